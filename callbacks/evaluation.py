@@ -1,0 +1,49 @@
+"""Evaluating during a `fit`."""
+
+from typing import Any
+
+import keras
+
+
+class Evaluation(keras.callbacks.Callback):
+    """Plays episodes every few epochs and adds `val_...` to the logs.
+
+    `Agent.fit` puts one in when it is given `validation_data`. Keras' own
+    validation runs batches of a dataset; what measures a policy is whole
+    episodes.
+
+    Args:
+        episodes: `keras_rl2.EvaluationDataset`. What is played.
+        frequency: int. Epochs from one evaluation to the next. Defaults to
+            `1`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1,
+    ...                              batch_size=32, seed=0)
+    >>> agent = rl.PPO.for_env(rollouts.env, seed=0)
+    >>> evaluation = Evaluation(rl.EvaluationDataset("CartPole-v1", 1, seed=0))
+    >>> history = agent.fit(rollouts, callbacks=[evaluation], verbose=0)
+    >>> "val_episode_return" in history.history
+    True
+    """
+
+    def __init__(self, episodes: Any, frequency: int = 1) -> None:
+        super().__init__()
+        if frequency < 1:
+            raise ValueError(
+                "Expected the frequency of evaluations to be at least 1. "
+                f"Received: {frequency}"
+            )
+        self.episodes = episodes
+        self.frequency = frequency
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Evaluates and adds the results to the logs."""
+        if logs is None or (epoch + 1) % self.frequency:
+            return
+        results = self.model.evaluate(self.episodes, verbose=0)
+        logs.update({f"val_{key}": value for key, value in results.items()})

@@ -1,0 +1,91 @@
+"""Starting each round of a `fit`."""
+
+import time
+from typing import Any
+
+import keras
+
+
+class RolloutRefresh(keras.callbacks.Callback):
+    """Collects a new round before its first update, on the main thread.
+
+    `Agent.fit` puts one first among its callbacks when there is none. It also
+    adds what the round says to the logs of the epoch (`episode_return`,
+    `episode_length`, `env_steps`, `steps_per_second`, `learning_rate`, ...),
+    before any other callback sees them.
+
+    Args:
+        rollouts: `keras_rl2.RolloutDataset`. What is refreshed.
+
+    Example:
+
+    A plain Keras model trained on an agent's minibatches:
+
+    >>> import keras
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1,
+    ...                              batch_size=32, seed=0)
+    >>> agent = rl.PPO.for_env(rollouts.env, seed=0)
+    >>> critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    >>> critic.compile("adam", "mse")
+    >>> batches = rollouts.as_dataset(agent).map(
+    ...     lambda batch: (batch["observation"], batch["returns"]))
+    >>> history = critic.fit(
+    ...     batches, steps_per_epoch=rollouts.steps_per_epoch, epochs=2,
+    ...     callbacks=[RolloutRefresh(rollouts)], shuffle=False, verbose=0)
+    >>> history.history["env_steps"]
+    [32, 64]
+    """
+
+    def __init__(self, rollouts: Any) -> None:
+        super().__init__()
+        self.rollouts = rollouts
+        self._started = 0.0
+        self._steps = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Drops what an earlier `fit` left over."""
+        self.rollouts.begin()
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Starts the clock of the epoch."""
+        self._started = time.perf_counter()
+        self._steps = self.rollouts.agent.env_steps
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Refreshes at the first update of each round."""
+        if batch % self.rollouts.updates_per_round == 0:
+            self.rollouts.refresh()
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Adds what the rounds say to the logs."""
+        if logs is None:
+            return
+        env_steps = self.rollouts.agent.env_steps
+        seconds = max(time.perf_counter() - self._started, 1e-9)
+        logs.update(self.rollouts.logs())
+        logs["env_steps"] = env_steps
+        logs["steps_per_second"] = (env_steps - self._steps) / seconds
+        logs.update(_learning_rates(self.model.optimizer))
+
+
+def _learning_rates(optimizer: Any) -> dict[str, float]:
+    """Returns learning rates under the names that Keras' callbacks use."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    if not hasattr(optimizer, "optimizers"):
+        return {"learning_rate": _as_float(optimizer.learning_rate)}
+    return {
+        f"learning_rate_{part.name}": _as_float(part.learning_rate)
+        for part in optimizer.optimizers
+    }
+
+
+def _as_float(value: Any) -> float:
+    """Returns a variable or a tensor as a float."""
+    return float(value.numpy())

@@ -1,0 +1,80 @@
+"""keras_rl2: deep reinforcement learning as a Keras model.
+
+Names are imported when first used, so that a worker process or the command
+line which needs an environment only does not pay for TensorFlow.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+from typing import Any
+
+from keras_rl2.version import __version__
+
+if TYPE_CHECKING:
+    from keras_rl2 import agents
+    from keras_rl2 import callbacks
+    from keras_rl2 import data
+    from keras_rl2 import distributions
+    from keras_rl2 import envs
+    from keras_rl2 import layers
+    from keras_rl2 import losses
+    from keras_rl2 import metrics
+    from keras_rl2 import networks
+    from keras_rl2 import returns
+    from keras_rl2.agents import PPO
+    from keras_rl2.agents import Agent
+    from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import RolloutDataset
+
+_ROOMS = (
+    "agents",
+    "callbacks",
+    "data",
+    "distributions",
+    "envs",
+    "layers",
+    "losses",
+    "metrics",
+    "networks",
+    "returns",
+)
+_HOMES = {
+    "PPO": "keras_rl2.agents",
+    "Agent": "keras_rl2.agents",
+    "EvaluationDataset": "keras_rl2.data",
+    "RolloutDataset": "keras_rl2.data",
+}
+
+__all__ = [
+    "PPO",
+    "Agent",
+    "EvaluationDataset",
+    "RolloutDataset",
+    "__version__",
+    "agents",
+    "callbacks",
+    "data",
+    "distributions",
+    "envs",
+    "layers",
+    "losses",
+    "metrics",
+    "networks",
+    "returns",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a room or a class when it is first asked for."""
+    if name in _ROOMS:
+        return importlib.import_module(f"keras_rl2.{name}")
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'keras_rl2' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Lists the public names, imported or not."""
+    return sorted(__all__)

@@ -1,0 +1,441 @@
+"""What on-policy agents with a value function share."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2 import losses
+from keras_rl2 import returns
+from keras_rl2.agents import network_checks
+from keras_rl2.agents.agent import Agent
+from keras_rl2.data import Trajectory
+from keras_rl2.distributions import Distribution
+from keras_rl2.envs import as_vector_env
+from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks import network_for
+from keras_rl2.policy_heads import policy_head
+from keras_rl2.shapes import Tensor
+
+
+class ActorCritic(Agent):
+    """Base of agents with a policy network and a value network.
+
+    Either two networks, or one with two outputs (policy, value) on a shared
+    trunk. A network for a Box action space gives A means, and the agent keeps
+    a log standard deviation that does not depend on the observation; or 2A
+    numbers, means and log standard deviations.
+
+    Args:
+        actor: `keras.Model` from observations to the parameters of the
+            policy; or to (parameters, value) where there is no critic.
+        critic: `keras.Model` from observations to values `[B, 1]`, or None.
+            Defaults to `None`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        gae_lambda: float. Decay of the advantage estimate. Defaults to
+            `0.95`.
+        entropy_coefficient: float. Weight of the entropy bonus. Defaults to
+            `0.0`.
+        value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `0.5`.
+        initial_log_std: float. Log standard deviation that a Box policy
+            starts from. Defaults to `0.0`.
+        **kwargs: `observation_space`, `action_space`, `seed`, `name`.
+    """
+
+    def __init__(
+        self,
+        actor: keras.Model,
+        critic: keras.Model | None = None,
+        *,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        network_checks.check_in_range(
+            gamma=(gamma, 0.0, 1.0),
+            gae_lambda=(gae_lambda, 0.0, 1.0),
+            entropy_coefficient=(entropy_coefficient, 0.0, np.inf),
+            value_coefficient=(value_coefficient, 0.0, np.inf),
+        )
+        network_checks.check_is_model(actor=actor, critic=critic)
+        self.actor = actor
+        self.critic = critic
+        self.gamma = gamma
+        self.gae_lambda = gae_lambda
+        self.entropy_coefficient = entropy_coefficient
+        self.value_coefficient = value_coefficient
+        self.max_gradient_norm = max_gradient_norm
+        self.initial_log_std = initial_log_std
+        self.log_std: Any = None
+        self._prepare_functions: dict[Any, Any] = {}
+        self._bind_requested()
+
+    @classmethod
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: tuple[int, ...] = (64, 64),
+        activation: str = "tanh",
+        normalize_observations: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment or id string.
+            hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+                `(64, 64)`.
+            activation: str. Activation of the hidden layers. Defaults to
+                `"tanh"`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            seed: int or None. Seeds weights and `act`. Defaults to `None`.
+            **kwargs: Further arguments of the constructor.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported.
+        """
+        env = as_vector_env(env)
+        head = policy_head(env.action_space)
+        actor_seed, critic_seed = (
+            np.random.SeedSequence(seed).generate_state(2).tolist()
+        )
+        options: dict[str, Any] = {
+            "hidden": hidden,
+            "activation": activation,
+            "normalize_observations": normalize_observations,
+        }
+        agent = cls(
+            network_for(
+                env.observation_space,
+                head.parameter_sizes[0],
+                output_gain=0.01,
+                seed=actor_seed,
+                name="actor",
+                **options,
+            ),
+            network_for(
+                env.observation_space,
+                1,
+                seed=critic_seed,
+                name="critic",
+                **options,
+            ),
+            observation_space=env.observation_space,
+            action_space=env.action_space,
+            seed=seed,
+            **kwargs,
+        )
+        agent.compile()
+        return agent
+
+    def _check_and_build(self) -> None:
+        """Checks the networks against the spaces and makes all variables."""
+        sizes = network_checks.output_sizes(self)
+        network_checks.check_outputs(self, sizes)
+        self._normalizations = tuple(self._normalization_layers())
+        head = self.policy_head
+        if head.log_std_size and sizes[0] == head.log_std_size:
+            self.log_std = self.add_weight(
+                shape=(head.log_std_size,),
+                initializer=keras.initializers.Constant(self.initial_log_std),
+                name="log_std",
+            )
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+        return [self.actor]
+
+    @property
+    def acting_variables(self) -> list[Any]:
+        """Variables that acting depends on."""
+        log_std = [] if self.log_std is None else [self.log_std]
+        return [*self.actor.variables, *log_std]
+
+    def critic_variables(self) -> list[Any]:
+        """Trainable variables that a `critic_optimizer` owns.
+
+        Raises:
+            ValueError: If actor and critic share any of them.
+        """
+        if self.critic is None:
+            raise ValueError(
+                "Expected a separate critic for a `critic_optimizer`. "
+                "Received: one network with a shared trunk, whose variables "
+                "both optimizers would own"
+            )
+        owned = {id(v) for v in self.actor.trainable_variables}
+        shared = [v for v in self.critic.trainable_variables if id(v) in owned]
+        if shared:
+            raise ValueError(
+                "Expected actor and critic without common variables for two "
+                "optimizers. Received: both own "
+                f"{[v.path for v in shared]}"
+            )
+        return list(self.critic.trainable_variables)
+
+    # Policy and value.
+
+    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+        """Returns the parameters of the policy `[B, P]`."""
+        outputs = self.actor(self.encode(observation), training=training)
+        return outputs if self.critic is not None else outputs[0]
+
+    def policy(self, parameters: Tensor) -> Distribution:
+        """Returns the action distribution that parameters stand for."""
+        if self.log_std is None:
+            return self.policy_head(parameters)
+        return self.policy_head(parameters, ops.convert_to_tensor(self.log_std))
+
+    def policy_and_value(
+        self, observation: Tensor, training: bool = False
+    ) -> tuple[Distribution, Tensor]:
+        """Runs the networks once.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            training: bool. Passed on to the networks. Defaults to `False`.
+
+        Returns:
+            The policy, and values `[B]` float32.
+        """
+        encoded = self.encode(observation)
+        outputs = self.actor(encoded, training=training)
+        if self.critic is None:
+            parameters, value = outputs
+        else:
+            parameters = outputs
+            value = self.critic(encoded, training=training)
+        return self.policy(parameters), _one_value_each(value)
+
+    def value(self, observation: Tensor) -> Tensor:
+        """Returns values `[B]` float32 of raw observations `[B, ...]`."""
+        encoded = self.encode(observation)
+        if self.critic is None:
+            return _one_value_each(self.actor(encoded, training=False)[1])
+        return _one_value_each(self.critic(encoded, training=False))
+
+    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+        """Draws actions of the policy from standard noise."""
+        return self.policy(self(observation)).sample(noise)
+
+    def greedy_action(self, observation: Tensor) -> Tensor:
+        """Returns the policy's most probable actions."""
+        return self.policy(self(observation)).mode()
+
+    # Preparing a rollout.
+
+    def prepare(
+        self, trajectory: Trajectory
+    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+        """Computes what the updates need, in one compiled call.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+
+        Returns:
+            Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
+            statistics, a dict of floats.
+        """
+        key = trajectory.action.shape[:2]
+        if key not in self._prepare_functions:
+            self._prepare_functions[key] = tf.function(
+                self._prepare,
+                input_signature=[_trajectory_spec(trajectory)],
+                autograph=False,
+            )
+        computed, statistics = self._prepare_functions[key](trajectory.arrays())
+        samples = {name: value.numpy() for name, value in computed.items()}
+        steps = trajectory.reward.size
+        samples["observation"] = trajectory.observation[:-1].reshape(
+            steps, *trajectory.observation.shape[2:]
+        )
+        samples["action"] = trajectory.action.reshape(
+            steps, *trajectory.action.shape[2:]
+        )
+        return samples, {k: float(v) for k, v in statistics.items()}
+
+    def sample_spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Returns shape and dtype of each entry of one sample.
+
+        Returns:
+            dict: `observation` and `action` as collected; `log_prob` and
+            `value` under the weights that acted; `advantage`; `returns`, the
+            target of the value. All but the first two are float32 scalars.
+        """
+        scalar = ((), np.dtype(np.float32))
+        return {
+            "observation": (
+                self.observation_shape,
+                np.dtype(self.observation_dtype),
+            ),
+            "action": (
+                tuple(self.policy_head.action_shape),
+                np.dtype(self.policy_head.action_dtype),
+            ),
+            "log_prob": scalar,
+            "advantage": scalar,
+            "returns": scalar,
+            "value": scalar,
+        }
+
+    def _prepare(self, arrays: dict[str, Tensor]) -> tuple[Any, Any]:
+        """Does what `prepare` promises, in the graph."""
+        horizon, num_envs = arrays["reward"].shape
+        steps = horizon * num_envs
+        observation = arrays["observation"]
+        rows = ops.reshape(observation, (-1, *observation.shape[2:]))
+        policy, value = self._evaluate_rows(
+            rows, arrays["final_observation"], steps
+        )
+        action = arrays["action"]
+        log_prob = policy.log_prob(
+            ops.reshape(action, (steps, *action.shape[2:]))
+        )
+        values = ops.reshape(value[:steps], (horizon, num_envs))
+        next_values = ops.reshape(
+            tf.tensor_scatter_nd_update(
+                value[num_envs : steps + num_envs],
+                arrays["final_index"][:, None],
+                value[steps + num_envs :],
+            ),
+            (horizon, num_envs),
+        )
+        advantages, targets = self._targets(arrays, values, next_values)
+        valid = ops.cast(arrays["valid"], "float32")
+        samples = {"log_prob": log_prob, "advantage": advantages}
+        samples |= {"returns": targets, "value": values}
+        self._accumulate_normalization(rows[:steps], valid)
+        return (
+            {k: ops.reshape(v, (steps,)) for k, v in samples.items()},
+            {
+                "explained_variance": losses.explained_variance(
+                    ops.reshape(values, (-1,)),
+                    ops.reshape(targets, (-1,)),
+                    ops.reshape(valid, (-1,)),
+                )
+            },
+        )
+
+    def _evaluate_rows(
+        self, rows: Tensor, final_observation: Tensor, steps: int
+    ) -> tuple[Distribution, Tensor]:
+        """Returns the policy of the first rows and the values of them all."""
+        everything = ops.concatenate([rows, final_observation], axis=0)
+        if self.critic is not None:
+            return self.policy(self(rows[:steps])), self.value(everything)
+        parameters, value = self.actor(self.encode(everything), training=False)
+        return self.policy(parameters[:steps]), _one_value_each(value)
+
+    def _targets(
+        self, arrays: dict[str, Tensor], values: Tensor, next_values: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns advantages and value targets `[T, B]`."""
+        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
+        return returns.generalized_advantage_estimation(
+            arrays["reward"],
+            self.gamma * going_on,
+            values,
+            next_values,
+            self.gae_lambda,
+            truncated=arrays["truncated"],
+        )
+
+    # Observation normalisation.
+
+    def _normalization_layers(self) -> list[ObservationNormalization]:
+        """Returns the normalisation layers of all networks, each once."""
+        layers = network_checks.all_layers(self)
+        return [x for x in layers if isinstance(x, ObservationNormalization)]
+
+    def _accumulate_normalization(self, rows: Tensor, valid: Tensor) -> None:
+        """Takes the rollout into statistics that the next round will use."""
+        for layer in self._normalizations:
+            layer.accumulate(self.encode(rows), ops.reshape(valid, (-1,)))
+
+    def begin_round(self) -> None:
+        """Puts new observation statistics into use."""
+        for layer in self._normalizations:
+            layer.commit()
+
+    # Updating.
+
+    def minimize(self, loss: Tensor, tape: Any) -> Tensor:
+        """Applies the gradient of a loss to all trainable variables.
+
+        Args:
+            loss: scalar. As the optimizer scaled it.
+            tape: `tf.GradientTape` that recorded it.
+
+        Returns:
+            scalar: global norm of the gradient before it was clipped.
+        """
+        variables = self.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        # Under mixed precision gradients are scaled until they are applied.
+        scale = self.optimizer.scale_loss(1.0)
+        norm = tf.linalg.global_norm(gradients)
+        if self.max_gradient_norm is not None:
+            gradients, _ = tf.clip_by_global_norm(
+                gradients, self.max_gradient_norm * scale, use_norm=norm
+            )
+        self.optimizer.apply(gradients, variables)
+        return norm / scale
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns Adam with the step and epsilon that PPO is run with."""
+        return keras.optimizers.Adam(3e-4, epsilon=1e-5)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        critic = self.critic
+        return {
+            **super().get_config(),
+            "actor": keras.saving.serialize_keras_object(self.actor),
+            "critic": (
+                None
+                if critic is None
+                else keras.saving.serialize_keras_object(critic)
+            ),
+            "gamma": self.gamma,
+            "gae_lambda": self.gae_lambda,
+            "entropy_coefficient": self.entropy_coefficient,
+            "value_coefficient": self.value_coefficient,
+            "max_gradient_norm": self.max_gradient_norm,
+            "initial_log_std": self.initial_log_std,
+        }
+
+
+def _one_value_each(value: Tensor) -> Tensor:
+    """Turns values `[B, 1]` into `[B]` float32."""
+    if len(value.shape) == 2:
+        value = value[:, 0]
+    return ops.cast(value, "float32")
+
+
+def _trajectory_spec(trajectory: Trajectory) -> dict[str, tf.TensorSpec]:
+    """Returns a signature that leaves the number of final rows open."""
+    return {
+        key: tf.TensorSpec(
+            (None, *array.shape[1:])
+            if key.startswith("final")
+            else array.shape,
+            array.dtype,
+        )
+        for key, array in trajectory.arrays().items()
+    }

@@ -1,0 +1,398 @@
+"""The base of all agents: a `keras.Model` that acts, learns and is saved."""
+
+import abc
+from typing import Any
+from typing import Self
+
+import gymnasium
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2 import spaces
+from keras_rl2.agents import compiling
+from keras_rl2.agents import exporting
+from keras_rl2.agents import fitting
+from keras_rl2.data import EvaluationDataset
+from keras_rl2.metrics import MeanOfEach
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.policy_heads import policy_head
+from keras_rl2.shapes import Tensor
+
+
+class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
+    """Base class of agents.
+
+    An agent knows batches, never an environment's steps. A subclass gives its
+    loss in `train_step`, its targets in `prepare`, and its policy in
+    `sample_action` and `greedy_action`. All else is Keras.
+
+    Args:
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+    """
+
+    #: Names of the scalars that `train_step` reports.
+    statistics_names: tuple[str, ...] = ("loss",)
+
+    def __init__(
+        self,
+        *,
+        observation_space: Any = None,
+        action_space: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.seed = seed
+        self.env_steps = 0
+        self.rollouts: Any = None
+        self.observation_space: gymnasium.Space[Any] | None = None
+        self.action_space: gymnasium.Space[Any] | None = None
+        self.policy_head: PolicyHead | None = None
+        self.statistics = MeanOfEach(self.statistics_names, name="statistics")
+        self._requested_spaces = (
+            spaces.as_space(observation_space),
+            spaces.as_space(action_space),
+        )
+        self._act_noise = np.random.default_rng(seed)
+        self._act_functions: dict[bool, Any] = {}
+
+    def _bind_requested(self) -> None:
+        """Binds to the spaces of the constructor, once networks are there."""
+        observation_space, action_space = self._requested_spaces
+        if observation_space is not None and action_space is not None:
+            self.bind(observation_space, action_space)
+
+    # What a subclass gives.
+
+    @abc.abstractmethod
+    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+        """Draws actions of the policy `[B, ...]` from standard noise."""
+
+    @abc.abstractmethod
+    def greedy_action(self, observation: Tensor) -> Tensor:
+        """Returns the policy's most probable actions `[B, ...]`."""
+
+    @property
+    @abc.abstractmethod
+    def acting_variables(self) -> list[Any]:
+        """Variables that acting depends on."""
+
+    @abc.abstractmethod
+    def _check_and_build(self) -> None:
+        """Checks networks against the spaces and makes all variables."""
+
+    # Spaces.
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Ties the agent to the spaces of an environment.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of a single environment.
+            action_space: `gymnasium.Space`. Of a single environment.
+
+        Raises:
+            ValueError: If a space is not supported, differs from the one the
+                agent is tied to, or does not fit its networks.
+        """
+        if self.policy_head is not None:
+            self._check_same(observation_space, action_space)
+            return
+        spaces.check_observation_space(observation_space)
+        spaces.check_action_space(action_space)
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.policy_head = self._make_policy_head(action_space)
+        try:
+            self._check_and_build()
+        except Exception:
+            self.policy_head = None
+            raise
+        self.built = True
+
+    def _make_policy_head(self, action_space: gymnasium.Space[Any]) -> Any:
+        """Returns what stands between the network and the action space."""
+        return policy_head(action_space)
+
+    def _check_same(self, observation_space: Any, action_space: Any) -> None:
+        """Refuses spaces other than those the agent is tied to."""
+        for what, ours, theirs in (
+            ("observation", self.observation_space, observation_space),
+            ("action", self.action_space, action_space),
+        ):
+            if not spaces.same_space(ours, theirs):
+                raise ValueError(
+                    f"Expected an environment with the {what} space that "
+                    f"{type(self).__name__} was made for, "
+                    f"{spaces.describe(ours)}. "
+                    f"Received: {spaces.describe(theirs)}"
+                )
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation as it is stored."""
+        self._require_bound()
+        return tuple(self.observation_space.shape or ())
+
+    @property
+    def observation_dtype(self) -> str:
+        """Dtype of observations as they are stored."""
+        self._require_bound()
+        return spaces.observation_dtype(self.observation_space).name
+
+    @property
+    def observation_start(self) -> int:
+        """Smallest value of a Discrete observation."""
+        return int(getattr(self.observation_space, "start", 0))
+
+    def encode(self, observation: Tensor) -> Tensor:
+        """Turns observations into what the networks take.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            One-hot rows `[B, n]` for a Discrete space, else the same; numbers
+            other than uint8 images as floats.
+        """
+        space = self.observation_space
+        if isinstance(space, gymnasium.spaces.Discrete):
+            index = observation - self.observation_start
+            return ops.one_hot(index, int(space.n), dtype="float32")
+        if self.observation_dtype == "uint8" and len(observation.shape) == 4:
+            return observation
+        return ops.cast(observation, "float32")
+
+    def _require_bound(self) -> None:
+        """Refuses to act before the spaces are known."""
+        if self.policy_head is None:
+            raise ValueError(
+                f"Expected a {type(self).__name__} that knows its spaces: "
+                "pass `observation_space` and `action_space` to the "
+                "constructor, use `for_env`, or call `fit` first. "
+                "Received: an agent bound to no environment"
+            )
+
+    # Acting.
+
+    def act(
+        self, observation: Any, deterministic: bool = False
+    ) -> np.ndarray | Any:
+        """Chooses an action, or a batch of actions.
+
+        Args:
+            observation: `[...]` or `[B, ...]`. One raw observation or a batch.
+            deterministic: bool. Whether to take the most probable action
+                instead of a sample. Defaults to `False`.
+
+        Returns:
+            np.ndarray: the action as the environment takes it, or `[B, ...]`.
+
+        Raises:
+            ValueError: If the observation's shape is not that of the space.
+        """
+        self._require_bound()
+        array = np.asarray(observation, self.observation_dtype)
+        shape = self.observation_shape
+        single = array.shape == shape
+        if not single and array.shape[1:] != shape:
+            raise ValueError(
+                f"Expected one observation of shape {shape} or a batch "
+                f"(B, *{shape}). Received: shape {array.shape}"
+            )
+        batch = array[None] if single else array
+        noise = self.policy_head.draw_noise(self._act_noise, (len(batch),))
+        action = self._act_function(deterministic)(batch, noise).numpy()
+        action = action.astype(self.action_space.dtype, copy=False)
+        return action[0] if single else action
+
+    def environment_action(
+        self, observation: Tensor, noise: Tensor | None = None
+    ) -> Tensor:
+        """Returns actions as the environment takes them, in the graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            noise: `[B, *noise_shape]` float32. Standard noise of the policy;
+                None for the most probable action. Defaults to `None`.
+
+        Returns:
+            `[B, ...]`. Actions within the action space.
+        """
+        if noise is None:
+            action = self.greedy_action(observation)
+        else:
+            action = self.sample_action(observation, noise)
+        return self.policy_head.to_environment(action)
+
+    def _act_function(self, deterministic: bool) -> Any:
+        """Returns the traced policy for batches of any size."""
+        if deterministic not in self._act_functions:
+            self._act_functions[deterministic] = exporting.acting_function(
+                self, deterministic
+            )
+        return self._act_functions[deterministic]
+
+    # Keras' own verbs.
+
+    def compile(self, optimizer: Any = "auto", **kwargs: Any) -> None:
+        """Sets the optimizer; see `keras.Model.compile`.
+
+        Args:
+            optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
+                the algorithm's own. Defaults to `"auto"`.
+            **kwargs: `critic_optimizer` for a second optimizer where the
+                agent has a separate critic; `steps_per_execution` (by default
+                the updates of a round); further arguments of Keras.
+        """
+        arguments = compiling.Arguments(optimizer=optimizer, **kwargs)
+        self.compile_arguments = arguments
+        super().compile(
+            optimizer=arguments.make_optimizer(self),
+            steps_per_execution=arguments.first_steps_per_execution,
+            jit_compile=arguments.jit_compile,
+            **arguments.keras,
+        )
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """Returns the arguments of `compile` as plain data."""
+        return self.compile_arguments.get_config()
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as `get_compile_config` said, with built optimizers."""
+        self.compile(**compiling.arguments_from_config(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(3e-4)
+
+    @property
+    def metrics(self) -> list[Any]:
+        """What Keras resets each epoch and shows."""
+        return [self.statistics]
+
+    def fit(self, x: Any = None, **kwargs: Any) -> Any:
+        """Trains on rollouts; see `keras.Model.fit`.
+
+        Args:
+            x: `keras_rl2.RolloutDataset`, or a `tf.data.Dataset` of minibatch
+                dicts.
+            **kwargs: `epochs` or `total_steps` (environment steps of this
+                call), `callbacks`, `validation_data` (an `EvaluationDataset`),
+                `validation_freq`, `verbose`, `initial_epoch`; and Keras' own
+                when `x` is a `tf.data.Dataset`.
+
+        Returns:
+            `keras.callbacks.History`.
+
+        Raises:
+            ValueError: If the agent's networks or spaces do not fit the
+                environment, or the numbers do not fit each other.
+        """
+        return fitting.fit(self, super().fit, x, **kwargs)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """Makes what `fit` calls: one call of TensorFlow for a whole round."""
+        if self.train_function is not None and not force:
+            return self.train_function
+        if self.run_eagerly or self.round_size is None:
+            return super().make_train_function(force=force)
+        self.train_function = fitting.round_function(self, self.round_size)
+        return self.train_function
+
+    #: What `fit` runs in one call; None for Keras' own loop.
+    round_size: fitting.RoundSize | None = None
+
+    def evaluate(self, x: Any = None, **kwargs: Any) -> dict[str, float]:
+        """Plays episodes greedily and returns what they gave.
+
+        Args:
+            x: An environment, an id string, or an `EvaluationDataset`.
+            **kwargs: `episodes`, `deterministic`, `seed`, `num_envs` as in
+                `EvaluationDataset` (only with an environment); `verbose`.
+
+        Returns:
+            dict: `episode_return`, `episode_return_std`, `episode_length`.
+        """
+        for ignored in ("verbose", "return_dict", "callbacks"):
+            kwargs.pop(ignored, None)
+        if not isinstance(x, EvaluationDataset):
+            x = EvaluationDataset(x, **kwargs)
+        elif kwargs:
+            raise ValueError(
+                "Expected no further arguments with an `EvaluationDataset`, "
+                f"which holds them itself. Received: {sorted(kwargs)}"
+            )
+        return x.play(self)
+
+    def export(
+        self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any
+    ) -> None:
+        """Exports the greedy policy: raw observations in, actions out.
+
+        Args:
+            filepath: str or path. Where to write.
+            format: str. A format of `keras.Model.export`. Defaults to
+                `"tf_saved_model"`.
+            **kwargs: Further arguments of `keras.Model.export`.
+        """
+        self._require_bound()
+        exporting.export(self, filepath, format, **kwargs)
+
+    def begin_round(self) -> None:
+        """Is called before each rollout, when weights may still change."""
+
+    # Saving.
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the count of environment steps with the weights."""
+        super().save_own_variables(store)
+        store["env_steps"] = np.array(self.env_steps, np.int64)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads what `save_own_variables` saved."""
+        values = {key: store[key] for key in store}
+        self.env_steps = int(np.array(values.pop("env_steps", 0)))
+        super().load_own_variables(values)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        bound = self.policy_head is not None
+        return {
+            "name": self.name,
+            "seed": self.seed,
+            "observation_space": (
+                spaces.space_to_config(self.observation_space)
+                if bound
+                else None
+            ),
+            "action_space": (
+                spaces.space_to_config(self.action_space) if bound else None
+            ),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> Self:
+        """Makes an agent from `get_config`."""
+        arguments = {
+            key: keras.saving.deserialize_keras_object(
+                value, custom_objects=custom_objects
+            )
+            if isinstance(value, dict) and "class_name" in value
+            else value
+            for key, value in config.items()
+        }
+        return cls(**arguments)

@@ -1,0 +1,104 @@
+"""What `Agent.compile` was given, and how it is saved."""
+
+from typing import Any
+
+import keras
+
+
+class Arguments:
+    """The arguments of `Agent.compile`.
+
+    Args:
+        optimizer: Optimizer, its name or config, or `"auto"`.
+        critic_optimizer: Optimizer for the critic alone, its name or config;
+            None for one optimizer. Defaults to `None`.
+        steps_per_execution: int, or `"auto"` for the updates of a round.
+            Defaults to `"auto"`.
+        jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
+            networks. Defaults to `"auto"`.
+        **kwargs: Further arguments of `keras.Model.compile`.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any = "auto",
+        critic_optimizer: Any = None,
+        steps_per_execution: int | str = "auto",
+        jit_compile: bool | str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        if steps_per_execution != "auto" and (
+            not isinstance(steps_per_execution, int) or steps_per_execution < 1
+        ):
+            raise ValueError(
+                "Expected `steps_per_execution` to be an integer of at least "
+                f"1, or 'auto'. Received: {steps_per_execution!r}"
+            )
+        for name in ("loss", "metrics", "weighted_metrics", "loss_weights"):
+            if kwargs.pop(name, None) is not None:
+                raise ValueError(
+                    "Expected `compile` of an agent without losses and "
+                    "metrics, which the algorithm itself brings. "
+                    f"Received: `{name}`"
+                )
+        self.optimizer = optimizer
+        self.critic_optimizer = critic_optimizer
+        self.steps_per_execution = steps_per_execution
+        self.jit_compile = jit_compile
+        self.keras = kwargs
+
+    @property
+    def first_steps_per_execution(self) -> int:
+        """What Keras is told before the length of a round is known."""
+        if self.steps_per_execution == "auto":
+            return 1
+        return int(self.steps_per_execution)
+
+    def make_optimizer(self, agent: Any) -> keras.optimizers.Optimizer:
+        """Returns the one optimizer that Keras is given.
+
+        Two optimizers become a `MultiOptimizer`, which Keras' learning-rate
+        callbacks, its savers and TensorBoard understand. It chooses by the
+        identity of a variable: paths change when a model is loaded.
+        """
+        if self.optimizer == "auto":
+            self.optimizer = agent.default_optimizer()
+        self.optimizer = keras.optimizers.get(self.optimizer)
+        if self.critic_optimizer is None:
+            return self.optimizer
+        critic_variables = agent.critic_variables()
+        self.critic_optimizer = keras.optimizers.get(self.critic_optimizer)
+        if self.critic_optimizer is self.optimizer:
+            raise ValueError(
+                "Expected `critic_optimizer` to be an optimizer of its own. "
+                "Received: the same object as `optimizer`"
+            )
+        critic_ids = {id(variable) for variable in critic_variables}
+        actor, critic = self.optimizer, self.critic_optimizer
+
+        def choose(variable: Any) -> keras.optimizers.Optimizer:
+            return critic if id(variable) in critic_ids else actor
+
+        return keras.optimizers.MultiOptimizer(choose)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments as plain data."""
+        config = {
+            "optimizer": self.optimizer,
+            "critic_optimizer": self.critic_optimizer,
+            "steps_per_execution": self.steps_per_execution,
+            "jit_compile": self.jit_compile,
+            **self.keras,
+        }
+        return {
+            key: keras.saving.serialize_keras_object(value)
+            for key, value in config.items()
+        }
+
+
+def arguments_from_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments that `Arguments.get_config` wrote down."""
+    return {
+        key: keras.saving.deserialize_keras_object(value)
+        for key, value in config.items()
+    }

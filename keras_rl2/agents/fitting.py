@@ -1,0 +1,241 @@
+"""How `fit` turns rounds into Keras epochs."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from keras_rl2.agents import network_checks
+from keras_rl2.callbacks import Evaluation
+from keras_rl2.callbacks import RolloutRefresh
+from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import RoundDataset
+
+
+# Weights x samples of a minibatch up to which XLA is the faster on a CPU.
+_LARGEST_COMPILED_MINIBATCH = 2**24
+
+
+class RoundSize(NamedTuple):
+    """What one call of TensorFlow runs through.
+
+    Attributes:
+        elements: int. Elements of the dataset that make up a round.
+        minibatches: int. Minibatches of each element.
+        compiled: bool. Whether XLA compiles the loop over them.
+    """
+
+    elements: int
+    minibatches: int
+    compiled: bool
+
+
+def fit(
+    agent: Any,
+    keras_fit: Callable[..., Any],
+    x: Any,
+    *,
+    epochs: int | None = None,
+    total_steps: int | None = None,
+    callbacks: Any = None,
+    validation_data: Any = None,
+    validation_freq: int = 1,
+    **kwargs: Any,
+) -> Any:
+    """Runs `keras.Model.fit` on rounds.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+        keras_fit: Callable. Keras' own `fit` of the agent.
+        x: `RoundDataset`, or what Keras takes.
+        epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
+        total_steps: int or None. Environment steps of this call instead of
+            epochs. Defaults to `None`.
+        callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
+        validation_data: `EvaluationDataset` or None. Defaults to `None`.
+        validation_freq: int. Epochs between evaluations. Defaults to `1`.
+        **kwargs: Further arguments of Keras.
+
+    Returns:
+        `keras.callbacks.History`.
+
+    Raises:
+        ValueError: If arguments exclude each other or do not fit the round.
+    """
+    kwargs.setdefault("shuffle", False)
+    extra = _evaluation(validation_data, validation_freq)
+    if not isinstance(x, RoundDataset):
+        _refuse_other_data(x, total_steps)
+        return keras_fit(
+            x, epochs=epochs or 1, callbacks=[*extra, *_list(callbacks)], **kwargs
+        )
+    x.bind(agent)
+    agent.rollouts = x
+    if not agent.compiled:
+        agent.compile()
+    agent.optimizer.build(agent.trainable_variables)
+    whole = _prepare_execution(agent, x)
+    return keras_fit(
+        x.as_rounds(agent) if whole else x.as_dataset(agent),
+        epochs=_epochs(x, epochs, total_steps, kwargs.get("initial_epoch", 0)),
+        steps_per_epoch=x.steps_per_epoch,
+        callbacks=_with_refresh(x, extra, _list(callbacks)),
+        **kwargs,
+    )
+
+
+def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
+    """Makes one call of TensorFlow that makes all updates of a round.
+
+    Keras' own loop over `steps_per_execution` asks the dataset for every
+    minibatch; here a whole stack of them is asked for at once, so that XLA
+    can compile the loop over it.
+
+    Args:
+        agent: `keras_rl2.Agent`. Whose `train_step` is run.
+        size: `RoundSize`. What a round consists of.
+
+    Returns:
+        A function from the dataset's iterator to the logs of the last update.
+    """
+    step = tf.function(agent.train_step, autograph=False)
+
+    def run_stack(batches: dict[str, Any]) -> Any:
+        def update(index: Any) -> Any:
+            return step({key: value[index] for key, value in batches.items()})
+
+        return tf.while_loop(
+            lambda index, _: index < size.minibatches,
+            lambda index, _: (index + 1, update(index)),
+            (tf.constant(1), update(0)),
+            parallel_iterations=1,
+        )[1]
+
+    if size.compiled:
+        run_stack = tf.function(run_stack, autograph=False, jit_compile=True)
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def run_round(iterator: Any) -> Any:
+        for _ in range(size.elements):
+            logs = run_stack(iterator.get_next())
+        return logs
+
+    return run_round
+
+
+def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
+    """Decides how many updates one call of TensorFlow makes.
+
+    Returns:
+        Whether one call makes all updates of a round.
+    """
+    updates = x.updates_per_round
+    asked = agent.compile_arguments.steps_per_execution
+    steps = updates if asked == "auto" else int(asked)
+    if updates % steps:
+        raise ValueError(
+            "Expected `steps_per_execution` to divide the updates of a round, "
+            f"{updates}, since a round is collected between two executions. "
+            f"Received: steps_per_execution={steps}"
+        )
+    size = None
+    if steps == updates and not agent.run_eagerly:
+        size = RoundSize(
+            elements=x.elements_per_round,
+            minibatches=updates // x.elements_per_round,
+            compiled=_pays_to_compile(agent, x.batch_size),
+        )
+    if agent.steps_per_execution != steps or agent.round_size != size:
+        agent.steps_per_execution = steps
+        agent.round_size = size
+        agent.train_function = None
+    return size is not None
+
+
+def _pays_to_compile(agent: Any, batch_size: int) -> bool:
+    """Decides whether XLA compiles the round.
+
+    On a CPU it halves the time of small networks, where calls of kernels
+    dominate, and is slower than TensorFlow's own kernels for large ones.
+    """
+    asked = agent.compile_arguments.jit_compile
+    if asked != "auto":
+        return bool(asked)
+    layers = network_checks.all_layers(agent)
+    weights = sum(math.prod(v.shape) for v in agent.trainable_variables)
+    return (
+        weights * batch_size <= _LARGEST_COMPILED_MINIBATCH
+        and all(getattr(layer, "supports_jit", True) for layer in layers)
+        and not any(len(v.shape) > 2 for v in agent.trainable_variables)
+    )
+
+
+def _epochs(
+    x: RoundDataset,
+    epochs: int | None,
+    total_steps: int | None,
+    initial_epoch: int,
+) -> int:
+    """Returns the Keras epoch to stop at."""
+    if total_steps is None:
+        return 1 if epochs is None else epochs
+    if epochs is not None:
+        raise ValueError(
+            "Expected either `epochs` or `total_steps`. Received: "
+            f"epochs={epochs}, total_steps={total_steps}"
+        )
+    if total_steps < 1:
+        raise ValueError(
+            "Expected `total_steps` to be at least 1. "
+            f"Received: total_steps={total_steps}"
+        )
+    return initial_epoch - (
+        -total_steps // (x.steps_per_round * x.rounds_per_epoch)
+    )
+
+
+def _list(callbacks: Any) -> list[keras.callbacks.Callback]:
+    """Returns callbacks as a list, however they were given."""
+    if callbacks is None:
+        return []
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        return list(callbacks.callbacks)
+    if isinstance(callbacks, keras.callbacks.Callback):
+        return [callbacks]
+    return list(callbacks)
+
+
+def _with_refresh(
+    x: RoundDataset, extra: list[Any], callbacks: list[Any]
+) -> list[Any]:
+    """Puts the refresh first: what it logs is for all the others."""
+    given = [c for c in callbacks if isinstance(c, RolloutRefresh)]
+    others = [c for c in callbacks if not isinstance(c, RolloutRefresh)]
+    if len(given) > 1 or any(c.rollouts is not x for c in given):
+        raise ValueError(
+            "Expected at most one `RolloutRefresh`, and for the rollouts that "
+            f"`fit` was given. Received: {len(given)} of them"
+        )
+    return [*(given or [RolloutRefresh(x)]), *extra, *others]
+
+
+def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:
+    """Returns the callback that evaluates, if there is anything to play."""
+    if validation_data is None:
+        return []
+    if not isinstance(validation_data, EvaluationDataset):
+        validation_data = EvaluationDataset(validation_data)
+    return [Evaluation(validation_data, validation_freq)]
+
+
+def _refuse_other_data(x: Any, total_steps: int | None) -> None:
+    """Refuses what an agent cannot be trained on, an environment above all."""
+    if total_steps is not None or not isinstance(x, tf.data.Dataset):
+        raise ValueError(
+            "Expected a `keras_rl2.RolloutDataset` (or a `tf.data.Dataset` of "
+            "minibatch dicts, with `epochs`). "
+            f"Received: x={x!r}, total_steps={total_steps}"
+        )

@@ -1,0 +1,154 @@
+"""Checks of what an agent is made from, before anything is trained."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+
+def check_in_range(**numbers: tuple[Any, float, float]) -> None:
+    """Refuses hyper-parameters out of range.
+
+    Args:
+        **numbers: name = (value, lowest, highest).
+
+    Raises:
+        ValueError: If a value is not a number within its bounds.
+    """
+    for name, (value, low, high) in numbers.items():
+        if not isinstance(value, (int, float, np.number)) or not (
+            low <= value <= high
+        ):
+            raise ValueError(
+                f"Expected `{name}` to be a number from {low:g} to {high:g}. "
+                f"Received: {name}={value!r}"
+            )
+
+
+def check_is_model(actor: Any, critic: Any) -> None:
+    """Refuses networks that are not Keras models.
+
+    Args:
+        actor: Any. Must be a `keras.Model`.
+        critic: Any. Must be a `keras.Model` or None.
+
+    Raises:
+        ValueError: If one is not.
+    """
+    for name, network in (("actor", actor), ("critic", critic)):
+        if name == "critic" and network is None:
+            continue
+        if not isinstance(network, keras.Model):
+            raise ValueError(
+                f"Expected `{name}` to be a `keras.Model`. "
+                f"Received: {network!r} of type {type(network).__name__}"
+            )
+
+
+def output_sizes(agent: Any) -> tuple[int, int]:
+    """Runs the networks symbolically, building them if need be.
+
+    Args:
+        agent: `ActorCritic` whose spaces are set.
+
+    Returns:
+        Width of the policy's output, width of the value's.
+
+    Raises:
+        ValueError: If a network does not take the observation, or one without
+            a critic has not two outputs.
+    """
+    encoded = _encoded_input(agent)
+    outputs = _run("actor", agent.actor, encoded, agent)
+    if agent.critic is None:
+        if not isinstance(outputs, (list, tuple)) or len(outputs) != 2:
+            raise ValueError(
+                "Expected a critic, or one network with two outputs (policy, "
+                f"value). Received: critic=None and outputs {outputs!r}"
+            )
+        policy, value = outputs
+    else:
+        policy, value = outputs, _run("critic", agent.critic, encoded, agent)
+    for name, output in (("policy", policy), ("value", value)):
+        if not hasattr(output, "shape") or len(output.shape) > 2:
+            raise ValueError(
+                f"Expected the {name} output to be one tensor of shape "
+                f"(batch, units). Received: {output!r}"
+            )
+    width = value.shape[-1] if len(value.shape) == 2 else 1
+    return int(policy.shape[-1]), int(width)
+
+
+def check_outputs(agent: Any, sizes: tuple[int, int]) -> None:
+    """Refuses outputs that do not fit the action space.
+
+    Args:
+        agent: `ActorCritic` whose spaces are set.
+        sizes: Widths of the policy's and the value's output.
+
+    Raises:
+        ValueError: If a width is not one that is expected.
+    """
+    policy_size, value_size = sizes
+    expected = agent.policy_head.parameter_sizes
+    if policy_size not in expected:
+        raise ValueError(
+            f"Expected the actor's output to have {_either(expected)} units "
+            f"for the action space {agent.action_space}. "
+            f"Received: {policy_size} units"
+        )
+    if value_size != 1:
+        raise ValueError(
+            "Expected the critic's output to have 1 unit, the value. "
+            f"Received: {value_size} units"
+        )
+
+
+def all_layers(agent: Any) -> list[keras.layers.Layer]:
+    """Returns all layers within an agent's networks, each of them once.
+
+    Args:
+        agent: `keras.Model`. Its networks may be nested and may share layers.
+
+    Returns:
+        list of `keras.layers.Layer` in order of appearance.
+    """
+    found: dict[int, keras.layers.Layer] = {}
+
+    def visit(model: Any) -> None:
+        for layer in model.layers:
+            if id(layer) not in found:
+                found[id(layer)] = layer
+                if hasattr(layer, "layers"):
+                    visit(layer)
+
+    visit(agent)
+    return list(found.values())
+
+
+def _encoded_input(agent: Any) -> keras.KerasTensor:
+    """Returns a symbolic batch of what the networks are given."""
+    space = agent.observation_space
+    if not agent.observation_shape:
+        return keras.KerasTensor((None, int(space.n)), "float32")
+    shape = (None, *agent.observation_shape)
+    is_image = agent.observation_dtype == "uint8" and len(shape) == 4
+    return keras.KerasTensor(shape, "uint8" if is_image else "float32")
+
+
+def _run(name: str, network: Any, encoded: Any, agent: Any) -> Any:
+    """Calls a network symbolically."""
+    try:
+        return network(encoded)
+    except Exception as error:
+        raise ValueError(
+            f"Expected the {name} to take observations of shape "
+            f"{tuple(encoded.shape)} for the observation space "
+            f"{agent.observation_space}. Received: {network.name!r}, which "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _either(sizes: tuple[int, ...]) -> str:
+    """Writes `2 or 4`."""
+    return " or ".join(str(size) for size in sizes)

@@ -1,0 +1,220 @@
+"""Proximal policy optimisation."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2 import losses
+from keras_rl2 import statistics
+from keras_rl2.agents import network_checks
+from keras_rl2.agents.actor_critic import ActorCritic
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class PPO(ActorCritic):
+    """Proximal policy optimisation with a clipped surrogate objective.
+
+    Improves the policy by several passes of minibatch updates over each
+    rollout, with a loss that gives no reason to move the probability of an
+    action by more than `clip_ratio`:
+
+    L = mean(max(-r A, -clip(r, 1 - c, 1 + c) A))
+        + value_coefficient * mean((V - R)^2) - entropy_coefficient * mean(H)
+
+    where r is the ratio of an action's probability to that under the policy
+    which took it, A the advantage, R its return, H the policy's entropy.
+    Works for Discrete, MultiDiscrete, MultiBinary and Box actions. Defaults
+    are those of the paper, with the details of Andrychowicz et al., 2021.
+
+    Args:
+        actor: `keras.Model` from observations to the parameters of the
+            policy; or to (parameters, value) where there is no critic.
+        critic: `keras.Model` from observations to values `[B, 1]`, or None
+            where `actor` has both outputs. Defaults to `None`.
+        clip_ratio: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over updates. How far a probability ratio may usefully move.
+            Defaults to `0.2`.
+        value_clip_range: float or None. How far a value may move from the one
+            at collection; None for no clipping. Defaults to `None`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `True`.
+        target_kl: float or None. Once the approximate KL divergence exceeds
+            1.5 times this, the remaining updates of the round are skipped.
+            Defaults to `None`.
+        **kwargs: Arguments of `ActorCritic`: `gamma`, `gae_lambda`,
+            `entropy_coefficient`, `value_coefficient`, `max_gradient_norm`,
+            `initial_log_std`, `observation_space`, `action_space`, `seed`,
+            `name`.
+
+    Raises:
+        ValueError: If a number is out of range or a network does not fit.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=64, batch_size=64,
+    ...                              seed=0)
+    >>> agent = rl.PPO.for_env("CartPole-v1", gamma=0.98, seed=0)
+    >>> history = agent.fit(rollouts, epochs=2, verbose=0)
+    >>> history.history["env_steps"]
+    [64, 128]
+
+    Reference:
+        - [Schulman et al., 2017](https://arxiv.org/abs/1707.06347).
+        - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
+    """
+
+    statistics_names = (
+        "loss",
+        "policy_loss",
+        "value_loss",
+        "entropy",
+        "approx_kl",
+        "clip_fraction",
+        "gradient_norm",
+    )
+
+    def __init__(
+        self,
+        actor: keras.Model,
+        critic: keras.Model | None = None,
+        *,
+        clip_ratio: float
+        | keras.optimizers.schedules.LearningRateSchedule = 0.2,
+        value_clip_range: float | None = None,
+        normalize_advantages: bool = True,
+        target_kl: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not callable(clip_ratio):
+            network_checks.check_in_range(clip_ratio=(clip_ratio, 0.0, 1e6))
+        for name, value in (
+            ("value_clip_range", value_clip_range),
+            ("target_kl", target_kl),
+        ):
+            if value is not None:
+                network_checks.check_in_range(**{name: (value, 0.0, 1e6)})
+        self._round_stopped: Any = None
+        super().__init__(actor, critic, **kwargs)
+        self.clip_ratio = clip_ratio
+        self.value_clip_range = value_clip_range
+        self.normalize_advantages = normalize_advantages
+        self.target_kl = target_kl
+        if target_kl is not None:
+            self._round_stopped = tf.Variable(False, trainable=False)
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        """Makes one update from a minibatch of samples."""
+        batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        if self.target_kl is None:
+            self._update(batch)
+        else:
+            # A cond, not a mask: a zero gradient would still move Adam.
+            tf.cond(
+                self._round_stopped,
+                lambda: tf.constant(False),
+                lambda: self._update(batch),
+            )
+        return self.get_metrics_result()
+
+    def _update(self, batch: dict[str, Tensor]) -> Tensor:
+        """Computes the loss and applies its gradient."""
+        with tf.GradientTape() as tape:
+            loss, scalars = self.objective(batch)
+            scaled = self.optimizer.scale_loss(loss)
+        if self.target_kl is None:
+            norm = self.minimize(scaled, tape)
+        else:
+            exceeded = scalars["approx_kl"] > 1.5 * self.target_kl
+            self._round_stopped.assign(exceeded)
+            norm = tf.cond(
+                exceeded,
+                lambda: tf.constant(0.0),
+                lambda: self.minimize(scaled, tape),
+            )
+        self.statistics.update_state({**scalars, "gradient_norm": norm})
+        return tf.constant(True)
+
+    def objective(
+        self, batch: dict[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Computes the loss of a minibatch.
+
+        Args:
+            batch: dict of `[B, ...]`, as `sample_spec` says; `weight` is 1
+                for samples that count and 0 for others.
+
+        Returns:
+            scalar loss, and scalars for the logs.
+        """
+        policy, value = self.policy_and_value(
+            batch["observation"], training=True
+        )
+        log_prob = policy.log_prob(batch["action"])
+        old_log_prob, advantage = batch["log_prob"], batch["advantage"]
+        weight = batch["weight"]
+        mean = statistics.weighted_mean
+        if self.normalize_advantages:
+            advantage = statistics.normalize(advantage, weight)
+        clip_ratio = self._present_clip_ratio()
+        policy_loss = mean(
+            losses.clipped_surrogate(
+                log_prob, old_log_prob, advantage, clip_ratio
+            ),
+            weight,
+        )
+        value_loss = mean(self._value_losses(batch, value), weight)
+        entropy = mean(policy.entropy(), weight)
+        loss = (
+            policy_loss
+            + self.value_coefficient * value_loss
+            - self.entropy_coefficient * entropy
+        )
+        return loss, {
+            "loss": loss,
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "entropy": entropy,
+            "approx_kl": mean(
+                losses.approximate_kl(log_prob, old_log_prob), weight
+            ),
+            "clip_fraction": mean(
+                losses.clip_fraction(log_prob, old_log_prob, clip_ratio), weight
+            ),
+        }
+
+    def _value_losses(self, batch: dict[str, Tensor], value: Tensor) -> Tensor:
+        """Returns the squared error of each value, clipped if asked for."""
+        if self.value_clip_range is None:
+            return ops.square(batch["returns"] - value)
+        return losses.clipped_value(
+            value, batch["value"], batch["returns"], self.value_clip_range
+        )
+
+    def _present_clip_ratio(self) -> Tensor:
+        """Returns the clip ratio, of a schedule the one at this update."""
+        if callable(self.clip_ratio):
+            return self.clip_ratio(self.optimizer.iterations)
+        return self.clip_ratio
+
+    def begin_round(self) -> None:
+        """Lets the updates of the new round begin."""
+        super().begin_round()
+        if self._round_stopped is not None:
+            self._round_stopped.assign(False)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        clip_ratio = self.clip_ratio
+        if callable(clip_ratio):
+            clip_ratio = keras.saving.serialize_keras_object(clip_ratio)
+        return {
+            **super().get_config(),
+            "clip_ratio": clip_ratio,
+            "value_clip_range": self.value_clip_range,
+            "normalize_advantages": self.normalize_advantages,
+            "target_kl": self.target_kl,
+        }

@@ -1,0 +1,261 @@
+"""Acting: the policy, frozen between two rounds and called once per step."""
+
+import logging
+import os
+from typing import Any
+from typing import Protocol
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+logger = logging.getLogger(__name__)
+
+
+class ActorSnapshot:
+    """A copy of an agent's policy that acts without TensorFlow.
+
+    A call into TensorFlow costs 100 to 400 microseconds, more than the whole
+    network of most tasks. So the policy, sampling included, is traced once as
+    `f(observation, noise, *weights)` and run by the LiteRT interpreter, with
+    the weights as inputs: following the agent is a copy of arrays. A policy
+    that does not convert, or whose conversion acts differently, is run as a
+    `tf.function` instead; one line in the log says so.
+
+    The snapshot acts with the weights of the last `sync()`, whatever happens
+    to the agent in between.
+
+    Args:
+        agent: `keras_rl2.Agent`, bound to its spaces.
+        num_envs: int. Batch of every call, B.
+        deterministic: bool. Whether it takes the mode of the policy instead
+            of a sample. Defaults to `False`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.PPO.for_env("CartPole-v1", seed=0)
+    >>> actor = ActorSnapshot(agent, num_envs=3, deterministic=True)
+    >>> action, for_environment = actor(np.zeros((3, 4), "float32"))
+    >>> action.shape
+    (3,)
+    """
+
+    def __init__(
+        self, agent: Any, num_envs: int, deterministic: bool = False
+    ) -> None:
+        self.deterministic = deterministic
+        self.num_envs = num_envs
+        self.variables = list(agent.acting_variables)
+        self._runner = _make_runner(agent, num_envs, deterministic, self)
+        self.sync()
+
+    @property
+    def backend(self) -> str:
+        """What runs the policy: `"litert"` or `"tensorflow"`."""
+        return self._runner.backend
+
+    def sync(self) -> None:
+        """Takes over the agent's present weights."""
+        self._runner.set_weights([v.numpy() for v in self.variables])
+
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Chooses actions.
+
+        Args:
+            observation: `[B, ...]`. Observations, contiguous.
+            noise: `[B, *noise_shape]` float32. Standard noise of the policy;
+                None for a deterministic actor.
+
+        Returns:
+            The policy's actions `[B, ...]`, and the same as the environment
+            takes them (shifted or clipped to its space).
+        """
+        result: tuple[np.ndarray, np.ndarray] = self._runner(observation, noise)
+        return result
+
+
+class _Runner(Protocol):
+    """Runs the traced policy with weights of its own."""
+
+    backend: str
+
+    def set_weights(self, weights: list[np.ndarray]) -> None: ...
+
+    def __call__(self, observation: Any, noise: Any) -> Any: ...
+
+
+class _TensorFlowRunner:
+    """Runs the policy as a `tf.function`."""
+
+    backend = "tensorflow"
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._weights: list[Any] = []
+
+    def set_weights(self, weights: list[np.ndarray]) -> None:
+        """Copies the weights: `constant` may alias what it is given."""
+        self._weights = [tf.constant(np.array(w)) for w in weights]
+
+    def __call__(self, observation: Any, noise: Any) -> Any:
+        """Calls the function and returns NumPy arrays."""
+        noises = () if noise is None else (tf.constant(noise),)
+        outputs = self._function(
+            tf.constant(observation), *noises, *self._weights
+        )
+        arrays = [output.numpy() for output in outputs]
+        return arrays[0], arrays[-1]
+
+
+class _LiteRTRunner:
+    """Runs the policy in the LiteRT interpreter."""
+
+    backend = "litert"
+
+    def __init__(self, interpreter: Any, num_weights: int) -> None:
+        self._interpreter = interpreter
+        details = {
+            _plain_name(d["name"]): d["index"]
+            for d in interpreter.get_input_details()
+        }
+        # The converter drops inputs that the policy does not use.
+        self._weights = [
+            details.get(f"weight_{i}") for i in range(num_weights)
+        ]
+        self._observation = details["observation"]
+        self._noise = details.get("noise")
+        ordered = [d["index"] for d in interpreter.get_output_details()]
+        self._action, self._for_environment = ordered[0], ordered[-1]
+
+    def set_weights(self, weights: list[np.ndarray]) -> None:
+        """Copies the weights into the interpreter's inputs."""
+        for index, weight in zip(self._weights, weights, strict=True):
+            if index is not None:
+                self._interpreter.set_tensor(index, weight)
+
+    def __call__(self, observation: Any, noise: Any) -> Any:
+        """Runs the interpreter and returns copies of its outputs."""
+        interpreter = self._interpreter
+        interpreter.set_tensor(self._observation, observation)
+        if self._noise is not None:
+            interpreter.set_tensor(self._noise, noise)
+        interpreter.invoke()
+        action = interpreter.get_tensor(self._action)
+        if self._for_environment == self._action:
+            return action, action
+        return action, interpreter.get_tensor(self._for_environment)
+
+
+def _make_runner(
+    agent: Any, num_envs: int, deterministic: bool, snapshot: ActorSnapshot
+) -> _Runner:
+    """Converts the policy, checks it once against TensorFlow, or falls back."""
+    function, specs = _trace(agent, num_envs, deterministic, snapshot.variables)
+    fallback = _TensorFlowRunner(function)
+    try:
+        runner = _convert(function, specs, len(snapshot.variables))
+    except Exception as error:
+        # Whatever the converter dislikes, TensorFlow itself can still run.
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        logger.warning(
+            "The policy acts through tf.function (slower): it does not "
+            "convert to LiteRT: %s",
+            reason[0],
+        )
+        return fallback
+    weights = [v.numpy() for v in snapshot.variables]
+    runner.set_weights(weights)
+    fallback.set_weights(weights)
+    inputs = _example_inputs(agent, num_envs, deterministic)
+    if _agree(runner(*inputs), fallback(*inputs)):
+        return runner
+    logger.warning(
+        "The policy acts through tf.function (slower): its LiteRT conversion "
+        "gave other actions than TensorFlow."
+    )
+    return fallback
+
+
+def _trace(
+    agent: Any, num_envs: int, deterministic: bool, variables: list[Any]
+) -> tuple[Any, list[tf.TensorSpec]]:
+    """Makes the policy a function of observation, noise and weights."""
+    head = agent.policy_head
+    observation = tf.TensorSpec(
+        (num_envs, *agent.observation_shape),
+        agent.observation_dtype,
+        name="observation",
+    )
+    noise = tf.TensorSpec((num_envs, *head.noise_shape), "float32", "noise")
+    inputs = [observation] if deterministic else [observation, noise]
+    weights = [
+        tf.TensorSpec(v.shape, v.dtype, name=f"weight_{i}")
+        for i, v in enumerate(variables)
+    ]
+
+    def policy(*arguments: Any) -> list[Any]:
+        values = arguments[len(inputs) :]
+        mapping = list(zip(variables, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            if deterministic:
+                action = agent.greedy_action(arguments[0])
+            else:
+                action = agent.sample_action(arguments[0], arguments[1])
+            if head.changes_action:
+                return [action, head.to_environment(action)]
+            return [action]
+
+    specs = [*inputs, *weights]
+    return tf.function(policy, input_signature=specs, autograph=False), specs
+
+
+def _convert(
+    function: Any, specs: list[tf.TensorSpec], num_weights: int
+) -> _LiteRTRunner:
+    """Converts a traced policy for the LiteRT interpreter."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    concrete = function.get_concrete_function()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [concrete], function
+    )
+    # Images are worth a thread per core, small networks are not.
+    heavy = len(specs[0].shape) > 2
+    interpreter = Interpreter(
+        model_content=converter.convert(),
+        num_threads=os.cpu_count() if heavy else 1,
+    )
+    interpreter.allocate_tensors()
+    return _LiteRTRunner(interpreter, num_weights)
+
+
+def _plain_name(name: str) -> str:
+    """Strips what the converter adds: `serving_default_noise:0` -> `noise`."""
+    return name.split(":")[0].removeprefix("serving_default_")
+
+
+def _example_inputs(agent: Any, num_envs: int, deterministic: bool) -> Any:
+    """Draws an observation and noise on which both runners are compared."""
+    generator = np.random.default_rng(0)
+    shape = (num_envs, *agent.observation_shape)
+    dtype = np.dtype(agent.observation_dtype)
+    if dtype.kind == "f":
+        observation = generator.standard_normal(shape).astype(dtype)
+    elif agent.observation_shape:
+        observation = generator.integers(0, 128, shape).astype(dtype)
+    else:
+        observation = np.full(shape, agent.observation_start, dtype)
+    if deterministic:
+        return observation, None
+    return observation, agent.policy_head.draw_noise(generator, (num_envs,))
+
+
+def _agree(actions: Any, expected: Any) -> bool:
+    """Whether two runners chose the same."""
+    return all(
+        np.allclose(a, e, rtol=1e-4, atol=1e-4)
+        for a, e in zip(actions, expected, strict=True)
+    )

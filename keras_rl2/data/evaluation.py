@@ -1,0 +1,118 @@
+"""Playing whole episodes to measure a policy."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.envs import as_vector_env
+
+
+class EvaluationDataset:
+    """Episodes of an environment, to be played by `agent.evaluate`.
+
+    As `validation_data` of `fit` it gives `val_episode_return`, so that
+    `ModelCheckpoint(monitor="val_episode_return", mode="max")` and
+    `EarlyStopping` do what a Keras user expects.
+
+    Each environment plays its share of the episodes from the start, so short
+    episodes are not counted more often than long ones.
+
+    Args:
+        env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
+            environment, or an id string. Best not the one trained on.
+        episodes: int. Episodes to play. Defaults to `10`.
+        deterministic: bool. Whether the mode of the policy is taken instead
+            of a sample. Defaults to `True`.
+        num_envs: int. Environments to make when `env` is an id. Defaults to
+            `1`.
+        seed: int or None. Seeds environments and sampling, the same for every
+            evaluation; None for other episodes each time. Defaults to `None`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.PPO.for_env("CartPole-v1", seed=0)
+    >>> episodes = EvaluationDataset("CartPole-v1", episodes=2, seed=0)
+    >>> sorted(episodes.play(agent))
+    ['episode_length', 'episode_return', 'episode_return_std']
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        episodes: int = 10,
+        *,
+        deterministic: bool = True,
+        num_envs: int = 1,
+        seed: int | None = None,
+    ) -> None:
+        if episodes < 1:
+            raise ValueError(
+                "Expected `episodes` to be at least 1. "
+                f"Received: episodes={episodes}"
+            )
+        self.env = as_vector_env(env, num_envs=num_envs)
+        self.episodes = episodes
+        self.deterministic = deterministic
+        self.seed = seed
+        self._agent: Any = None
+        self._actor: ActorSnapshot | None = None
+
+    def play(self, agent: Any) -> dict[str, float]:
+        """Plays the episodes with the agent's present weights.
+
+        Args:
+            agent: `keras_rl2.Agent`. Chooses the actions.
+
+        Returns:
+            dict: mean and standard deviation of the episodes' returns and
+            their mean length.
+
+        Raises:
+            ValueError: If the agent does not fit the environment, or an
+                observation or reward is not finite.
+        """
+        agent.bind(self.env.observation_space, self.env.action_space)
+        if self._actor is None or agent is not self._agent:
+            self._agent = agent
+            self._actor = ActorSnapshot(
+                agent, self.env.num_envs, self.deterministic
+            )
+        self._actor.sync()
+        returns, lengths = self._run(agent.policy_head, self._actor)
+        return {
+            "episode_return": float(np.mean(returns)),
+            "episode_return_std": float(np.std(returns)),
+            "episode_length": float(np.mean(lengths)),
+        }
+
+    def _run(
+        self, head: Any, actor: ActorSnapshot
+    ) -> tuple[list[float], list[int]]:
+        """Steps until every environment has played its share."""
+        env = self.env
+        share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
+        generator = np.random.default_rng(self.seed)
+        current_return = np.zeros(env.num_envs)
+        current_length = np.zeros(env.num_envs, np.int64)
+        returns: list[float] = []
+        lengths: list[int] = []
+        observation = env.reset(seed=self.seed)
+        while share.any():
+            noise = None
+            if not self.deterministic:
+                noise = head.draw_noise(generator, (env.num_envs,))
+            counted = ~env.pending_reset
+            _, action = actor(np.ascontiguousarray(observation), noise)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            current_return += np.where(counted, reward, 0.0)
+            current_length += counted
+            for index in np.flatnonzero(terminated | truncated):
+                if share[index]:
+                    share[index] -= 1
+                    returns.append(float(current_return[index]))
+                    lengths.append(int(current_length[index]))
+                current_return[index] = 0.0
+                current_length[index] = 0
+        return returns, lengths

@@ -1,0 +1,279 @@
+"""Rollouts for on-policy agents."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.collector import Collector
+from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.shuffling import shuffled_minibatches
+from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import RewardScaler
+from keras_rl2.envs import as_vector_env
+
+# An element larger than this is split by passes: a rollout of images that is
+# gathered for ten passes at once would need ten times its memory.
+_MAX_ELEMENT_BYTES = 64 * 2**20
+
+
+class RolloutDataset(RoundDataset):
+    """Fresh rollouts of the current policy, as minibatches for `fit`.
+
+    Each round takes `horizon` steps in every environment, lets the agent
+    prepare them (log-probabilities, values, advantages: one compiled call) and
+    gives them `passes` times over, shuffled anew each time, in minibatches.
+    Every action comes from the weights after all updates of the round before.
+
+    Args:
+        env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
+            mode, an EnvPool environment, or an id string.
+        horizon: int. Steps of one rollout per environment, T. Defaults to
+            `128`.
+        passes: int. Times that every step is trained on. Defaults to `4`.
+        batch_size: int. Steps of one minibatch, at most T x B. Defaults to
+            `256`.
+        rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
+        scale_rewards: bool. Whether rewards are divided by the running
+            deviation of the discounted return. Defaults to `False`.
+        num_envs: int. Environments to make when `env` is an id. Defaults to
+            `1`.
+        seed: int or None. Seeds environments, acting and shuffling. Defaults
+            to `None`.
+
+    Raises:
+        ValueError: If a number is below 1, the minibatch is larger than the
+            rollout, or a space is not supported.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = RolloutDataset("CartPole-v1", horizon=64, passes=2,
+    ...                           batch_size=32, seed=0)
+    >>> agent = rl.PPO.for_env(rollouts.env, seed=0)
+    >>> batches = rollouts.as_dataset(agent)
+    >>> rollouts.refresh()
+    >>> batch = next(iter(batches))
+    >>> batch["observation"].shape
+    TensorShape([32, 4])
+    >>> sorted(batch)
+    ['action', 'advantage', 'log_prob', 'observation', 'returns', 'value', 'weight']
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        horizon: int = 128,
+        passes: int = 4,
+        batch_size: int = 256,
+        *,
+        rounds_per_epoch: int = 1,
+        scale_rewards: bool = False,
+        num_envs: int = 1,
+        seed: int | None = None,
+    ) -> None:
+        _check_positive(
+            horizon=horizon,
+            passes=passes,
+            batch_size=batch_size,
+            rounds_per_epoch=rounds_per_epoch,
+            num_envs=num_envs,
+        )
+        super().__init__(rounds_per_epoch)
+        self.env = as_vector_env(env, num_envs=num_envs)
+        self.horizon = horizon
+        self.passes = passes
+        self.batch_size = batch_size
+        self.scale_rewards = scale_rewards
+        self.seed = seed
+        self.steps_per_round = horizon * self.env.num_envs
+        if batch_size > self.steps_per_round:
+            raise ValueError(
+                "Expected `batch_size` to be at most the rollout, horizon x "
+                f"environments = {horizon} x {self.env.num_envs} = "
+                f"{self.steps_per_round}. Received: batch_size={batch_size}"
+            )
+        self.minibatches = -(-self.steps_per_round // batch_size)
+        self.updates_per_round = passes * self.minibatches
+        self.samples: dict[str, np.ndarray] = {}
+        self.valid_rows = np.empty(0, np.intp)
+        self._statistics: dict[str, float] = {}
+        self._env_seed, self._noise, self._shuffle = _generators(seed)
+        self._actor: ActorSnapshot | None = None
+        self._collector: Collector | None = None
+        self._scaler: RewardScaler | None = None
+
+    def bind(self, agent: Any) -> None:
+        """Ties the rollouts to an agent, checking that the two fit.
+
+        Args:
+            agent: `keras_rl2.Agent`. Acts and prepares.
+
+        Raises:
+            ValueError: If the agent's networks or spaces do not fit those of
+                the environment.
+        """
+        agent.bind(self.env.observation_space, self.env.action_space)
+        if agent is self.agent:
+            return
+        self.agent = agent
+        self._actor = None
+        self._ready.clear()
+        if self._collector is None:
+            self._collector = Collector(
+                self.env, self.horizon, agent.policy_head
+            )
+        if self.scale_rewards:
+            self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
+        spec = self._sample_bytes()
+        whole = spec * self.batch_size * self.updates_per_round
+        self.elements_per_round = (
+            1 if whole <= _MAX_ELEMENT_BYTES else self.passes
+        )
+
+    def refresh(self) -> None:
+        """Collects a rollout with the agent's present weights.
+
+        Raises:
+            ValueError: If the dataset is not bound to an agent, or an
+                observation or reward is not finite.
+        """
+        trajectory = self.collect()
+        samples, self._statistics = self.agent.prepare(trajectory)
+        self.samples = samples
+        self._ready.clear()
+        self.valid_rows = np.flatnonzero(trajectory.valid)
+        passes_per_element = self.passes // self.elements_per_round
+        for _ in range(self.elements_per_round):
+            # Stacked only when asked for, so that one element is in memory.
+            self._ready.append(
+                functools.partial(
+                    shuffled_minibatches,
+                    samples,
+                    self.valid_rows,
+                    self._shuffle,
+                    passes_per_element,
+                    self.minibatches,
+                    self.batch_size,
+                )
+            )
+
+    def collect(self) -> Trajectory:
+        """Takes one rollout, without preparing it.
+
+        Returns:
+            A `Trajectory`.
+        """
+        if self.agent is None or self._collector is None:
+            raise ValueError(
+                "Expected rollouts bound to an agent: call `agent.fit(...)`, "
+                "`as_dataset(agent)` or `bind(agent)` first. Received: no agent"
+            )
+        self.agent.begin_round()
+        if self._collector.observation is None:
+            self._collector.reset(seed=self._env_seed)
+        if self._actor is None:
+            self._actor = ActorSnapshot(self.agent, self.env.num_envs)
+        self._actor.sync()
+        noise = self.agent.policy_head.draw_noise(
+            self._noise, (self.horizon, self.env.num_envs)
+        )
+        trajectory = self._collector.collect(self._actor, noise)
+        self.agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        if self._scaler is None:
+            return trajectory
+        reward = self._scaler.scale_rollout(
+            trajectory.reward, trajectory.ended, trajectory.valid
+        )
+        return dataclasses.replace(trajectory, reward=reward)
+
+    def logs(self) -> dict[str, float]:
+        """Returns the mean of the last 100 episodes and of the last round."""
+        collector = self._collector
+        if collector is None or not collector.episode_returns:
+            episodes = {"episode_return": np.nan, "episode_length": np.nan}
+        else:
+            episodes = {
+                "episode_return": float(np.mean(collector.episode_returns)),
+                "episode_length": float(np.mean(collector.episode_lengths)),
+            }
+        return {**episodes, **self._statistics}
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns everything that later rollouts depend on, as plain data.
+
+        The environments' own state is not in it: Gymnasium has no interface
+        for that. They begin new episodes after `set_state`.
+        """
+        return {
+            "noise": self._noise.bit_generator.state,
+            "shuffle": self._shuffle.bit_generator.state,
+            "env": self.env.get_state(),
+            "collector": self._collector.get_state() if self._collector else {},
+            "scaler": self._scaler.get_state() if self._scaler else {},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        self._noise.bit_generator.state = state["noise"]
+        self._shuffle.bit_generator.state = state["shuffle"]
+        self.env.set_state(state["env"])
+        if self._collector is not None and state["collector"]:
+            self._collector.set_state(state["collector"])
+        if self._scaler is not None and state["scaler"]:
+            self._scaler.set_state(state["scaler"])
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.env.close()
+
+    def _sample_spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Returns shape and dtype of one sample's entries."""
+        return {
+            **self.agent.sample_spec(),
+            "weight": ((), np.dtype(np.float32)),
+        }
+
+    def _sample_bytes(self) -> int:
+        """Returns the size of one sample."""
+        return sum(
+            int(np.prod(shape)) * np.dtype(dtype).itemsize
+            for shape, dtype in self._sample_spec().values()
+        )
+
+    def _element_spec(self) -> dict[str, tf.TensorSpec]:
+        """Returns shapes and dtypes of an element: stacked minibatches."""
+        leading = (
+            self.updates_per_round // self.elements_per_round,
+            self.batch_size,
+        )
+        return {
+            key: tf.TensorSpec((*leading, *shape), dtype)
+            for key, (shape, dtype) in self._sample_spec().items()
+        }
+
+
+def _generators(
+    seed: int | None,
+) -> tuple[int, np.random.Generator, np.random.Generator]:
+    """Derives an environment seed and two streams from one seed."""
+    env, noise, shuffle = np.random.SeedSequence(seed).spawn(3)
+    return (
+        # Gymnasium adds the index of the environment to it.
+        int(env.generate_state(1)[0] >> 2),
+        np.random.default_rng(noise),
+        np.random.default_rng(shuffle),
+    )
+
+
+def _check_positive(**numbers: int) -> None:
+    """Refuses sizes below 1."""
+    for name, value in numbers.items():
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(
+                f"Expected `{name}` to be an integer of at least 1. "
+                f"Received: {name}={value!r}"
+            )

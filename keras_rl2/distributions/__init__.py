@@ -1,0 +1,20 @@
+"""Distributions over actions, made from a network's output.
+
+`B` is the batch, `A` the number of actions or action dimensions.
+"""
+
+from keras_rl2.distributions.bernoulli import Bernoulli
+from keras_rl2.distributions.categorical import Categorical
+from keras_rl2.distributions.diagonal_gaussian import DiagonalGaussian
+from keras_rl2.distributions.distribution import Distribution
+from keras_rl2.distributions.multi_categorical import MultiCategorical
+from keras_rl2.distributions.squashed_gaussian import SquashedGaussian
+
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "DiagonalGaussian",
+    "Distribution",
+    "MultiCategorical",
+    "SquashedGaussian",
+]

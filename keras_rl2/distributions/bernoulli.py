@@ -1,0 +1,98 @@
+"""Independent Bernoulli distributions: K switches."""
+
+from typing import Self
+
+from keras import ops
+
+from keras_rl2.distributions.distribution import Distribution
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import as_float
+from keras_rl2.shapes import check_rank
+from keras_rl2.shapes import check_same_shape
+
+
+class Bernoulli(Distribution):
+    """K independent switches, on with probability sigmoid(logits).
+
+    Args:
+        logits: `[B, K]`.
+
+    Raises:
+        ValueError: If the logits are not of rank 2.
+
+    Example:
+    >>> policy = Bernoulli([[0.0, 1000.0]])
+    >>> round(float(policy.log_prob([[1, 1]])[0]), 4)
+    -0.6931
+    """
+
+    def __init__(self, logits: Tensor) -> None:
+        check_rank(2, logits=logits)
+        (self.logits,) = as_float(logits)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        """Return the log-probability of actions.
+
+        Args:
+            action: `[B, K]`, 0 or 1.
+
+        Returns:
+            `[B]`, float32 or wider.
+
+        Raises:
+            ValueError: If the action is not of the logits' shape.
+        """
+        check_same_shape(logits=self.logits, action=action)
+        # log p = -softplus(-l) when on, -softplus(l) when off.
+        sign = 1.0 - 2.0 * ops.cast(action, self.logits.dtype)
+        return -ops.sum(ops.softplus(sign * self.logits), axis=-1)
+
+    def entropy(self) -> Tensor:
+        """Return the sum of the switches' entropies in nats, `[B]`."""
+        on, off = self._log_probs()
+        return -ops.sum(ops.exp(on) * on + ops.exp(off) * off, axis=-1)
+
+    def kl(self, other: Self) -> Tensor:
+        """Return the sum of the switches' divergences in nats.
+
+        Args:
+            other: Bernoulli of the same shape.
+
+        Returns:
+            `[B]`.
+
+        Raises:
+            ValueError: If the other is not a Bernoulli of the same shape.
+        """
+        self._check_same_class(other)
+        check_same_shape(logits=self.logits, other_logits=other.logits)
+        on, off = self._log_probs()
+        other_on, other_off = other._log_probs()
+        return ops.sum(
+            ops.exp(on) * (on - other_on) + ops.exp(off) * (off - other_off),
+            axis=-1,
+        )
+
+    def mode(self) -> Tensor:
+        """Return the more probable position, `[B, K]` int32; at 1/2 off."""
+        return ops.cast(self.logits > 0, "int32")
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Return logits + noise > 0.
+
+        Args:
+            noise: `[B, K]`, standard logistic.
+
+        Returns:
+            `[B, K]` int32, 0 or 1.
+
+        Raises:
+            ValueError: If the noise is not of the logits' shape.
+        """
+        check_same_shape(logits=self.logits, noise=noise)
+        logits, noise = as_float(self.logits, noise)
+        return ops.cast(logits + noise > 0, "int32")
+
+    def _log_probs(self) -> tuple[Tensor, Tensor]:
+        """Return log p(1) and log p(0), each [B, K]."""
+        return -ops.softplus(-self.logits), -ops.softplus(self.logits)

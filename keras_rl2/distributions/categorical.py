@@ -1,0 +1,110 @@
+"""Categorical distribution: one of A actions."""
+
+from typing import Self
+
+from keras import ops
+
+from keras_rl2.distributions.distribution import Distribution
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import as_float
+from keras_rl2.shapes import check_rank
+from keras_rl2.shapes import check_same_shape
+from keras_rl2.shapes import check_shape
+
+
+class Categorical(Distribution):
+    """One of A actions, with probabilities softmax(logits).
+
+    An action is forbidden by a large negative logit such as -1e9; infinite
+    logits give NaN.
+
+    Args:
+        logits: `[B, A]`, unnormalised log-probabilities.
+
+    Raises:
+        ValueError: If the logits are not of rank 2.
+
+    Example:
+    >>> policy = Categorical([[0.0, 0.0], [-1000.0, 0.0]])
+    >>> policy.mode().numpy().tolist()
+    [0, 1]
+    >>> round(float(policy.entropy()[0]), 4)
+    0.6931
+    """
+
+    def __init__(self, logits: Tensor) -> None:
+        check_rank(2, logits=logits)
+        (self.logits,) = as_float(logits)
+        # Not cached lazily: a tensor kept from one traced function may not be
+        # used in another, and an unused one is pruned from the graph.
+        self.log_probs = ops.log_softmax(self.logits, axis=-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        """Return the log-probability of actions.
+
+        Args:
+            action: `[B]`, integers in 0 ... A-1.
+
+        Returns:
+            `[B]`, float32 or wider.
+
+        Raises:
+            ValueError: If the action is not of shape `[B]`.
+        """
+        check_shape(self.logits.shape[:1], action=action)
+        # A one-hot product and a gather take equally long with their
+        # gradients; the product needs no scatter, which XLA prefers.
+        chosen = ops.one_hot(
+            ops.cast(action, "int32"),
+            self.logits.shape[-1],
+            dtype=self.logits.dtype,
+        )
+        return ops.sum(self.log_probs * chosen, axis=-1)
+
+    def entropy(self) -> Tensor:
+        """Return the entropy -Σ p log p in nats, `[B]`."""
+        return -ops.sum(ops.exp(self.log_probs) * self.log_probs, axis=-1)
+
+    def kl(self, other: Self) -> Tensor:
+        """Return KL(self || other) = Σ p (log p - log q) in nats.
+
+        Args:
+            other: Categorical of the same shape.
+
+        Returns:
+            `[B]`.
+
+        Raises:
+            ValueError: If the other is not a Categorical of the same shape.
+        """
+        self._check_same_class(other)
+        check_same_shape(logits=self.logits, other_logits=other.logits)
+        difference = self.log_probs - other.log_probs
+        return ops.sum(ops.exp(self.log_probs) * difference, axis=-1)
+
+    def mode(self) -> Tensor:
+        """Return the most probable action, `[B]` int32; of equals the first."""
+        return _argmax(self.logits)
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Return argmax(logits + noise): the Gumbel-max trick.
+
+        Args:
+            noise: `[B, A]`, standard Gumbel.
+
+        Returns:
+            `[B]` int32.
+
+        Raises:
+            ValueError: If the noise is not of the logits' shape.
+        """
+        check_same_shape(logits=self.logits, noise=noise)
+        logits, noise = as_float(self.logits, noise)
+        return _argmax(logits + noise)
+
+
+def _argmax(scores: Tensor) -> Tensor:
+    """Return the index of the largest score on the last axis, int32."""
+    # ops.argmax treats -0.0 by bitwise operations that LiteRT does not have.
+    _, index = ops.top_k(scores, k=1, sorted=False)
+    return ops.cast(ops.squeeze(index, axis=-1), "int32")

@@ -1,0 +1,133 @@
+"""From any environment to the one interface that datasets use."""
+
+import weakref
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import VectorEnv
+
+from keras_rl2.envs.envpool_env import EnvPoolEnv
+from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
+from keras_rl2.envs.manual_reset_env import ManualResetEnv
+from keras_rl2.envs.next_step_env import NextStepEnv
+from keras_rl2.envs.same_step_env import SameStepEnv
+from keras_rl2.envs.single_env import SingleEnv
+from keras_rl2.envs.vector_env import VectorEnvAdapter
+
+_MODES: dict[AutoresetMode, type[GymnasiumVectorEnv]] = {
+    AutoresetMode.NEXT_STEP: NextStepEnv,
+    AutoresetMode.SAME_STEP: SameStepEnv,
+    AutoresetMode.DISABLED: ManualResetEnv,
+}
+
+# By id, as an environment need not be hashable. An adapter holds on to its
+# environment, so the id cannot pass to another one while the entry lives.
+_ADAPTERS: weakref.WeakValueDictionary[int, VectorEnvAdapter] = (
+    weakref.WeakValueDictionary()
+)
+
+
+def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
+    """Returns the one interface over any kind of environment.
+
+    The same environment always gets the same adapter, for as long as anybody
+    holds it, so that a dataset and an evaluation that share an environment
+    know of each other's resets.
+
+    Args:
+        env: One of
+            - `gymnasium.Env`;
+            - `gymnasium.vector.VectorEnv`, synchronous, asynchronous or
+              native, with any autoreset mode;
+            - an EnvPool environment made with `env_type="gymnasium"`;
+            - `str`, the id of a registered environment. Its native vector
+              environment is used if it has one, as in `gymnasium.make_vec`;
+            - a `VectorEnvAdapter`, which is returned as it is.
+        num_envs: `int`. Number of environments to make from an id. Defaults
+            to 1.
+
+    Returns:
+        A `VectorEnvAdapter`.
+
+    Raises:
+        ValueError: If `env` is none of these, if one of its spaces is not
+            supported or if `num_envs` disagrees with its own number.
+
+    Example:
+    >>> env = as_vector_env("CartPole-v1", num_envs=8)
+    >>> env.num_envs, env.action_space
+    (8, Discrete(2))
+    >>> as_vector_env(env) is env
+    True
+    """
+    if isinstance(env, str):
+        env = _make(env, num_envs)
+    adapter = _ADAPTERS.get(id(env))
+    if isinstance(env, VectorEnvAdapter):
+        adapter = env
+    elif adapter is None:
+        adapter = _adapt(env)
+        _ADAPTERS[id(env)] = adapter
+    if num_envs not in (1, adapter.num_envs):
+        raise ValueError(
+            f"Expected an id, of which {num_envs} environments can be made, or "
+            f"{num_envs} environments. Received: env={adapter.name} with "
+            f"{adapter.num_envs} environments"
+        )
+    return adapter
+
+
+def _make(env_id: str, num_envs: int) -> Any:
+    """Makes environments from an id."""
+    if num_envs < 1:
+        raise ValueError(
+            f"Expected at least 1 environment. Received: num_envs={num_envs}"
+        )
+    spec = gymnasium.registry.get(env_id.rpartition(":")[2])
+    if spec is not None and spec.vector_entry_point is not None:
+        # With one environment too: a native one may have other spaces than
+        # what `make` returns (Atari), and an id must mean one thing.
+        return gymnasium.make_vec(env_id, num_envs=num_envs)
+    if num_envs == 1:
+        return gymnasium.make(env_id)
+    return gymnasium.make_vec(
+        env_id,
+        num_envs=num_envs,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+    )
+
+
+def _adapt(env: Any) -> VectorEnvAdapter:
+    """Chooses the adapter for an environment."""
+    # First, as an EnvPool environment is both this and a `gymnasium.Env`.
+    if isinstance(env, VectorEnv):
+        if _is_envpool(env):
+            return EnvPoolEnv(env)
+        return _MODES[_autoreset_mode(env)](env)
+    if isinstance(env, gymnasium.Env):
+        return SingleEnv(env)
+    raise ValueError(
+        "Expected a gymnasium.Env, a gymnasium.vector.VectorEnv, an EnvPool "
+        "environment made with env_type='gymnasium' or the id of a registered "
+        f"environment. Received: env={env!r} of type {type(env)}"
+    )
+
+
+def _is_envpool(env: VectorEnv[Any, Any, Any]) -> bool:
+    """Tells whether EnvPool made an environment, without importing it."""
+    bases = type(env.unwrapped).__mro__
+    return any(base.__module__.partition(".")[0] == "envpool" for base in bases)
+
+
+def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
+    """Reads how an environment resets itself; a guess could train on junk."""
+    mode = env.metadata.get("autoreset_mode")
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        raise ValueError(
+            "Expected a gymnasium.vector.AutoresetMode in "
+            f"env.metadata['autoreset_mode'] of {env}. Received: {mode!r}"
+        ) from None

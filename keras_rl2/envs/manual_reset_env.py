@@ -1,0 +1,48 @@
+"""Vector environments that leave resetting to their user."""
+
+import numpy as np
+
+from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
+from keras_rl2.envs.vector_env import Step
+
+
+class ManualResetEnv(GymnasiumVectorEnv):
+    """A vector environment with `AutoresetMode.DISABLED`.
+
+    Environments whose episode ended are reset here, at once.
+
+    Args:
+        env: `gymnasium.vector.VectorEnv`.
+
+    Example:
+    >>> import gymnasium
+    >>> env = ManualResetEnv(
+    ...     gymnasium.make_vec(
+    ...         "CartPole-v1",
+    ...         num_envs=2,
+    ...         vectorization_mode="sync",
+    ...         vector_kwargs={"autoreset_mode": "Disabled"},
+    ...     )
+    ... )
+    >>> env.reset(seed=0).shape
+    (2, 4)
+    """
+
+    def step(self, action: np.ndarray) -> Step:
+        """Takes one step in every environment, and the resets it calls for."""
+        observation, reward, terminated, truncated, _ = self.env.step(
+            self._to_action(action)
+        )
+        reward = np.asarray(reward, np.float32)
+        terminated = np.asarray(terminated, np.bool_)
+        truncated = np.asarray(truncated, np.bool_)
+        observation = self._to_observation(observation)
+        ended = terminated | truncated
+        if not np.count_nonzero(ended):
+            return observation, reward, terminated, truncated, None
+        # Copied first: a reset may write to the array that a step returned.
+        final_observation = observation.copy()
+        first, _ = self.env.reset(options={"reset_mask": ended.copy()})
+        observation = final_observation.copy()
+        observation[ended] = np.asarray(first)[ended]
+        return observation, reward, terminated, truncated, final_observation

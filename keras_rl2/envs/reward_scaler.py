@@ -1,0 +1,206 @@
+"""Rewards of a size that a value network can learn."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.envs.running_moments import RunningMoments
+
+
+class RewardScaler:
+    """Divides rewards by the standard deviation of the discounted return.
+
+        G_t = γ G_{t-1} + r_t        (G = 0 before the first step of an episode)
+        r'_t = clip(r_t / sqrt(Var[G] + ε), -c, c)
+
+    where the variance is that of all G so far, those of this step included.
+    Only the scale changes: subtracting a mean would change what is optimal.
+
+    The sum starts anew with each episode. It is set to zero *after* the update
+    of the step that ended the episode, whether that was terminated or
+    truncated, so that it never crosses from one episode to the next.
+
+    Args:
+        gamma: `float` in [0, 1]. The discount γ.
+        num_envs: `int`. Number of environments B.
+        clip: `float`. Largest absolute scaled reward c. Defaults to 10.
+        epsilon: `float`. Added to the variance. Defaults to 1e-8.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+
+    Example:
+    >>> scaler = RewardScaler(gamma=0.9, num_envs=2)
+    >>> scaler(np.array([1.0, 0.0]), np.array([False, False])).round(2)
+    array([2., 0.])
+
+    Reference:
+        - [Engstrom et al., 2020](https://arxiv.org/abs/2005.12729), section 3
+    """
+
+    def __init__(
+        self,
+        gamma: float,
+        num_envs: int,
+        clip: float = 10.0,
+        epsilon: float = 1e-8,
+    ) -> None:
+        if not 0.0 <= gamma <= 1.0:
+            raise ValueError(f"Expected within [0, 1]. Received: gamma={gamma}")
+        if num_envs < 1:
+            raise ValueError(f"Expected >= 1. Received: num_envs={num_envs}")
+        if not (clip > 0.0 and epsilon > 0.0):
+            raise ValueError(
+                f"Expected > 0. Received: clip={clip}, epsilon={epsilon}"
+            )
+        self.gamma = float(gamma)
+        self.num_envs = int(num_envs)
+        self.clip = float(clip)
+        self.epsilon = float(epsilon)
+        self.moments = RunningMoments()
+        self.returns = np.zeros(num_envs)
+
+    def __call__(
+        self,
+        reward: np.ndarray,
+        ended: np.ndarray,
+        valid: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Scales the rewards of one step.
+
+        Args:
+            reward: `[B]`. Rewards.
+            ended: `[B]` bool. Whether the episode was terminated or truncated.
+            valid: `[B]` bool. False where the step was only a reset. Such a
+                step leaves no trace. Defaults to `None`: all are valid.
+
+        Returns:
+            Scaled rewards `[B]`, of the dtype of `reward` if that is floating,
+            else float32.
+
+        Raises:
+            ValueError: If a shape is wrong or a valid reward is not finite.
+        """
+        if valid is not None:
+            valid = np.asarray(valid)[None]
+        scaled: np.ndarray = self.scale_rollout(
+            np.asarray(reward)[None], np.asarray(ended)[None], valid
+        )[0]
+        return scaled
+
+    def scale_rollout(
+        self,
+        rewards: np.ndarray,
+        ended: np.ndarray,
+        valid: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Scales the rewards of T steps, just as T calls would.
+
+        Args:
+            rewards: `[T, B]`. Rewards.
+            ended: `[T, B]` bool. Whether the episode was terminated or
+                truncated in that step.
+            valid: `[T, B]` bool. False where the step was only a reset. Such a
+                step leaves no trace. Defaults to `None`: all are valid.
+
+        Returns:
+            Scaled rewards `[T, B]`, of the dtype of `rewards` if that is
+            floating, else float32.
+
+        Raises:
+            ValueError: If a shape is wrong or a valid reward is not finite;
+                nothing is remembered of such a rollout.
+        """
+        rewards = np.asarray(rewards)
+        ended = np.asarray(ended, np.bool_)
+        if valid is None:
+            valid = np.ones(rewards.shape, np.bool_)
+        valid = np.asarray(valid, np.bool_)
+        self._check(rewards, ended, valid)
+        returns = self._accumulate(rewards, ended, valid)
+        variance = self._merge(returns, valid)
+        scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
+        dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
+        return np.clip(scaled, -self.clip, self.clip).astype(dtype)
+
+    def _check(
+        self, rewards: np.ndarray, ended: np.ndarray, valid: np.ndarray
+    ) -> None:
+        """Refuses what would spoil the moments for good."""
+        expected = (*rewards.shape[:1], self.num_envs)
+        if not rewards.shape == ended.shape == valid.shape == expected:
+            raise ValueError(
+                f"Expected arrays with one column for each of {self.num_envs} "
+                f"environments. Received: rewards of shape {rewards.shape}, "
+                f"ended of shape {ended.shape}, valid of shape {valid.shape}"
+            )
+        if not np.isfinite(rewards, where=valid, out=~valid).all():
+            raise ValueError(
+                f"Expected finite rewards. Received: rewards={rewards}"
+            )
+
+    def _accumulate(
+        self, rewards: np.ndarray, ended: np.ndarray, valid: np.ndarray
+    ) -> np.ndarray:
+        """Returns G after each step `[T, B]`, and keeps the last of them."""
+        gains = np.where(valid, rewards, 0.0)
+        kept = np.where(valid, self.gamma, 1.0)
+        goes_on = np.where(valid & ended, 0.0, 1.0)
+        returns = np.empty(rewards.shape)
+        current = self.returns
+        for t in range(len(rewards)):
+            np.multiply(current, kept[t], out=returns[t])
+            returns[t] += gains[t]
+            current = returns[t] * goes_on[t]
+        self.returns = current
+        return returns
+
+    def _merge(self, returns: np.ndarray, valid: np.ndarray) -> np.ndarray:
+        """Returns the variance after each step `[T]`, and keeps the last."""
+        count = valid.sum(axis=1)
+        divisor = np.maximum(count, 1)
+        mean = np.where(valid, returns, 0.0).sum(axis=1) / divisor
+        deviation = np.where(valid, returns - mean[:, None], 0.0)
+        variance = (deviation * deviation).sum(axis=1) / divisor
+        after = np.empty(len(returns))
+        # Python's floats: the same numbers as NumPy's, a good deal quicker.
+        batches = zip(
+            mean.tolist(), variance.tolist(), count.tolist(), strict=True
+        )
+        moments = self.moments
+        moments.mean = float(moments.mean)
+        moments.variance = float(moments.variance)
+        for t, (batch_mean, batch_variance, batch_count) in enumerate(batches):
+            if batch_count:
+                moments.merge(batch_mean, batch_variance, batch_count)
+            after[t] = moments.variance
+        return after
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what later rewards are scaled by, as plain arrays.
+
+        Returns:
+            A dictionary with `returns` `[B]` and `moments`.
+        """
+        return {
+            "returns": self.returns.copy(),
+            "moments": self.moments.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: `dict`, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it belongs to another number of environments.
+        """
+        returns = np.array(state["returns"], np.float64)
+        if returns.shape != (self.num_envs,):
+            raise ValueError(
+                f"Expected the state of {self.num_envs} environments. "
+                f"Received: returns of shape {returns.shape}"
+            )
+        self.moments.set_state(state["moments"])
+        self.returns = returns

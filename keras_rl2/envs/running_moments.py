@@ -1,0 +1,110 @@
+"""Mean and variance of everything seen so far."""
+
+from typing import Any
+
+import numpy as np
+
+
+class RunningMoments:
+    """Mean and variance of a stream of batches, in float64.
+
+    Moments of two sets are merged exactly, so that the order and the size of
+    the batches do not matter:
+
+        δ = μ_b - μ
+        μ ← μ + δ n_b / (n + n_b)
+        σ² ← (n σ² + n_b σ_b² + δ² n n_b / (n + n_b)) / (n + n_b)
+
+    The stream starts as if `epsilon` examples with mean 0 and variance 1 had
+    been seen, which keeps the variance positive.
+
+    Args:
+        shape: `tuple`. Shape of one example. Defaults to `()`, a number.
+        epsilon: `float`. Weight of the prior, in examples. Defaults to 1e-4.
+
+    Example:
+    >>> moments = RunningMoments()
+    >>> moments.update(np.array([1.0, 2.0, 3.0]))
+    >>> round(float(moments.mean), 3), round(float(moments.variance), 3)
+    (2.0, 0.667)
+
+    Reference:
+        - [Chan, Golub and LeVeque, 1979](
+          http://i.stanford.edu/pub/cstr/reports/cs/tr/79/773/CS-TR-79-773.pdf)
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...] = (), epsilon: float = 1e-4
+    ) -> None:
+        if not epsilon > 0:
+            raise ValueError(f"Expected > 0. Received: epsilon={epsilon}")
+        self.mean: Any = np.zeros(shape)
+        self.variance: Any = np.ones(shape)
+        self.count = float(epsilon)
+
+    def update(self, batch: np.ndarray) -> None:
+        """Takes a batch into account.
+
+        Args:
+            batch: `[N, ...]` examples.
+
+        Raises:
+            ValueError: If the examples have another shape.
+        """
+        batch = np.asarray(batch, np.float64)
+        shape = np.shape(self.mean)
+        if batch.shape[1:] != shape or batch.ndim == 0:
+            raise ValueError(
+                f"Expected a batch of examples of shape {shape}. Received: "
+                f"batch of shape {batch.shape}"
+            )
+        if len(batch):
+            self.merge(batch.mean(axis=0), batch.var(axis=0), len(batch))
+
+    def merge(self, mean: Any, variance: Any, count: float) -> None:
+        """Takes the moments of other examples into account.
+
+        Args:
+            mean: Their mean, of the shape of one example.
+            variance: Their variance, divided by N rather than N - 1.
+            count: `float`. Their number, above 0.
+        """
+        total = self.count + count
+        delta = mean - self.mean
+        self.mean = self.mean + delta * (count / total)
+        squares = self.variance * self.count + variance * count
+        squares = squares + delta * delta * (self.count * count / total)
+        self.variance = squares / total
+        self.count = total
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns the moments as plain arrays and numbers.
+
+        Returns:
+            A dictionary with `mean`, `variance` and `count`.
+        """
+        return {
+            "mean": np.array(self.mean),
+            "variance": np.array(self.variance),
+            "count": self.count,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: `dict`, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it belongs to examples of another shape.
+        """
+        mean = np.array(state["mean"], np.float64)
+        variance = np.array(state["variance"], np.float64)
+        expected = np.shape(self.mean)
+        if mean.shape != expected or variance.shape != expected:
+            raise ValueError(
+                f"Expected moments of shape {expected}. Received: mean of "
+                f"shape {mean.shape}, variance of shape {variance.shape}"
+            )
+        self.mean, self.variance = mean, variance
+        self.count = float(state["count"])

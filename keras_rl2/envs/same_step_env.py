@@ -1,0 +1,65 @@
+"""Vector environments that reset in the step that ends an episode."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
+from keras_rl2.envs.vector_env import Step
+
+
+class SameStepEnv(GymnasiumVectorEnv):
+    """A vector environment with `AutoresetMode.SAME_STEP`.
+
+    Args:
+        env: `gymnasium.vector.VectorEnv`.
+
+    Example:
+    >>> import gymnasium
+    >>> env = SameStepEnv(
+    ...     gymnasium.make_vec(
+    ...         "CartPole-v1",
+    ...         num_envs=2,
+    ...         vectorization_mode="sync",
+    ...         vector_kwargs={"autoreset_mode": "SameStep"},
+    ...     )
+    ... )
+    >>> env.reset(seed=0).shape
+    (2, 4)
+    """
+
+    def step(self, action: np.ndarray) -> Step:
+        """Takes one step in every environment."""
+        observation, reward, terminated, truncated, info = self.env.step(
+            self._to_action(action)
+        )
+        terminated = np.asarray(terminated, np.bool_)
+        truncated = np.asarray(truncated, np.bool_)
+        observation = self._to_observation(observation)
+        final_observation = None
+        ended = terminated | truncated
+        if np.count_nonzero(ended):
+            final_observation = self._final(observation, ended, info)
+        return (
+            observation,
+            np.asarray(reward, np.float32),
+            terminated,
+            truncated,
+            final_observation,
+        )
+
+    def _final(
+        self, observation: np.ndarray, ended: np.ndarray, info: dict[str, Any]
+    ) -> np.ndarray:
+        """Puts the last observations in place of the first ones."""
+        if "final_obs" not in info:
+            raise ValueError(
+                f"Expected info['final_obs'] from {self.name}, whose autoreset "
+                "mode is SAME_STEP, when an episode ends. Received: info with "
+                f"the keys {sorted(info)}"
+            )
+        final_observation = observation.copy()
+        # An array of objects, None where no episode ended, or a plain array.
+        for i in np.flatnonzero(ended):
+            final_observation[i] = info["final_obs"][i]
+        return final_observation

@@ -1,0 +1,215 @@
+"""What a dataset sees of an environment, of whatever kind it is."""
+
+import abc
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces import Discrete
+
+from keras_rl2 import spaces
+
+# observation, reward, terminated, truncated, final_observation
+Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
+
+
+class VectorEnvAdapter(abc.ABC):
+    """B environments that are stepped together and reset themselves.
+
+    `as_vector_env` makes one from any environment. There is one subclass for
+    each way in which environments report the end of an episode, so that the
+    way is chosen once and `step`, the hottest call of all, never asks.
+
+    The letter B stands for the number of environments throughout.
+
+    Args:
+        env: The environment itself.
+        num_envs: `int`. B.
+        observation_space: `gymnasium.Space` of one environment.
+        action_space: `gymnasium.Space` of one environment.
+
+    Attributes:
+        env: The environment itself.
+        name: `str`. What it is called in messages.
+        num_envs: `int`. B.
+        observation_space: `gymnasium.Space` of one environment.
+        action_space: `gymnasium.Space` of one environment.
+        observation_dtype: dtype of all observations: as declared, but float32
+            for float64 and int32 for `Discrete`.
+        masks_reset_rows: `bool`. True if a step that follows the end of an
+            episode is a mere reset and no transition (Gymnasium's NEXT_STEP).
+        pending_reset: `[B]` bool. Environments whose next step is such a
+            reset. Never changed in place.
+        resets: `int`. How often `reset` was called. A dataset sees by it that
+            somebody else, `evaluate` say, has reset the environment.
+
+    Raises:
+        ValueError: If a space is not supported.
+
+    Example:
+    >>> import gymnasium
+    >>> from keras_rl2.envs import as_vector_env
+    >>> env = as_vector_env(gymnasium.make("CartPole-v1"))
+    >>> env.reset(seed=0).shape
+    (1, 4)
+    >>> observation, reward, terminated, truncated, final = env.step(
+    ...     np.array([1], np.int32)
+    ... )
+    >>> reward, terminated, truncated, final
+    (array([1.], dtype=float32), array([False]), array([False]), None)
+    """
+
+    masks_reset_rows = False
+
+    def __init__(
+        self,
+        env: Any,
+        num_envs: int,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+    ) -> None:
+        spaces.check_observation_space(observation_space)
+        spaces.check_action_space(action_space)
+        self.env = env
+        self.name = _name(env)
+        self.num_envs = int(num_envs)
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.observation_dtype = _observation_dtype(observation_space)
+        self._observation_shape = (num_envs, *(observation_space.shape or ()))
+        self._action_shape = (num_envs, *(action_space.shape or ()))
+        self._action_dtype = np.dtype(action_space.dtype)
+        self.pending_reset = np.zeros(num_envs, np.bool_)
+        self.resets = 0
+
+    def reset(self, seed: int | None = None) -> np.ndarray:
+        """Starts a new episode in every environment.
+
+        Args:
+            seed: `int`. Environment i is seeded with `seed + i`, in the way
+                of Gymnasium; nothing else is seeded. EnvPool takes its seed in
+                `envpool.make` only and ignores this one. Defaults to `None`:
+                the random states go on.
+
+        Returns:
+            Observation `[B, ...]`.
+
+        Raises:
+            ValueError: If the observation does not fit its space.
+        """
+        observation = self._reset(None if seed is None else int(seed))
+        self.pending_reset = np.zeros(self.num_envs, np.bool_)
+        self.resets += 1
+        return observation
+
+    @abc.abstractmethod
+    def step(self, action: np.ndarray) -> Step:
+        """Takes one step in every environment.
+
+        An observation may live in memory that the environment reuses: it is
+        good until the next step.
+
+        Args:
+            action: `[B, ...]` array with members of the action space, which is
+                cast to the space's dtype and neither shifted nor clipped.
+                Ignored where `pending_reset`.
+
+        Returns:
+            A tuple `(observation, reward, terminated, truncated,
+            final_observation)`: what to act on next `[B, ...]`, float32 `[B]`,
+            bool `[B]`, bool `[B]`, and `None` or `[B, ...]`. Where an episode
+            ended, the row of `final_observation` is its true last observation
+            (the other rows are valid observations without meaning). It is
+            `None` if no episode ended, and always if `masks_reset_rows`: then
+            `observation` is the last one itself, and the following row of that
+            environment is a reset with reward 0 that ends nothing.
+
+        Raises:
+            ValueError: If the action has the wrong shape.
+        """
+
+    @abc.abstractmethod
+    def _reset(self, seed: int | None) -> np.ndarray:
+        """Resets the environment itself, checking what it returns."""
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self.env.close()
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what the adapter itself remembers, not the environments.
+
+        Returns:
+            A dictionary with `resets`, an `int`, and `pending_reset`, `[B]`
+            bool.
+        """
+        return {
+            "resets": self.resets,
+            "pending_reset": self.pending_reset.copy(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: `dict`, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it belongs to another number of environments, or to
+                an environment that reports the end of episodes differently.
+        """
+        pending_reset = np.array(state["pending_reset"], np.bool_)
+        if pending_reset.shape != (self.num_envs,):
+            raise ValueError(
+                f"Expected the state of {self.num_envs} environments. "
+                f"Received: pending_reset={pending_reset}"
+            )
+        if pending_reset.any() and not self.masks_reset_rows:
+            raise ValueError(
+                f"Expected no pending reset, since {self.name} resets at once. "
+                f"Received: pending_reset={pending_reset}"
+            )
+        self.pending_reset = pending_reset
+        self.resets = int(state["resets"])
+
+    def _to_action(self, action: np.ndarray) -> np.ndarray:
+        """Casts an action, always to a copy: environments may change it."""
+        if action.shape != self._action_shape:
+            raise ValueError(
+                f"Expected an action of shape {self._action_shape} for "
+                f"{self.name}. Received: action of shape {action.shape}"
+            )
+        return action.astype(self._action_dtype)
+
+    def _check_observation(
+        self, observation: Any, shape: tuple[int, ...]
+    ) -> None:
+        """Refuses an observation that does not fit its space."""
+        received = np.asarray(observation)
+        if received.shape == shape and np.can_cast(
+            received.dtype, self.observation_dtype, "same_kind"
+        ):
+            return
+        raise ValueError(
+            f"Expected an observation of shape {shape} and dtype "
+            f"{self.observation_space.dtype} from {self.name}, whose space is "
+            f"{spaces.describe(self.observation_space)}. Received: "
+            f"observation of shape {received.shape} and dtype {received.dtype}"
+        )
+
+
+def _name(env: Any) -> str:
+    """Returns the id of an environment, or its class's name."""
+    env_id = getattr(getattr(env, "spec", None), "id", None)
+    if isinstance(env_id, str):
+        return env_id
+    return type(getattr(env, "unwrapped", env)).__name__
+
+
+def _observation_dtype(space: Space[Any]) -> np.dtype[Any]:
+    """Returns the dtype in which observations are handed on."""
+    if isinstance(space, Discrete):
+        return np.dtype(np.int32)
+    if space.dtype == np.float64:
+        return np.dtype(np.float32)
+    return np.dtype(space.dtype)

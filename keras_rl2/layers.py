@@ -1,0 +1,123 @@
+"""Layers that the library's own networks need and Keras does not have.
+
+Letters: B is the batch, D the observation's own axes.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class ObservationNormalization(keras.layers.Layer):
+    """Scales observations by the mean and deviation of all those collected.
+
+    Being a layer, its statistics are saved, exported and copied with the
+    network. They change only at the boundary of a round: `accumulate` takes in
+    a rollout, `commit` puts the new statistics into use. So the acting
+    policy, the recorded log-probabilities and the updates of one round all see
+    the same function, and neither `evaluate` nor `act` changes anything.
+
+    y = clip((x - mean) / sqrt(variance + epsilon), -clip, clip)
+
+    Args:
+        clip: float. Bound of the normalised observation. Defaults to `10.0`.
+        epsilon: float. Added to the variance. Defaults to `1e-8`.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = ObservationNormalization()
+    >>> layer.build((None, 1))
+    >>> layer.accumulate(np.array([[1.0], [3.0]], "float32"), np.ones(2))
+    >>> layer.commit()
+    >>> layer(np.array([[3.0]], "float32")).numpy().round(2).tolist()
+    [[1.0]]
+
+    Reference:
+        - Chan et al., 1979, "Updating Formulae and a Pairwise Algorithm for
+          Computing Sample Variances".
+    """
+
+    def __init__(
+        self, clip: float = 10.0, epsilon: float = 1e-8, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.clip = clip
+        self.epsilon = epsilon
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Creates the statistics, one of each per observation entry."""
+        shape = tuple(input_shape[1:])
+
+        def statistic(name: str, initializer: str, shape: Any = shape) -> Any:
+            return self.add_weight(
+                shape=shape,
+                initializer=initializer,
+                trainable=False,
+                dtype="float32",
+                name=name,
+            )
+
+        self.mean = statistic("mean", "zeros")
+        self.variance = statistic("variance", "ones")
+        self.running_mean = statistic("running_mean", "zeros")
+        self.running_variance = statistic("running_variance", "ones")
+        self.count = statistic("count", "zeros", ())
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Normalises with the statistics in use."""
+        x = ops.cast(inputs, "float32")
+        x = (x - self.mean) / ops.sqrt(self.variance + self.epsilon)
+        return ops.cast(ops.clip(x, -self.clip, self.clip), self.compute_dtype)
+
+    def accumulate(self, observation: Tensor, weight: Tensor) -> None:
+        """Takes observations into the running statistics, not yet into use.
+
+        Args:
+            observation: `[B, *D]`. Observations.
+            weight: `[B]`. 1 for a row that counts, 0 for one that does not.
+        """
+        x = ops.cast(observation, "float32")
+        weight = ops.cast(weight, "float32")
+        rows = ops.reshape(weight, (-1,) + (1,) * (len(x.shape) - 1))
+        batch_count = ops.sum(weight)
+        safe_count = ops.maximum(batch_count, 1.0)
+        batch_mean = ops.sum(x * rows, axis=0) / safe_count
+        batch_variance = (
+            ops.sum(ops.square(x - batch_mean) * rows, axis=0) / safe_count
+        )
+        total = self.count + batch_count
+        share = batch_count / ops.maximum(total, 1.0)
+        delta = batch_mean - self.running_mean
+        # The weight of the old variance is its share of all rows, so that the
+        # initial variance of 1 leaves with the first rollout.
+        variance = (
+            self.running_variance * (1.0 - share)
+            + batch_variance * share
+            + ops.square(delta) * share * (1.0 - share)
+        )
+        self.running_mean.assign(self.running_mean + delta * share)
+        self.running_variance.assign(variance)
+        self.count.assign(total)
+
+    def commit(self) -> None:
+        """Puts the running statistics into use."""
+        self.mean.assign(self.running_mean)
+        self.variance.assign(self.running_variance)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Returns the shape of the input, which normalising keeps."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "clip": self.clip,
+            "epsilon": self.epsilon,
+        }

@@ -1,0 +1,68 @@
+"""Metrics of training, as `keras.metrics.Metric`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class MeanOfEach(keras.metrics.Metric):
+    """Means of several named scalars, kept in one variable.
+
+    A `keras.metrics.Mean` per scalar costs two assignments each on every
+    update; here all scalars of an update are one assignment.
+
+    Args:
+        names: Sequence of str. Names of the scalars, in order.
+        name: str. Name of the metric. Defaults to `"means"`.
+        **kwargs: Keyword arguments of `keras.metrics.Metric`.
+
+    Example:
+
+    >>> metric = MeanOfEach(["loss", "entropy"])
+    >>> metric.update_state({"loss": 1.0, "entropy": 3.0})
+    >>> metric.update_state({"loss": 2.0, "entropy": 3.0})
+    >>> {key: float(value) for key, value in metric.result().items()}
+    {'loss': 1.5, 'entropy': 3.0}
+    """
+
+    def __init__(
+        self, names: Sequence[str], name: str = "means", **kwargs: Any
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.names = tuple(names)
+        self.sums = self.add_variable(
+            shape=(len(self.names) + 1,), initializer="zeros", name="sums"
+        )
+
+    def update_state(
+        self, values: dict[str, Tensor], sample_weight: Tensor = 1.0
+    ) -> None:
+        """Adds one value of each scalar.
+
+        Args:
+            values: dict of scalars, one for each name.
+            sample_weight: scalar float. Weight of this update; 0 leaves it
+                out. Defaults to `1.0`.
+        """
+        weight = ops.cast(sample_weight, self.dtype)
+        row = ops.stack(
+            [ops.cast(values[key], self.dtype) for key in self.names]
+            + [ops.ones((), self.dtype)]
+        )
+        # 0 * NaN is NaN: a skipped update must not reach the sums.
+        row = ops.where(weight > 0, row * weight, ops.zeros_like(row))
+        self.sums.assign_add(row)
+
+    def result(self) -> dict[str, Tensor]:
+        """Returns the mean of each scalar by its name."""
+        means = self.sums[:-1] / ops.maximum(self.sums[-1], 1e-9)
+        return {key: means[i] for i, key in enumerate(self.names)}
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {**super().get_config(), "names": list(self.names)}

@@ -1,0 +1,214 @@
+"""Builders of networks: each returns a plain `keras.Model`.
+
+Nothing in the library depends on these: an agent takes any Keras model whose
+input fits the observation and whose output fits the action space.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+
+from keras_rl2.layers import ObservationNormalization
+
+
+def mlp(
+    input_shape: Sequence[int],
+    units: int,
+    *,
+    hidden: Sequence[int] = (64, 64),
+    activation: str = "tanh",
+    output_gain: float = 1.0,
+    normalize_observations: bool = False,
+    seed: int | None = None,
+    name: str = "mlp",
+) -> keras.Model:
+    """Builds a fully connected network with orthogonal weights.
+
+    Orthogonal weights with a small gain in the last layer of a policy are
+    among the details of PPO that matter (Andrychowicz et al., 2021).
+
+    Args:
+        input_shape: Sequence of ints. Shape of one observation.
+        units: int. Width of the output.
+        hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+            `(64, 64)`.
+        activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
+        output_gain: float. Gain of the last layer's weights: 0.01 for a
+            policy, 1 for a value. Defaults to `1.0`.
+        normalize_observations: bool. Whether an `ObservationNormalization`
+            layer comes first. Defaults to `False`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"mlp"`.
+
+    Returns:
+        A `keras.Model` from `[B, *input_shape]` to `[B, units]`.
+
+    Example:
+
+    >>> mlp((4,), 2, seed=0).output_shape
+    (None, 2)
+
+    Reference:
+        - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
+    """
+    seeds = _seeds(seed)
+    inputs = keras.Input(tuple(input_shape), name="observation")
+    x = inputs
+    if normalize_observations:
+        x = ObservationNormalization(name="normalization")(x)
+    if len(input_shape) != 1:
+        x = keras.layers.Flatten(name="flatten")(x)
+    for index, width in enumerate(hidden):
+        x = _dense(width, activation, 2.0**0.5, seeds, f"hidden_{index}")(x)
+    outputs = _dense(units, None, output_gain, seeds, "output")(x)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def nature_cnn(
+    input_shape: Sequence[int],
+    units: int,
+    *,
+    output_gain: float = 1.0,
+    seed: int | None = None,
+    name: str = "nature_cnn",
+) -> keras.Model:
+    """Builds the convolutional network of the Nature DQN for images.
+
+    Pixels stay uint8 until they are inside the network, where they are scaled
+    to 0..1. Images with the channels first (as `AtariVectorEnv` gives them)
+    are turned, because convolutions on a CPU need the channels last.
+
+    Args:
+        input_shape: Sequence of 3 ints. Shape of one image, at least 36 x 36.
+        units: int. Width of the output.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"nature_cnn"`.
+
+    Returns:
+        A `keras.Model` from `[B, height, width, channels]` to `[B, units]`.
+
+    Raises:
+        ValueError: If the shape is not an image of at least 36 x 36.
+
+    Example:
+
+    >>> nature_cnn((84, 84, 4), 6, seed=0).output_shape
+    (None, 6)
+
+    Reference:
+        - [Mnih et al., 2015](https://www.nature.com/articles/nature14236).
+    """
+    channels_first = _channels_first(input_shape)
+    sides = input_shape[1:] if channels_first else input_shape[:-1]
+    if len(input_shape) != 3 or min(sides) < 36:
+        raise ValueError(
+            "`nature_cnn` expects an image of three axes, at least 36 x 36. "
+            f"Received: input_shape={tuple(input_shape)}"
+        )
+    seeds = _seeds(seed)
+    gain = 2.0**0.5
+    inputs = keras.Input(tuple(input_shape), dtype="uint8", name="observation")
+    x = inputs
+    if channels_first:
+        x = keras.layers.Permute((2, 3, 1), name="channels_last")(x)
+    x = keras.layers.Rescaling(1.0 / 255.0, name="rescaling")(x)
+    for index, (filters, size, strides) in enumerate(
+        ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+    ):
+        x = keras.layers.Conv2D(
+            filters,
+            size,
+            strides,
+            activation="relu",
+            # 36 pixels leave less than 3 x 3 before the third convolution.
+            padding="same" if index == 2 else "valid",
+            kernel_initializer=keras.initializers.Orthogonal(gain, next(seeds)),
+            name=f"convolution_{index}",
+        )(x)
+    x = keras.layers.Flatten(name="flatten")(x)
+    x = _dense(512, "relu", gain, seeds, "hidden")(x)
+    outputs = _dense(units, None, output_gain, seeds, "output")(x)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def network_for(
+    observation_space: gymnasium.Space[Any], units: int, **kwargs: Any
+) -> keras.Model:
+    """Builds the default network for an observation space.
+
+    Args:
+        observation_space: `gymnasium.Space`. Images (uint8, three axes, 36
+            pixels or more) get `nature_cnn`, all else `mlp`.
+        units: int. Width of the output.
+        **kwargs: Further arguments of the builder.
+
+    Returns:
+        A `keras.Model`.
+
+    Example:
+
+    >>> space = gymnasium.spaces.Discrete(7)
+    >>> network_for(space, 2, seed=0).input_shape
+    (None, 7)
+    """
+    if isinstance(observation_space, gymnasium.spaces.Discrete):
+        return mlp((int(observation_space.n),), units, **kwargs)
+    shape = observation_space.shape or ()
+    if is_image(observation_space):
+        image_options = {
+            key: value
+            for key, value in kwargs.items()
+            if key in ("output_gain", "seed", "name")
+        }
+        return nature_cnn(shape, units, **image_options)
+    return mlp(shape, units, **kwargs)
+
+
+def is_image(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are images that a convolution can take.
+
+    Args:
+        space: `gymnasium.Space`. The observation space.
+
+    Returns:
+        bool.
+
+    Example:
+
+    >>> is_image(gymnasium.spaces.Box(0, 255, (84, 84, 4), "uint8"))
+    True
+    """
+    if space.dtype != np.uint8 or len(space.shape or ()) != 3:
+        return False
+    shape = tuple(space.shape or ())
+    sides = shape[1:] if _channels_first(shape) else shape[:-1]
+    return min(sides) >= 36
+
+
+def _channels_first(shape: Sequence[int]) -> bool:
+    """Whether the first of three axes is the smallest, so holds channels."""
+    return len(shape) == 3 and shape[0] < min(shape[1:])
+
+
+def _seeds(seed: int | None) -> Any:
+    """Yields one seed per layer, so that no two layers start alike."""
+    return iter(
+        int(s) for s in np.random.SeedSequence(seed).generate_state(64)
+    )
+
+
+def _dense(
+    units: int, activation: str | None, gain: float, seeds: Any, name: str
+) -> keras.layers.Dense:
+    """Makes a dense layer with orthogonal weights."""
+    return keras.layers.Dense(
+        units,
+        activation=activation,
+        kernel_initializer=keras.initializers.Orthogonal(gain, next(seeds)),
+        name=name,
+    )

@@ -1,0 +1,112 @@
+import gc
+import subprocess
+import sys
+import weakref
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
+from support.probe_envs import ActionSpaceEnv
+from support.probe_envs import CountingEnv
+from support.vector_envs import thunks
+
+from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs import as_vector_env
+
+
+def test_rooms_do_not_import_tensorflow():
+    code = (
+        "import sys, keras_rl2.envs, keras_rl2.spaces\n"
+        "assert not {'tensorflow', 'keras', 'jax', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_environment_has_one_adapter():
+    for env in (CountingEnv(), SyncVectorEnv(thunks(CountingEnv))):
+        adapter = as_vector_env(env)
+        assert isinstance(adapter, VectorEnvAdapter)
+        assert as_vector_env(env) is adapter
+        assert as_vector_env(adapter) is adapter
+    assert as_vector_env(CountingEnv()) is not as_vector_env(CountingEnv())
+
+
+def test_environments_that_compare_equal_have_their_own_adapters():
+    class Equal(CountingEnv):
+        __hash__ = None
+
+        def __eq__(self, other):
+            return True
+
+    one, other = Equal(), Equal()
+    adapters = as_vector_env(one), as_vector_env(other)
+    assert adapters[0] is not adapters[1]
+    assert adapters[0] is as_vector_env(one)
+
+
+def test_adapters_do_not_keep_environments_alive():
+    env = CountingEnv()
+    as_vector_env(env)
+    dead = weakref.ref(env)
+    del env
+    gc.collect()
+    assert dead() is None
+
+
+def test_ids():
+    env = as_vector_env("CartPole-v1", num_envs=4)
+    assert (env.name, env.num_envs) == ("CartPole-v1", 4)
+    assert env.masks_reset_rows  # The native one.
+    assert as_vector_env("CartPole-v1").num_envs == 1
+    env = as_vector_env("Pendulum-v1", num_envs=2)
+    assert (env.name, env.num_envs) == ("Pendulum-v1", 2)
+    assert not env.masks_reset_rows
+    env = as_vector_env("gymnasium:Pendulum-v1")
+    assert isinstance(env.env, gymnasium.Env)
+    assert env.reset(seed=0).shape == (1, 3)
+    with pytest.raises(gymnasium.error.Error, match="NoSuchThing"):
+        as_vector_env("NoSuchThing-v0")
+    with pytest.raises(gymnasium.error.Error, match="NoSuchThing"):
+        as_vector_env("NoSuchThing-v0", num_envs=2)
+    with pytest.raises(ValueError, match="num_envs=0"):
+        as_vector_env("CartPole-v1", num_envs=0)
+
+
+def test_what_is_no_environment_is_refused():
+    for thing in (None, 3, CountingEnv, [CountingEnv()]):
+        with pytest.raises(ValueError, match=r"Expected a gymnasium\.Env"):
+            as_vector_env(thing)
+
+
+def test_number_of_environments_must_agree():
+    env = SyncVectorEnv(thunks(CountingEnv))
+    assert as_vector_env(env, num_envs=3).num_envs == 3
+    with pytest.raises(ValueError, match="3 environments"):
+        as_vector_env(env, num_envs=8)
+    with pytest.raises(ValueError, match="8 environments"):
+        as_vector_env(CountingEnv(), num_envs=8)
+
+
+def test_spaces_are_checked_at_construction():
+    env = CountingEnv()
+    env.observation_space = spaces.Dict({"a": spaces.Discrete(2)})
+    with pytest.raises(ValueError, match="observation_space=Dict"):
+        as_vector_env(env)
+    env = CountingEnv()
+    env.action_space = spaces.Box(0, 9, (2,), np.int64)
+    with pytest.raises(ValueError, match="action_space=Box"):
+        as_vector_env(env)
+    env = SyncVectorEnv(
+        [lambda: ActionSpaceEnv(spaces.Tuple([spaces.Discrete(2)]))]
+    )
+    with pytest.raises(ValueError, match="action_space=Tuple"):
+        as_vector_env(env)
+
+
+def test_an_unknown_autoreset_mode_is_refused():
+    env = SyncVectorEnv(thunks(CountingEnv))
+    env.metadata = {}
+    with pytest.raises(ValueError, match=r"autoreset_mode.*Received: None"):
+        as_vector_env(env)

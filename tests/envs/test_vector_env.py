@@ -1,0 +1,307 @@
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+from support.probe_envs import ActionSpaceEnv
+from support.probe_envs import CountingEnv
+from support.probe_envs import CrashingEnv
+from support.probe_envs import EnvCrash
+from support.probe_envs import ImageEnv
+from support.probe_envs import TimeLimitProbe
+from support.probe_envs import WalkEnv
+from support.transitions import assert_same
+from support.transitions import play
+from support.vector_envs import MODES
+from support.vector_envs import cart_pole
+from support.vector_envs import coin
+from support.vector_envs import counting
+from support.vector_envs import reference
+from support.vector_envs import sync
+from support.vector_envs import thunks
+
+from keras_rl2.envs import as_vector_env
+
+ACTION_SPACES = [
+    spaces.Discrete(3),
+    spaces.Discrete(3, start=-1),
+    spaces.Discrete(3, start=2, dtype=np.int32),
+    spaces.MultiDiscrete([3, 2]),
+    spaces.MultiDiscrete([3, 2], start=[1, -1]),
+    spaces.MultiBinary(4),
+    spaces.MultiBinary((2, 2)),
+    spaces.Box(-2.0, 2.0, (3,), np.float32),
+    spaces.Box(-2.0, 2.0, (2, 3), np.float64),
+    spaces.Box(-2.0, 2.0, (), np.float32),
+]
+
+
+@pytest.mark.parametrize("space", ACTION_SPACES, ids=str)
+def test_actions_arrive_as_members_of_their_space(space):
+    space.seed(0)
+    floating = space.dtype.kind == "f"
+    table = np.stack([space.sample() for _ in range(12)])
+    table = table.astype(np.float32 if floating else np.int32)
+
+    def policy(i, episode, step):
+        return table[(4 * episode + step) % 12]
+
+    def make(index):
+        return ActionSpaceEnv(space)
+
+    expected = [np.float32(np.sum(row, dtype=np.float64)) for row in table]
+    envs = [as_vector_env(make(0)), *(sync(make, mode, 2) for mode in MODES)]
+    for env in envs:
+        assert env.action_space == space
+        for transitions in play(env, 12, policy):
+            rewards = [t[2] for t in transitions]
+            assert len(rewards) >= 9
+            np.testing.assert_allclose(
+                rewards, expected[: len(rewards)], rtol=1e-5, atol=1e-6
+            )
+
+
+def test_an_action_is_copied_before_an_environment_gets_it():
+    class Greedy(ActionSpaceEnv):
+        def step(self, action):
+            result = super().step(action)
+            action[:] = 2.0
+            return result
+
+    space = spaces.Box(-2.0, 2.0, (1,), np.float32)
+
+    def make(index):
+        return Greedy(space)
+
+    action = np.zeros((1, 1), np.float32)
+    for env in (as_vector_env(make(0)), *(sync(make, m, 1) for m in MODES)):
+        env.reset()
+        env.step(action)
+        np.testing.assert_array_equal(action, [[0.0]])
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_discrete_observations(start):
+    def make(index):
+        return WalkEnv(start=start)
+
+    def policy(i, episode, step):
+        return np.int32(start + (i + episode) % 2)
+
+    for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
+        assert env.observation_dtype == np.int32
+        walk = play(env, 8, policy)[0]
+        states = [(int(t[0]), int(t[5]), float(t[2]), t[3]) for t in walk]
+        assert states[:4] == [
+            (2, 1, 0.0, False),
+            (1, 0, 0.0, True),
+            (2, 3, 0.0, False),
+            (3, 4, 1.0, True),
+        ]
+
+
+def test_images_stay_bytes():
+    def make(index):
+        return ImageEnv()
+
+    for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
+        for transitions in play(env, 9, coin):
+            for observation, *_ in transitions:
+                assert observation.dtype == np.uint8
+                assert observation.shape == (36, 36, 1)
+            rows = [int(t[5][:, 0, 0].argmax()) for t in transitions]
+            assert rows[:5] == [1, 2, 3, 4, 1]
+
+
+def test_scalar_observations_and_old_rewards():
+    class Scalar(gymnasium.Env):
+        observation_space = spaces.Box(0.0, 9.0, (), np.float64)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return 0.5, {}
+
+        def step(self, action):
+            return 1.5, np.array([2.0]), np.True_, np.False_, {}
+
+    env = as_vector_env(Scalar())
+    np.testing.assert_array_equal(env.reset(), np.float32([0.5]))
+    observation, reward, terminated, truncated, final = env.step(np.array([0]))
+    np.testing.assert_array_equal(observation, np.float32([0.5]))
+    np.testing.assert_array_equal(final, np.float32([1.5]))
+    assert (reward.shape, reward.dtype) == ((1,), np.float32)
+    assert (terminated.tolist(), truncated.tolist()) == ([True], [False])
+
+
+def test_seeds_are_as_in_gymnasium():
+    env = sync(cart_pole, MODES[0])
+    rows = [cart_pole(i).reset(seed=7 + i)[0] for i in range(3)]
+    np.testing.assert_array_equal(env.reset(seed=7), rows)
+    np.testing.assert_array_equal(env.reset(seed=np.int64(7)), rows)
+    assert (env.reset() != np.stack(rows)).all()
+    single = as_vector_env(cart_pole(0))
+    np.testing.assert_array_equal(single.reset(seed=7), rows[:1])
+
+
+def test_resets_are_counted():
+    env = sync(counting, AutoresetMode.SAME_STEP)
+    assert env.resets == 0
+    play(env, 20, coin)
+    assert env.resets == 1
+    env.reset()
+    assert env.resets == 2
+
+
+class Lying(CountingEnv):
+    observation = np.zeros(3, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation, {}
+
+
+def test_wrong_observations_are_refused_at_reset():
+    with pytest.raises(
+        ValueError, match=r"shape \(4,\).*Lying.*Received.*shape \(3,\)"
+    ):
+        as_vector_env(Lying()).reset()
+    with pytest.raises(ValueError, match="shape") as caught:
+        sync(lambda index: Lying(), MODES[0], 2).reset()
+    assert "SyncVectorEnv was being reset" in caught.value.__notes__[0]
+
+    class Floats(ImageEnv):
+        def _image(self):
+            return np.full((36, 36, 1), 0.5)
+
+    with pytest.raises(ValueError, match=r"dtype uint8.*dtype float64"):
+        as_vector_env(Floats()).reset()
+
+
+def test_wrong_actions_are_refused():
+    for env in (as_vector_env(CountingEnv()), sync(counting, MODES[0], 1)):
+        env.reset()
+        with pytest.raises(ValueError, match=r"shape \(1,\).*shape \(1, 1\)"):
+            env.step(np.zeros((1, 1), np.int32))
+
+
+def test_same_step_without_the_final_observation_is_refused():
+    env = SyncVectorEnv(thunks(CountingEnv))
+    env.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    adapter = as_vector_env(env)
+    with pytest.raises(ValueError, match="final_obs"):
+        play(adapter, 4, coin)
+
+
+def test_same_step_with_a_plain_array_of_final_observations():
+    env = SyncVectorEnv(
+        thunks(CountingEnv), autoreset_mode=AutoresetMode.SAME_STEP
+    )
+    step = env.step
+
+    def plain_step(action):
+        *rest, info = step(action)
+        if "final_obs" in info:
+            rows = [np.zeros(4) if o is None else o for o in info["final_obs"]]
+            info["final_obs"] = np.stack(rows)
+        return *rest, info
+
+    env.step = plain_step
+    expected = reference(CountingEnv, coin, 30)
+    actual = play(as_vector_env(env), 30, coin, seed=5)
+    for i in range(3):
+        assert_same(actual[i], expected[i], 30)
+
+
+def test_a_careless_reset_row_is_put_right():
+    env = SyncVectorEnv(thunks(time_limit_probe, 2))
+    step = env.step
+
+    def careless_step(action):
+        observation, reward, terminated, truncated, info = step(action)
+        return observation, reward + 1, terminated, truncated | True, info
+
+    env.step = careless_step
+    adapter = as_vector_env(env)
+    adapter.reset()
+    action = np.zeros(2, np.int32)
+    _, reward, _, truncated, _ = adapter.step(action)
+    assert (reward.tolist(), truncated.all()) == ([2.0, 2.0], True)
+    _, reward, terminated, truncated, _ = adapter.step(action)
+    assert reward.tolist() == [0.0, 0.0]
+    assert not (terminated | truncated | adapter.pending_reset).any()
+
+
+def time_limit_probe(index):
+    return TimeLimitProbe()
+
+
+def test_state():
+    env = sync(CountingEnv, AutoresetMode.NEXT_STEP, 2)
+    env.reset()
+    for _ in range(3):
+        env.step(np.zeros(2, np.int32))
+    state = env.get_state()
+    assert state["resets"] == 1
+    assert state["pending_reset"].tolist() == [True, True]
+    other = sync(CountingEnv, AutoresetMode.NEXT_STEP, 2)
+    other.set_state(state)
+    assert other.pending_reset.tolist() == [True, True]
+    assert other.resets == 1
+    with pytest.raises(ValueError, match="3 environments"):
+        sync(CountingEnv, AutoresetMode.NEXT_STEP, 3).set_state(state)
+    with pytest.raises(ValueError, match="resets at once"):
+        sync(CountingEnv, AutoresetMode.SAME_STEP, 2).set_state(state)
+
+
+def test_errors_of_environments_keep_their_type():
+    for env in (
+        as_vector_env(CrashingEnv()),
+        *(sync(lambda index: CrashingEnv(), mode, 2) for mode in MODES),
+    ):
+        with pytest.raises(EnvCrash, match="crash at step 3"):
+            play(env, 10, coin)
+
+
+def test_close():
+    closed = []
+
+    class Closing(CountingEnv):
+        def close(self):
+            closed.append(self)
+
+    as_vector_env(Closing()).close()
+    sync(lambda index: Closing(), MODES[0], 2).close()
+    assert len(closed) == 3
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("mode", MODES)
+def test_an_adapter_adds_five_microseconds(mode):
+    class Idle(gymnasium.vector.VectorEnv):
+        num_envs = 8
+        metadata = {"autoreset_mode": mode}
+        single_observation_space = spaces.Box(-1.0, 1.0, (4,), np.float32)
+        single_action_space = spaces.Discrete(2)
+        result = (
+            np.zeros((8, 4), np.float32),
+            np.zeros(8),
+            np.zeros(8, np.bool_),
+            np.zeros(8, np.bool_),
+            {},
+        )
+
+        def step(self, actions):
+            return self.result
+
+    step = as_vector_env(Idle()).step
+    action = np.zeros(8, np.int32)
+    seconds = []
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(1000):
+            step(action)
+        seconds.append((time.perf_counter() - start) / 1000)
+    assert min(seconds) < 5e-6

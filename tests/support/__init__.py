@@ -1,0 +1,1 @@
+"""Helpers shared by the tests: probe environments, small networks, cases."""
