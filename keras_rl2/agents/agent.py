@@ -362,7 +362,8 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
 
     def load_own_variables(self, store: Any) -> None:
         """Loads what `save_own_variables` saved."""
-        values = {key: store[key] for key in store}
+        # The store of Keras has `keys` but cannot be iterated over.
+        values = {key: store[key] for key in list(store.keys())}
         self.env_steps = int(np.array(values.pop("env_steps", 0)))
         super().load_own_variables(values)
 

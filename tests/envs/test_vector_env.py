@@ -221,7 +221,13 @@ def test_a_careless_reset_row_is_put_right():
 
     def careless_step(action):
         observation, reward, terminated, truncated, info = step(action)
-        return observation, reward + 1, terminated, truncated | True, info
+        return (
+            observation,
+            reward + 1,
+            terminated | True,
+            truncated | True,
+            info,
+        )
 
     env.step = careless_step
     adapter = as_vector_env(env)

@@ -1,0 +1,294 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_rl2 import returns
+
+FUNCTIONS = {
+    "lambda": lambda r, d, v, w, cut: returns.lambda_returns(r, d, w, 0.9),
+    "n_step": lambda r, d, v, w, cut: returns.n_step_returns(r, d, w, 3, cut),
+    "gae": lambda r, d, v, w, cut: returns.generalized_advantage_estimation(
+        r, d, v, w, 0.9, cut
+    ),
+    "vtrace": lambda r, d, v, w, cut: returns.vtrace(
+        v, r, d, v, w, 0.9, 1.1, 1.0, 1.2, cut
+    ),
+}
+
+
+def trajectory(length=37, batch=5, seed=0, dtype="float64"):
+    """Return rewards, discounts, values, next_values, truncated."""
+    rng = np.random.default_rng(seed)
+    rewards, values, next_values = rng.standard_normal((3, length, batch))
+    ends = rng.random((length, batch))
+    discounts = 0.99 * (ends > 0.1)
+    arrays = rewards, discounts, values, next_values
+    truncated = (ends > 0.1) & (ends < 0.25)
+    return *(array.astype(dtype) for array in arrays), truncated
+
+
+def gae_by_loop(rewards, discounts, values, next_values, lambda_, truncated):
+    """Return GAE step by step."""
+    advantages = np.zeros_like(rewards)
+    later = np.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        error = rewards[t] + discounts[t] * next_values[t] - values[t]
+        later = error + discounts[t] * lambda_ * ~truncated[t] * later
+        advantages[t] = later
+    return advantages
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 9, 64, 65, 130, 600])
+def test_gae_of_any_length_equals_the_loop(length):
+    arrays = trajectory(length)
+    advantages, targets = returns.generalized_advantage_estimation(
+        *arrays[:4], 0.95, arrays[4]
+    )
+    expected = gae_by_loop(*arrays[:4], 0.95, arrays[4])
+    np.testing.assert_allclose(advantages, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(targets, expected + arrays[2], rtol=1e-9)
+    assert targets.dtype == "float64"
+
+
+@pytest.mark.parametrize("length", [1, 2, 37, 600])
+def test_unknown_length_gives_the_same(length):
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.float64)] * 4
+        + [tf.TensorSpec([None, None], tf.bool)]
+    )
+    def function(*arrays):
+        return returns.generalized_advantage_estimation(
+            *arrays[:4], 0.95, arrays[4]
+        )
+
+    arrays = trajectory(length)
+    advantages, _ = function(*arrays)
+    expected = gae_by_loop(*arrays[:4], 0.95, arrays[4])
+    np.testing.assert_allclose(advantages, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+def test_graph_equals_eager(name, jit):
+    arrays = trajectory(dtype="float32")
+    eager = FUNCTIONS[name](*arrays)
+    graph = tf.function(FUNCTIONS[name], jit_compile=jit)(
+        *map(tf.constant, arrays)
+    )
+    for one, other in zip(
+        tf.nest.flatten(eager), tf.nest.flatten(graph), strict=True
+    ):
+        assert one.dtype == tf.float32
+        assert one.shape == (37, 5)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_order_of_environments_does_not_matter(name):
+    arrays = trajectory()
+    order = np.random.default_rng(1).permutation(5)
+    plain = tf.nest.flatten(FUNCTIONS[name](*arrays))
+    mixed = tf.nest.flatten(FUNCTIONS[name](*(a[:, order] for a in arrays)))
+    for one, other in zip(plain, mixed, strict=True):
+        np.testing.assert_allclose(one.numpy()[:, order], other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["n_step", "gae", "vtrace"])
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_episodes_side_by_side_equal_episodes_in_a_row(name, end):
+    first, second = trajectory(20, seed=2), trajectory(17, seed=3)
+    first[1][-1] = 0.0 if end == "terminated" else 0.99
+    first[4][-1] = end == "truncated"
+    joined = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
+    together = tf.nest.flatten(FUNCTIONS[name](*joined))
+    apart = zip(
+        tf.nest.flatten(FUNCTIONS[name](*first)),
+        tf.nest.flatten(FUNCTIONS[name](*second)),
+        strict=True,
+    )
+    for whole, parts in zip(together, apart, strict=True):
+        np.testing.assert_allclose(
+            whole, np.concatenate(parts), rtol=1e-9, atol=1e-12
+        )
+
+
+def test_gae_with_lambda_1_is_return_minus_value():
+    rewards, discounts, values, _, _ = trajectory()
+    next_values = np.concatenate([values[1:], np.ones((1, 5))])
+    advantages, targets = returns.generalized_advantage_estimation(
+        rewards, discounts, values, next_values, 1.0
+    )
+    expected = returns.discounted_returns(rewards, discounts, np.ones(5))
+    np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(advantages, expected - values, atol=1e-9)
+
+
+def test_gae_with_lambda_0_is_the_td_error():
+    rewards, discounts, values, next_values, cut = trajectory()
+    advantages, _ = returns.generalized_advantage_estimation(
+        rewards, discounts, values, next_values, 0.0, cut
+    )
+    expected = rewards + discounts * next_values - values
+    np.testing.assert_allclose(advantages, expected, rtol=1e-12)
+
+
+def test_gae_targets_are_lambda_returns():
+    rewards, discounts, values, next_values, cut = trajectory()
+    next_values = np.where(
+        cut, next_values, np.concatenate([values[1:], next_values[-1:]])
+    )
+    _, targets = returns.generalized_advantage_estimation(
+        rewards, discounts, values, next_values, 0.8, cut
+    )
+    expected = returns.lambda_returns(
+        rewards, discounts, next_values, np.where(cut, 0.0, 0.8)
+    )
+    np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_truncation_keeps_the_bootstrap_and_termination_does_not():
+    arrays = {
+        "rewards": np.ones((2, 1)),
+        "values": np.zeros((2, 1)),
+        "next_values": np.array([[10.0], [20.0]]),
+        "gae_lambda": 1.0,
+    }
+    truncated, _ = returns.generalized_advantage_estimation(
+        discounts=np.full((2, 1), 0.5), truncated=[[True], [False]], **arrays
+    )
+    terminated, _ = returns.generalized_advantage_estimation(
+        discounts=np.array([[0.0], [0.5]]), **arrays
+    )
+    assert truncated.numpy().tolist() == [[6.0], [11.0]]
+    assert terminated.numpy().tolist() == [[1.0], [11.0]]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 36, 37, 100])
+def test_n_step_returns_equal_the_sum_over_the_window(n):
+    rewards, discounts, _, next_values, cut = trajectory()
+    result = returns.n_step_returns(rewards, discounts, next_values, n, cut)
+    expected = np.zeros_like(rewards)
+    for t, b in np.ndindex(*rewards.shape):
+        weight = 1.0
+        for k in range(t, min(t + n, len(rewards))):
+            expected[t, b] += weight * rewards[k, b]
+            weight *= discounts[k, b]
+            if cut[k, b]:
+                break
+        expected[t, b] += weight * next_values[k, b]
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_n_step_returns_of_unknown_length():
+    function = tf.function(
+        lambda r, d, v: returns.n_step_returns(r, d, v, 50),
+        input_signature=[tf.TensorSpec([None, 5], tf.float64)] * 3,
+    )
+    rewards, discounts, _, next_values, _ = trajectory()
+    np.testing.assert_allclose(
+        function(rewards, discounts, next_values),
+        returns.n_step_returns(rewards, discounts, next_values, 50),
+        rtol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("lambda_", [0.0, 0.7, 1.0])
+def test_vtrace_on_policy_is_the_lambda_return(lambda_):
+    rewards, discounts, values, next_values, cut = trajectory()
+    next_values = np.where(
+        cut, next_values, np.concatenate([values[1:], next_values[-1:]])
+    )
+    targets, advantages = returns.vtrace(
+        np.zeros_like(rewards),
+        rewards,
+        discounts,
+        values,
+        next_values,
+        lambda_,
+        truncated=cut,
+    )
+    gae, expected = returns.generalized_advantage_estimation(
+        rewards, discounts, values, next_values, lambda_, cut
+    )
+    np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(advantages, gae, rtol=1e-9, atol=1e-9)
+
+
+def test_vtrace_clips_each_ratio_at_its_own_limit():
+    one = np.ones((1, 1))
+    targets, advantages = returns.vtrace(
+        np.log(4.0) * one,
+        rewards=one,
+        discounts=0.5 * one,
+        values=one,
+        next_values=2.0 * one,
+        clip_rho=2.0,
+        clip_pg_rho=3.0,
+    )
+    # The TD error is 1 + 0.5 * 2 - 1 = 1.
+    np.testing.assert_allclose(targets, [[3.0]])
+    np.testing.assert_allclose(advantages, [[3.0]])
+
+
+def test_gae_is_differentiable():
+    rewards, discounts, values, next_values, cut = trajectory(20, 2)
+    values = tf.constant(values)
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        advantages, _ = returns.generalized_advantage_estimation(
+            rewards, discounts, values, next_values, 0.9, cut
+        )
+        total = tf.reduce_sum(advantages)
+    gradient = tape.gradient(total, values).numpy()
+    # Each value enters with -1, weighed by all traces that pass through it.
+    expected = np.zeros_like(gradient)
+    weight = np.zeros(2)
+    for t in range(20):
+        weight = 1.0 + weight
+        expected[t] = -weight
+        weight = weight * discounts[t] * 0.9 * ~cut[t]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-9)
+
+
+def test_integers_and_lists_are_taken():
+    result = returns.discounted_returns([[1], [1]], [[1], [1]], [3])
+    assert result.numpy().tolist() == [[5.0], [4.0]]
+    assert result.dtype == "float32"
+
+
+def test_scalar_tensors_are_taken():
+    arrays = trajectory(dtype="float32")[:4]
+    one, _ = returns.generalized_advantage_estimation(*arrays, 0.95)
+    other, _ = returns.generalized_advantage_estimation(
+        *arrays, tf.constant(0.95)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_wrong_shapes_are_refused(name, index):
+    arrays = list(trajectory(4, 4))
+    arrays[index] = arrays[index][:, :1]
+    with pytest.raises(ValueError, match="expected equal shapes"):
+        FUNCTIONS[name](*arrays)
+    arrays[index] = arrays[index][:, 0]
+    with pytest.raises(ValueError, match="expected rank 2"):
+        FUNCTIONS[name](*arrays)
+
+
+@pytest.mark.parametrize("name", ["n_step", "gae", "vtrace"])
+def test_truncated_of_wrong_shape_is_refused(name):
+    arrays = trajectory(4, 4)
+    with pytest.raises(ValueError, match="truncated of shape"):
+        FUNCTIONS[name](*arrays[:4], arrays[4][:, 0])
+
+
+def test_bootstrap_and_n_are_checked():
+    ones = np.ones((3, 2))
+    with pytest.raises(ValueError, match="bootstrap_value"):
+        returns.discounted_returns(ones, ones, np.ones((2, 1)))
+    with pytest.raises(ValueError, match="Received: n=0"):
+        returns.n_step_returns(ones, ones, ones, 0)
+    with pytest.raises(ValueError, match="gae_lambda"):
+        returns.generalized_advantage_estimation(*[ones] * 4, np.ones(2))
