@@ -197,9 +197,7 @@ def _channels_first(shape: Sequence[int]) -> bool:
 
 def _seeds(seed: int | None) -> Any:
     """Yields one seed per layer, so that no two layers start alike."""
-    return iter(
-        int(s) for s in np.random.SeedSequence(seed).generate_state(64)
-    )
+    return iter(int(s) for s in np.random.SeedSequence(seed).generate_state(64))
 
 
 def _dense(

@@ -35,9 +35,7 @@ def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
     return ops.sum(values * weight) / ops.maximum(ops.sum(weight), 1.0)
 
 
-def normalize(
-    values: Tensor, weight: Tensor, epsilon: float = 1e-8
-) -> Tensor:
+def normalize(values: Tensor, weight: Tensor, epsilon: float = 1e-8) -> Tensor:
     """Shifts and scales values to mean 0 and deviation 1.
 
     A single value is left as it is: nothing is known of its scale.

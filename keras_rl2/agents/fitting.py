@@ -13,6 +13,7 @@ from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
+from keras_rl2.data import minibatch
 
 
 # Weights x samples of a minibatch up to which XLA is the faster on a CPU.
@@ -23,13 +24,11 @@ class RoundSize(NamedTuple):
     """What one call of TensorFlow runs through.
 
     Attributes:
-        elements: int. Elements of the dataset that make up a round.
-        minibatches: int. Minibatches of each element.
+        updates: int. Updates of a round.
         compiled: bool. Whether XLA compiles the loop over them.
     """
 
-    elements: int
-    minibatches: int
+    updates: int
     compiled: bool
 
 
@@ -70,7 +69,10 @@ def fit(
     if not isinstance(x, RoundDataset):
         _refuse_other_data(x, total_steps)
         return keras_fit(
-            x, epochs=epochs or 1, callbacks=[*extra, *_list(callbacks)], **kwargs
+            x,
+            epochs=epochs or 1,
+            callbacks=[*extra, *_list(callbacks)],
+            **kwargs,
         )
     x.bind(agent)
     agent.rollouts = x
@@ -91,8 +93,8 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     """Makes one call of TensorFlow that makes all updates of a round.
 
     Keras' own loop over `steps_per_execution` asks the dataset for every
-    minibatch; here a whole stack of them is asked for at once, so that XLA
-    can compile the loop over it.
+    minibatch; here a whole round is asked for at once, so that XLA can compile
+    the loop over its minibatches.
 
     Args:
         agent: `keras_rl2.Agent`. Whose `train_step` is run.
@@ -103,25 +105,29 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     """
     step = tf.function(agent.train_step, autograph=False)
 
-    def run_stack(batches: dict[str, Any]) -> Any:
+    def run_updates(one_round: dict[str, Any]) -> Any:
+        rows, weight = one_round["rows"], one_round["weight"]
+
         def update(index: Any) -> Any:
-            return step({key: value[index] for key, value in batches.items()})
+            return step(
+                minibatch(one_round["samples"], rows[index], weight[index])
+            )
 
         return tf.while_loop(
-            lambda index, _: index < size.minibatches,
+            lambda index, _: index < size.updates,
             lambda index, _: (index + 1, update(index)),
             (tf.constant(1), update(0)),
             parallel_iterations=1,
         )[1]
 
     if size.compiled:
-        run_stack = tf.function(run_stack, autograph=False, jit_compile=True)
+        run_updates = tf.function(
+            run_updates, autograph=False, jit_compile=True
+        )
 
     @tf.function(reduce_retracing=True, autograph=False)
     def run_round(iterator: Any) -> Any:
-        for _ in range(size.elements):
-            logs = run_stack(iterator.get_next())
-        return logs
+        return run_updates(iterator.get_next())
 
     return run_round
 
@@ -144,8 +150,7 @@ def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
     size = None
     if steps == updates and not agent.run_eagerly:
         size = RoundSize(
-            elements=x.elements_per_round,
-            minibatches=updates // x.elements_per_round,
+            updates=updates,
             compiled=_pays_to_compile(agent, x.batch_size),
         )
     if agent.steps_per_execution != steps or agent.round_size != size:

@@ -5,6 +5,7 @@ from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.data.trajectory import Trajectory
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "RolloutDataset",
     "RoundDataset",
     "Trajectory",
+    "minibatch",
 ]

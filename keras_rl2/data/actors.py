@@ -122,9 +122,7 @@ class _LiteRTRunner:
             for d in interpreter.get_input_details()
         }
         # The converter drops inputs that the policy does not use.
-        self._weights = [
-            details.get(f"weight_{i}") for i in range(num_weights)
-        ]
+        self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
         self._observation = details["observation"]
         self._noise = details.get("noise")
         ordered = [d["index"] for d in interpreter.get_output_details()]

@@ -140,11 +140,11 @@ class _Record:
         assert first is not None
         env, head = collector.env, collector.head
         leading = (collector.horizon, env.num_envs)
-        self.observation = np.empty(
-            (leading[0] + 1, *first.shape), first.dtype
-        )
+        self.observation = np.empty((leading[0] + 1, *first.shape), first.dtype)
         self.observation[0] = first
-        self.action = np.empty((*leading, *head.action_shape), head.action_dtype)
+        self.action = np.empty(
+            (*leading, *head.action_shape), head.action_dtype
+        )
         self.reward = np.empty(leading, np.float32)
         self.terminated = np.empty(leading, np.bool_)
         self.truncated = np.empty(leading, np.bool_)
@@ -164,7 +164,9 @@ class _Record:
         """Returns the final observations and where they belong."""
         if not self._final:
             shape = (0, *self.observation.shape[2:])
-            return np.empty(shape, self.observation.dtype), np.empty(0, np.int32)
+            return np.empty(shape, self.observation.dtype), np.empty(
+                0, np.int32
+            )
         return (
             np.concatenate(self._final).astype(self.observation.dtype),
             np.concatenate(self._final_index).astype(np.int32),
@@ -206,7 +208,9 @@ def _check_finite(record: _Record) -> None:
             continue
         where = np.argwhere(~np.isfinite(array))[0]
         if key == "final observation":
-            step, env = divmod(int(final_index[where[0]]), record.reward.shape[1])
+            step, env = divmod(
+                int(final_index[where[0]]), record.reward.shape[1]
+            )
         else:
             step, env = int(where[0]), int(where[1])
         raise ValueError(

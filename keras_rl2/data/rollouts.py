@@ -1,7 +1,6 @@
 """Rollouts for on-policy agents."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,10 @@ import tensorflow as tf
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.shuffling import shuffled_minibatches
+from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import RewardScaler
 from keras_rl2.envs import as_vector_env
-
-# An element larger than this is split by passes: a rollout of images that is
-# gathered for ten passes at once would need ten times its memory.
-_MAX_ELEMENT_BYTES = 64 * 2**20
 
 
 class RolloutDataset(RoundDataset):
@@ -128,11 +123,6 @@ class RolloutDataset(RoundDataset):
             )
         if self.scale_rewards:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
-        spec = self._sample_bytes()
-        whole = spec * self.batch_size * self.updates_per_round
-        self.elements_per_round = (
-            1 if whole <= _MAX_ELEMENT_BYTES else self.passes
-        )
 
     def refresh(self) -> None:
         """Collects a rollout with the agent's present weights.
@@ -144,22 +134,16 @@ class RolloutDataset(RoundDataset):
         trajectory = self.collect()
         samples, self._statistics = self.agent.prepare(trajectory)
         self.samples = samples
-        self._ready.clear()
         self.valid_rows = np.flatnonzero(trajectory.valid)
-        passes_per_element = self.passes // self.elements_per_round
-        for _ in range(self.elements_per_round):
-            # Stacked only when asked for, so that one element is in memory.
-            self._ready.append(
-                functools.partial(
-                    shuffled_minibatches,
-                    samples,
-                    self.valid_rows,
-                    self._shuffle,
-                    passes_per_element,
-                    self.minibatches,
-                    self.batch_size,
-                )
-            )
+        rows, weight = shuffled_rows(
+            self.valid_rows,
+            self._shuffle,
+            self.passes,
+            self.minibatches,
+            self.batch_size,
+        )
+        self._ready.clear()
+        self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
     def collect(self) -> Trajectory:
         """Takes one rollout, without preparing it.
@@ -230,29 +214,16 @@ class RolloutDataset(RoundDataset):
         """Closes the environments."""
         self.env.close()
 
-    def _sample_spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """Returns shape and dtype of one sample's entries."""
+    def _element_spec(self) -> dict[str, Any]:
+        """Returns shapes and dtypes of a round."""
+        shape = (self.updates_per_round, self.batch_size)
         return {
-            **self.agent.sample_spec(),
-            "weight": ((), np.dtype(np.float32)),
-        }
-
-    def _sample_bytes(self) -> int:
-        """Returns the size of one sample."""
-        return sum(
-            int(np.prod(shape)) * np.dtype(dtype).itemsize
-            for shape, dtype in self._sample_spec().values()
-        )
-
-    def _element_spec(self) -> dict[str, tf.TensorSpec]:
-        """Returns shapes and dtypes of an element: stacked minibatches."""
-        leading = (
-            self.updates_per_round // self.elements_per_round,
-            self.batch_size,
-        )
-        return {
-            key: tf.TensorSpec((*leading, *shape), dtype)
-            for key, (shape, dtype) in self._sample_spec().items()
+            "samples": {
+                key: tf.TensorSpec((self.steps_per_round, *one), dtype)
+                for key, (one, dtype) in self.agent.sample_spec().items()
+            },
+            "rows": tf.TensorSpec(shape, "int32"),
+            "weight": tf.TensorSpec(shape, "float32"),
         }
 
 

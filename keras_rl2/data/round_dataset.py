@@ -2,11 +2,9 @@
 
 import abc
 from collections import deque
-from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 
@@ -24,12 +22,11 @@ class RoundDataset(abc.ABC):
 
     steps_per_round: int
     updates_per_round: int
-    elements_per_round: int
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: Any = None
-        self._ready: deque[Callable[[], dict[str, np.ndarray]]] = deque()
+        self._ready: deque[dict[str, Any]] = deque()
 
     @property
     def steps_per_epoch(self) -> int:
@@ -49,8 +46,8 @@ class RoundDataset(abc.ABC):
         """Returns what the last rounds say about training, for the logs."""
 
     @abc.abstractmethod
-    def _element_spec(self) -> dict[str, tf.TensorSpec]:
-        """Returns shapes and dtypes of one element: stacked minibatches."""
+    def _element_spec(self) -> dict[str, Any]:
+        """Returns shapes and dtypes of one element, a whole round."""
 
     def begin(self) -> None:
         """Drops what an earlier `fit` left over."""
@@ -69,30 +66,35 @@ class RoundDataset(abc.ABC):
         Returns:
             An endless `tf.data.Dataset` of dicts of minibatches `[batch, ...]`.
         """
-        options = tf.data.Options()
-        options.experimental_optimization.inject_prefetch = False
-        return self.as_rounds(agent).unbatch().with_options(options)
+
+        def minibatches(one_round: dict[str, Any]) -> tf.data.Dataset:
+            dealt = {key: one_round[key] for key in ("rows", "weight")}
+            return tf.data.Dataset.from_tensor_slices(dealt).map(
+                lambda each: minibatch(
+                    one_round["samples"], each["rows"], each["weight"]
+                )
+            )
+
+        return _in_step(self.as_rounds(agent).flat_map(minibatches))
 
     def as_rounds(self, agent: Any) -> tf.data.Dataset:
-        """Returns the same, with the minibatches of an element stacked.
+        """Returns whole rounds, their minibatches not yet taken together.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and prepares.
 
         Returns:
-            An endless `tf.data.Dataset` of dicts `[minibatches, batch, ...]`,
-            `elements_per_round` of them to a round.
+            An endless `tf.data.Dataset` of dicts: `samples` of `[N, ...]`,
+            `rows` `[updates, batch]` of each minibatch, and their `weight`.
         """
         self.bind(agent)
-        options = tf.data.Options()
-        options.experimental_optimization.inject_prefetch = False
-        options.autotune.enabled = False
-        dataset = tf.data.Dataset.from_generator(
-            self._elements, output_signature=self._element_spec()
+        return _in_step(
+            tf.data.Dataset.from_generator(
+                self._elements, output_signature=self._element_spec()
+            )
         )
-        return dataset.with_options(options)
 
-    def _elements(self) -> Iterator[dict[str, np.ndarray]]:
+    def _elements(self) -> Iterator[dict[str, Any]]:
         """Hands over what is ready."""
         while True:
             if not self._ready:
@@ -102,4 +104,30 @@ class RoundDataset(abc.ABC):
                     "callbacks of `fit`, or a call of `refresh()` before each "
                     f"{self.updates_per_round} batches."
                 )
-            yield self._ready.popleft()()
+            yield self._ready.popleft()
+
+
+def minibatch(
+    samples: dict[str, Any], rows: Any, weight: Any
+) -> dict[str, Any]:
+    """Takes one minibatch out of a round's samples, in the graph.
+
+    Args:
+        samples: dict of `[N, ...]`. Samples of the round.
+        rows: `[B]` int32. Those of the minibatch.
+        weight: `[B]` float32. What each counts.
+
+    Returns:
+        dict of `[B, ...]`, with `weight` in it.
+    """
+    batch = {key: tf.gather(value, rows) for key, value in samples.items()}
+    batch["weight"] = weight
+    return batch
+
+
+def _in_step(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Keeps `tf.data` from reading ahead of the rounds."""
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    options.autotune.enabled = False
+    return dataset.with_options(options)

@@ -38,9 +38,7 @@ def main():
     env = make_vec_env(
         arguments.env, n_envs=arguments.envs, seed=arguments.seed
     )
-    model = PPO(
-        "MlpPolicy", env, seed=arguments.seed, device="cpu", **settings
-    )
+    model = PPO("MlpPolicy", env, seed=arguments.seed, device="cpu", **settings)
     if arguments.warm:
         model.learn(arguments.envs * settings["n_steps"])
     start = time.perf_counter()

@@ -73,7 +73,43 @@ NOT_OURS = {
 
 
 EXACT = frozenset(
-    ["gae/anyrl", "gae/seed_rl_terminated", "gae/seed_rl_abandoned", "gae/sb3_const_value_g1.0_l1.0_v0", "gae/sb3_const_value_g1.0_l1.0_v1", "gae/sb3_const_value_g1.0_l0.9_v1", "gae/sb3_const_value_g0.99_l1.0_v0", "gae/sb3_const_value_g0.99_l1.0_v1", "gae/sb3_const_value_g0.99_l0.9_v1", "lambda_returns/trfl_0.5", "lambda_returns/trfl_1.0", "discounted_returns/tf_agents_final_value", "discounted_returns/tianshou_1", "discounted_returns/tianshou_2", "discounted_sum/trfl_forward", "discounted_sum/trfl_reverse", "nstep_returns/rlax_n3", "nstep_returns/rlax_n7", "nstep_returns/seed_rl_terminated", "nstep_returns/seed_rl_abandoned", "td_error/rlax_td_learning", "td_error/rlax_qv_max", "huber/rlax", "huber/dopamine_delta2", "huber/optax", "expectile/rlax_0.5", "expectile/rlax_1.0", "expectile/rlax_0.75", "value_loss/tf_agents_mse", "clipped_value_loss/cherry_clip0.1", "clipped_value_loss/cherry_clip0.2", "clipped_surrogate/cherry_clip0.1", "clipped_surrogate/cherry_clip0.2", "squashed_gaussian/sb3_logprob", "explained_variance/sb3"]
+    [
+        "gae/anyrl",
+        "gae/seed_rl_terminated",
+        "gae/seed_rl_abandoned",
+        "gae/sb3_const_value_g1.0_l1.0_v0",
+        "gae/sb3_const_value_g1.0_l1.0_v1",
+        "gae/sb3_const_value_g1.0_l0.9_v1",
+        "gae/sb3_const_value_g0.99_l1.0_v0",
+        "gae/sb3_const_value_g0.99_l1.0_v1",
+        "gae/sb3_const_value_g0.99_l0.9_v1",
+        "lambda_returns/trfl_0.5",
+        "lambda_returns/trfl_1.0",
+        "discounted_returns/tf_agents_final_value",
+        "discounted_returns/tianshou_1",
+        "discounted_returns/tianshou_2",
+        "discounted_sum/trfl_forward",
+        "discounted_sum/trfl_reverse",
+        "nstep_returns/rlax_n3",
+        "nstep_returns/rlax_n7",
+        "nstep_returns/seed_rl_terminated",
+        "nstep_returns/seed_rl_abandoned",
+        "td_error/rlax_td_learning",
+        "td_error/rlax_qv_max",
+        "huber/rlax",
+        "huber/dopamine_delta2",
+        "huber/optax",
+        "expectile/rlax_0.5",
+        "expectile/rlax_1.0",
+        "expectile/rlax_0.75",
+        "value_loss/tf_agents_mse",
+        "clipped_value_loss/cherry_clip0.1",
+        "clipped_value_loss/cherry_clip0.2",
+        "clipped_surrogate/cherry_clip0.1",
+        "clipped_surrogate/cherry_clip0.2",
+        "squashed_gaussian/sb3_logprob",
+        "explained_variance/sb3",
+    ]
 )
 """Cases published with enough digits for 1e-9 in float64."""
 
@@ -201,7 +237,9 @@ def _gae_seed(i):
 
 def _gae_ragged(i):
     advantages = []
-    for rewards, values in zip(i["rewards"], i["values"], strict=True):
+    # Of equal lengths, the values have become one array [2, 3].
+    for episode, rewards in enumerate(i["rewards"]):
+        values = i["values"][episode]
         length = rewards.shape[0]
         terminated = np.zeros(length, dtype=rewards.dtype.name)
         if values.shape[0] == length:

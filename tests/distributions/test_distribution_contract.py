@@ -1,0 +1,258 @@
+"""What every distribution promises."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+
+from keras_rl2.distributions import Bernoulli
+from keras_rl2.distributions import Categorical
+from keras_rl2.distributions import DiagonalGaussian
+from keras_rl2.distributions import MultiCategorical
+from keras_rl2.distributions import SquashedGaussian
+from keras_rl2.distributions import noise
+
+LOW, HIGH = [-1.0, 0.0, -3.0], [1.0, 5.0, -2.0]
+
+
+def gaussian(parameters):
+    """Return a Gaussian whose standard deviations depend on the state."""
+    return DiagonalGaussian(parameters[:, :3], parameters[:, 3:])
+
+
+def squashed(parameters):
+    """Return the same, squashed into uneven bounds."""
+    return SquashedGaussian(parameters[:, :3], parameters[:, 3:], LOW, HIGH)
+
+
+MAKE = {
+    "Categorical": (Categorical, 6, noise.gumbel),
+    "MultiCategorical": (
+        lambda logits: MultiCategorical(logits, (2, 1, 3)),
+        6,
+        noise.gumbel,
+    ),
+    "Bernoulli": (Bernoulli, 6, noise.logistic),
+    "DiagonalGaussian": (gaussian, 6, noise.normal),
+    "SquashedGaussian": (squashed, 6, noise.normal),
+}
+NOISE_WIDTH = dict.fromkeys(MAKE, 6) | {
+    "DiagonalGaussian": 3,
+    "SquashedGaussian": 3,
+}
+DISCRETE = ("Categorical", "MultiCategorical", "Bernoulli")
+EVERY = pytest.mark.parametrize("name", MAKE)
+
+
+def make(name, seed=0, batch=4, dtype="float64", scale=1.0):
+    """Return a distribution and fitting noise."""
+    function, width, draw = MAKE[name]
+    rng = np.random.default_rng(seed)
+    parameters = scale * rng.standard_normal((batch, width))
+    return (
+        function(tf.cast(parameters, dtype)),
+        draw(rng, (batch, NOISE_WIDTH[name])),
+    )
+
+
+def many(name, seed=0, count=200_000):
+    """Return one distribution repeated, and noise for as many samples."""
+    function, width, draw = MAKE[name]
+    row = 0.7 * np.random.default_rng(seed).standard_normal((1, width))
+    return (
+        function(tf.constant(np.repeat(row, count, axis=0))),
+        draw(np.random.default_rng(7), (count, NOISE_WIDTH[name])),
+    )
+
+
+@EVERY
+def test_entropy_is_the_mean_negative_log_prob(name):
+    policy, draws = many(name)
+    _, log_prob = policy.sample_and_log_prob(draws)
+    np.testing.assert_allclose(
+        policy.entropy()[0], -np.mean(log_prob), rtol=5e-3, atol=5e-3
+    )
+
+
+@EVERY
+def test_kl_is_the_mean_log_ratio(name):
+    policy, draws = many(name)
+    other, _ = many(name, seed=3)
+    action = policy.sample(draws)
+    ratio = policy.log_prob(action) - other.log_prob(action)
+    np.testing.assert_allclose(
+        policy.kl(other)[0], np.mean(ratio), rtol=2e-2, atol=2e-3
+    )
+    assert np.all(policy.kl(other) > 0.0)
+    np.testing.assert_allclose(policy.kl(policy), 0.0, atol=1e-12)
+
+
+@EVERY
+def test_sample_and_log_prob_agree_with_the_separate_methods(name):
+    policy, draws = make(name)
+    action, log_prob = policy.sample_and_log_prob(draws)
+    np.testing.assert_allclose(action, policy.sample(draws))
+    np.testing.assert_allclose(log_prob, policy.log_prob(action), rtol=1e-6)
+
+
+@EVERY
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+def test_graph_equals_eager(name, jit):
+    function, _, _ = MAKE[name]
+    parameters = tf.random.stateless_normal((4, 6), seed=(1, 2))
+    _, draws = make(name)
+
+    action = function(parameters).sample(draws)
+
+    def everything(parameters, draws):
+        policy = function(parameters)
+        other = function(parameters + 1.0)
+        return (
+            policy.sample(draws),
+            policy.mode(),
+            policy.log_prob(action),
+            policy.entropy(),
+            policy.kl(other),
+        )
+
+    graph = tf.function(everything, jit_compile=jit)(parameters, draws)
+    for one, other in zip(everything(parameters, draws), graph, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_float32_or_wider(name, dtype):
+    policy, draws = make(name, dtype=dtype)
+    other, _ = make(name, seed=1, dtype=dtype)
+    action = policy.sample(draws)
+    for result in (policy.log_prob(action), policy.entropy(), policy.kl(other)):
+        assert result.dtype == "float32"
+        assert result.shape == (4,)
+    exact, _ = make(name, dtype="float64")
+    assert exact.entropy().dtype == "float64"
+    assert exact.log_prob(action).dtype == "float64"
+    np.testing.assert_allclose(policy.entropy(), exact.entropy(), rtol=0.05)
+
+
+@EVERY
+def test_actions(name):
+    policy, draws = make(name, dtype="float32")
+    shape = {"Categorical": (4,), "Bernoulli": (4, 6)}.get(name, (4, 3))
+    for action in (policy.sample(draws), policy.mode()):
+        assert action.shape == shape
+        assert action.dtype == ("int32" if name in DISCRETE else "float32")
+
+
+@EVERY
+def test_mode_is_the_sample_without_noise(name):
+    policy, draws = make(name)
+    np.testing.assert_allclose(
+        policy.mode(), policy.sample(np.zeros_like(draws))
+    )
+
+
+@EVERY
+def test_gradients_are_right(name):
+    function, _, _ = MAKE[name]
+    rng = np.random.default_rng(5)
+    parameters = rng.standard_normal((2, 6))
+    _, draws = make(name, batch=2)
+    action = function(tf.constant(parameters)).sample(draws)
+    target = function(tf.constant(parameters + rng.random((2, 6))))
+
+    def total(parameters):
+        policy = function(parameters)
+        return tf.reduce_sum(
+            policy.log_prob(action) + policy.entropy() + policy.kl(target)
+        )
+
+    theory, numeric = tf.test.compute_gradient(total, [parameters])
+    np.testing.assert_allclose(theory[0], numeric[0], rtol=1e-4, atol=1e-5)
+
+
+@EVERY
+def test_litert_gives_the_same_actions(name):
+    function, _, _ = MAKE[name]
+    parameters = tf.random.stateless_normal((4, 6), seed=(3, 4))
+    _, draws = make(name)
+
+    def act(parameters, draws):
+        policy = function(parameters)
+        return policy.sample(draws), policy.mode()
+
+    concrete = tf.function(act).get_concrete_function(
+        tf.TensorSpec((4, 6)), tf.TensorSpec(draws.shape)
+    )
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete])
+    interpreter = Interpreter(model_content=converter.convert())
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        value = draws if "draws" in detail["name"] else parameters
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    outputs = [
+        interpreter.get_tensor(detail["index"])
+        for detail in interpreter.get_output_details()
+    ]
+    expected = [np.asarray(array) for array in act(parameters, draws)]
+    for array in expected:
+        assert any(
+            array.dtype == output.dtype
+            and np.allclose(array, output, rtol=1e-5, atol=1e-6)
+            for output in outputs
+        )
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_finite_for_extreme_logits(name, dtype):
+    function, _, draw = MAKE[name]
+    logits = 1000.0 * tf.constant(
+        [[1, -1, 1, -1, 1, -1], [-1, -1, -1, -1, -1, -1], [0, 1, 0, 1, 0, 1]],
+        dtype,
+    )
+    policy, other = function(logits), function(-logits)
+    action = policy.sample(draw(np.random.default_rng(0), (3, 6)))
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        policy = function(logits)
+        results = (
+            policy.log_prob(action),
+            policy.log_prob(other.mode()),
+            policy.entropy(),
+            policy.kl(other),
+        )
+    for result in (*results, tape.gradient(results, logits)):
+        assert np.all(np.isfinite(result))
+
+
+@EVERY
+def test_wrong_shapes_are_refused(name):
+    policy, draws = make(name)
+    action = policy.sample(draws).numpy()
+    with pytest.raises(ValueError, match="Received"):
+        policy.log_prob(action[:3])
+    with pytest.raises(ValueError, match="Received"):
+        policy.log_prob(action[..., None])
+    with pytest.raises(ValueError, match="Received"):
+        policy.sample(draws[:, :1])
+    with pytest.raises(ValueError, match="Received"):
+        policy.sample(draws[0])
+    with pytest.raises(ValueError, match="Received"):
+        policy.kl(make(name, batch=3)[0])
+
+
+@EVERY
+def test_kl_to_another_class_is_refused(name):
+    policy, _ = make(name)
+    other, _ = make("Bernoulli" if name != "Bernoulli" else "Categorical")
+    with pytest.raises(ValueError, match=f"expected another {name}"):
+        policy.kl(other)
+
+
+@pytest.mark.parametrize("name", ["Categorical", "MultiCategorical"])
+def test_rank_of_logits_is_checked(name):
+    with pytest.raises(ValueError, match="expected rank 2 for logits"):
+        MAKE[name][0](tf.zeros(6))
