@@ -172,7 +172,7 @@ def _log_std(model: Any) -> Any:
 def _arrays(model: Any) -> dict[str, np.ndarray]:
     """Returns what histograms are made of, by their tags."""
     arrays = {}
-    rollouts = getattr(model, "rollouts", None)
+    rollouts: Any = getattr(model, "rollouts", None)
     samples = getattr(rollouts, "samples", {})
     for key in _SAMPLE_KEYS:
         if key in samples:

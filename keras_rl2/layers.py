@@ -46,7 +46,9 @@ class ObservationNormalization(keras.layers.Layer):
     def __init__(
         self, clip: float = 10.0, epsilon: float = 1e-8, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
+        # Under mixed precision, large observations would be rounded before
+        # their mean is taken off.
+        super().__init__(autocast=False, **kwargs)
         self.clip = clip
         self.epsilon = epsilon
 

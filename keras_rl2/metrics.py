@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
+import tensorflow as tf
 from keras import ops
 
 from keras_rl2.shapes import Tensor
@@ -60,7 +62,12 @@ class MeanOfEach(keras.metrics.Metric):
 
     def result(self) -> dict[str, Tensor]:
         """Returns the mean of each scalar by its name."""
-        means = self.sums[:-1] / ops.maximum(self.sums[-1], 1e-9)
+        if tf.executing_eagerly():
+            # Slicing eagerly costs a call of TensorFlow for each name.
+            sums = self.sums.numpy()
+            means = sums[:-1] / np.maximum(sums[-1], 1e-9)
+        else:
+            means = self.sums[:-1] / ops.maximum(self.sums[-1], 1e-9)
         return {key: means[i] for i, key in enumerate(self.names)}
 
     def get_config(self) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keras_rl2
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,12 +80,8 @@ def test_public_names_resolve():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    try:
+    with pytest.raises(AttributeError, match="no_such_agent"):
         keras_rl2.no_such_agent  # noqa: B018
-    except AttributeError as error:
-        assert "no_such_agent" in str(error)
-    else:
-        raise AssertionError("an unknown name was found")
 
 
 def test_types_are_shipped():

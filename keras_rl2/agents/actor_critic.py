@@ -43,7 +43,7 @@ class ActorCritic(Agent):
             clipped to. Defaults to `0.5`.
         initial_log_std: float. Log standard deviation that a Box policy
             starts from. Defaults to `0.0`.
-        **kwargs: `observation_space`, `action_space`, `seed`, `name`.
+        **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
     """
 
     def __init__(

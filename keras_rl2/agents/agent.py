@@ -15,12 +15,11 @@ from keras_rl2.agents import exporting
 from keras_rl2.agents import fitting
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.metrics import MeanOfEach
-from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 
 
-class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
+class Agent(keras.Model, abc.ABC):
     """Base class of agents.
 
     An agent knows batches, never an environment's steps. A subclass gives its
@@ -34,6 +33,8 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
             to learn it from the first environment. Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
+            the global one. Defaults to `None`.
     """
 
     #: Names of the scalars that `train_step` reports.
@@ -46,14 +47,18 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
         action_space: Any = None,
         seed: int | None = None,
         name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
-        super().__init__(name=name)
+        # Observations are not to lose precision before they are normalised;
+        # each network casts for itself.
+        super().__init__(name=name, dtype=dtype, autocast=False)
         self.seed = seed
         self.env_steps = 0
         self.rollouts: Any = None
-        self.observation_space: gymnasium.Space[Any] | None = None
-        self.action_space: gymnasium.Space[Any] | None = None
-        self.policy_head: PolicyHead | None = None
+        # None until the agent is bound.
+        self.observation_space: Any = None
+        self.action_space: Any = None
+        self.policy_head: Any = None
         self.statistics = MeanOfEach(self.statistics_names, name="statistics")
         self._requested_spaces = (
             spaces.as_space(observation_space),
@@ -255,13 +260,14 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
                 the updates of a round); further arguments of Keras.
         """
         arguments = compiling.Arguments(optimizer=optimizer, **kwargs)
-        self.compile_arguments = arguments
         super().compile(
             optimizer=arguments.make_optimizer(self),
             steps_per_execution=arguments.first_steps_per_execution,
             jit_compile=arguments.jit_compile,
             **arguments.keras,
         )
+        # Not before: a `compile` that failed changes nothing.
+        self.compile_arguments = arguments
 
     def get_compile_config(self) -> dict[str, Any]:
         """Returns the arguments of `compile` as plain data."""
@@ -304,12 +310,14 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
-        if self.train_function is not None and not force:
-            return self.train_function
+        present: Any = self.train_function
+        if present is not None and not force:
+            return present
         if self.run_eagerly or self.round_size is None:
             return super().make_train_function(force=force)
-        self.train_function = fitting.round_function(self, self.round_size)
-        return self.train_function
+        made = fitting.round_function(self, self.round_size)
+        self.train_function = made
+        return made
 
     #: What `fit` runs in one call; None for Keras' own loop.
     round_size: fitting.RoundSize | None = None
@@ -334,7 +342,8 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
                 "Expected no further arguments with an `EvaluationDataset`, "
                 f"which holds them itself. Received: {sorted(kwargs)}"
             )
-        return x.play(self)
+        results: dict[str, float] = x.play(self)
+        return results
 
     def export(
         self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any
@@ -372,6 +381,7 @@ class Agent(keras.Model, abc.ABC):  # type: ignore[misc]  # Keras has no types
         bound = self.policy_head is not None
         return {
             "name": self.name,
+            "dtype": self.dtype_policy.name,
             "seed": self.seed,
             "observation_space": (
                 spaces.space_to_config(self.observation_space)

@@ -16,7 +16,11 @@ class Arguments:
             Defaults to `"auto"`.
         jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
             networks. Defaults to `"auto"`.
-        **kwargs: Further arguments of `keras.Model.compile`.
+        **kwargs: `run_eagerly` and `auto_scale_loss` of
+            `keras.Model.compile`.
+
+    Raises:
+        ValueError: If an argument is unknown or not one for an agent.
     """
 
     def __init__(
@@ -41,6 +45,13 @@ class Arguments:
                     "metrics, which the algorithm itself brings. "
                     f"Received: `{name}`"
                 )
+        unknown = sorted(set(kwargs) - {"run_eagerly", "auto_scale_loss"})
+        if unknown:
+            raise ValueError(
+                "Expected `compile` with `optimizer`, `critic_optimizer`, "
+                "`steps_per_execution`, `jit_compile`, `run_eagerly` and "
+                f"`auto_scale_loss` only. Received: {unknown}"
+            )
         self.optimizer = optimizer
         self.critic_optimizer = critic_optimizer
         self.steps_per_execution = steps_per_execution
@@ -66,18 +77,20 @@ class Arguments:
         self.optimizer = keras.optimizers.get(self.optimizer)
         if self.critic_optimizer is None:
             return self.optimizer
-        critic_variables = agent.critic_variables()
+        agent.critic_variables()
         self.critic_optimizer = keras.optimizers.get(self.critic_optimizer)
         if self.critic_optimizer is self.optimizer:
             raise ValueError(
                 "Expected `critic_optimizer` to be an optimizer of its own. "
                 "Received: the same object as `optimizer`"
             )
-        critic_ids = {id(variable) for variable in critic_variables}
         actor, critic = self.optimizer, self.critic_optimizer
 
         def choose(variable: Any) -> keras.optimizers.Optimizer:
-            return critic if id(variable) in critic_ids else actor
+            # Asked when the optimizer is built: before, networks may have no
+            # variables yet.
+            owned = any(variable is v for v in agent.critic_variables())
+            return critic if owned else actor
 
         return keras.optimizers.MultiOptimizer(choose)
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_rl2.shapes import Tensor
 
 
-class GreedyPolicy(keras.Model):  # type: ignore[misc]  # Keras has no types
+class GreedyPolicy(keras.Model):
     """From raw observations to the actions an environment takes.
 
     Args:

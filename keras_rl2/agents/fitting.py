@@ -68,6 +68,7 @@ def fit(
     extra = _evaluation(validation_data, validation_freq)
     if not isinstance(x, RoundDataset):
         _refuse_other_data(x, total_steps)
+        _set_execution(agent, agent.compile_arguments.first_steps_per_execution)
         return keras_fit(
             x,
             epochs=epochs or 1,
@@ -129,7 +130,8 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     def run_round(iterator: Any) -> Any:
         return run_updates(iterator.get_next())
 
-    return run_round
+    made: Callable[[Any], Any] = run_round
+    return made
 
 
 def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
@@ -153,11 +155,18 @@ def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
             updates=updates,
             compiled=_pays_to_compile(agent, x.batch_size),
         )
+    _set_execution(agent, steps, size)
+    return size is not None
+
+
+def _set_execution(
+    agent: Any, steps: int, size: RoundSize | None = None
+) -> None:
+    """Drops the train function if it was made for something else."""
     if agent.steps_per_execution != steps or agent.round_size != size:
         agent.steps_per_execution = steps
         agent.round_size = size
         agent.train_function = None
-    return size is not None
 
 
 def _pays_to_compile(agent: Any, batch_size: int) -> bool:

@@ -47,7 +47,7 @@ class PPO(ActorCritic):
         **kwargs: Arguments of `ActorCritic`: `gamma`, `gae_lambda`,
             `entropy_coefficient`, `value_coefficient`, `max_gradient_norm`,
             `initial_log_std`, `observation_space`, `action_space`, `seed`,
-            `name`.
+            `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -59,8 +59,8 @@ class PPO(ActorCritic):
     ...                              seed=0)
     >>> agent = rl.PPO.for_env("CartPole-v1", gamma=0.98, seed=0)
     >>> history = agent.fit(rollouts, epochs=2, verbose=0)
-    >>> history.history["env_steps"]
-    [64, 128]
+    >>> len(history.history["episode_return"])
+    2
 
     Reference:
         - [Schulman et al., 2017](https://arxiv.org/abs/1707.06347).
@@ -118,7 +118,8 @@ class PPO(ActorCritic):
                 lambda: tf.constant(False),
                 lambda: self._update(batch),
             )
-        return self.get_metrics_result()
+        logs: dict[str, Tensor] = self.get_metrics_result()
+        return logs
 
     def _update(self, batch: dict[str, Tensor]) -> Tensor:
         """Computes the loss and applies its gradient."""

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Iterator
 from typing import Any
 from typing import Protocol
 
@@ -10,6 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 logger = logging.getLogger(__name__)
+
+# Actions that decide whether a conversion is to be trusted.
+_COMPARED_ACTIONS = 16
 
 
 class ActorSnapshot:
@@ -167,8 +171,10 @@ def _make_runner(
     weights = [v.numpy() for v in snapshot.variables]
     runner.set_weights(weights)
     fallback.set_weights(weights)
-    inputs = _example_inputs(agent, num_envs, deterministic)
-    if _agree(runner(*inputs), fallback(*inputs)):
+    if all(
+        _agree(runner(*inputs), fallback(*inputs))
+        for inputs in _example_inputs(agent, num_envs, deterministic)
+    ):
         return runner
     logger.warning(
         "The policy acts through tf.function (slower): its LiteRT conversion "
@@ -235,20 +241,37 @@ def _plain_name(name: str) -> str:
     return name.split(":")[0].removeprefix("serving_default_")
 
 
-def _example_inputs(agent: Any, num_envs: int, deterministic: bool) -> Any:
-    """Draws an observation and noise on which both runners are compared."""
+def _example_inputs(
+    agent: Any, num_envs: int, deterministic: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Draws observations and noise on which both runners are compared.
+
+    Several times, since the only action of one environment agrees by chance;
+    and half of them without noise, which drowns what a new policy prefers.
+    """
     generator = np.random.default_rng(0)
+    for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
+        observation = _example_observation(agent, num_envs, generator)
+        noise = None
+        if not deterministic:
+            noise = agent.policy_head.draw_noise(generator, (num_envs,))
+            noise = noise * np.float32(index % 2)
+        yield observation, noise
+
+
+def _example_observation(
+    agent: Any, num_envs: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Draws observations that the networks can be run on."""
     shape = (num_envs, *agent.observation_shape)
     dtype = np.dtype(agent.observation_dtype)
     if dtype.kind == "f":
-        observation = generator.standard_normal(shape).astype(dtype)
-    elif agent.observation_shape:
-        observation = generator.integers(0, 128, shape).astype(dtype)
-    else:
-        observation = np.full(shape, agent.observation_start, dtype)
-    if deterministic:
-        return observation, None
-    return observation, agent.policy_head.draw_noise(generator, (num_envs,))
+        return generator.standard_normal(shape).astype(dtype)
+    if agent.observation_shape:
+        return generator.integers(0, 128, shape).astype(dtype)
+    first = agent.observation_start
+    number = int(agent.observation_space.n)
+    return generator.integers(first, first + number, shape).astype(dtype)
 
 
 def _agree(actions: Any, expected: Any) -> bool:

@@ -36,6 +36,15 @@ class Collector:
         self._return = np.zeros(env.num_envs)
         self._length = np.zeros(env.num_envs, np.int64)
 
+    @property
+    def adrift(self) -> bool:
+        """Whether the environments are not where the last rollout left them.
+
+        They have never been reset, a rollout broke off, or somebody else,
+        `evaluate` say, has used them since.
+        """
+        return bool(self._resets_seen != self.env.resets)
+
     def reset(self, seed: int | None = None) -> None:
         """Starts new episodes in every environment."""
         self.observation = self.env.reset(seed=seed)
@@ -44,7 +53,7 @@ class Collector:
         self._length[:] = 0
 
     def collect(self, actor: ActorSnapshot, noise: np.ndarray) -> Trajectory:
-        """Takes T steps in each environment.
+        """Takes T steps in each environment, from where it is.
 
         Args:
             actor: `ActorSnapshot`. Chooses the actions.
@@ -57,10 +66,9 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the text
                 names the environment, the step and the array.
         """
-        if self._resets_seen != self.env.resets:
-            # Somebody else, `evaluate` say, has used the environment since.
-            self.reset()
         record = _Record(self)
+        # Until all has gone well: also Ctrl-C may break the rollout off.
+        self._resets_seen = -1
         try:
             self._run(actor, noise, record)
         except Exception as error:
@@ -68,6 +76,7 @@ class Collector:
             _check_finite(record)
             raise error
         _check_finite(record)
+        self._resets_seen = self.env.resets
         self.observation = record.observation[-1]
         trajectory = record.trajectory()
         self._count_episodes(trajectory)

@@ -100,12 +100,14 @@ class EvaluationDataset:
         lengths: list[int] = []
         observation = env.reset(seed=self.seed)
         while share.any():
+            self._check_finite("observation", observation)
             noise = None
             if not self.deterministic:
                 noise = head.draw_noise(generator, (env.num_envs,))
             counted = ~env.pending_reset
             _, action = actor(np.ascontiguousarray(observation), noise)
             observation, reward, terminated, truncated, _ = env.step(action)
+            self._check_finite("reward", reward)
             current_return += np.where(counted, reward, 0.0)
             current_length += counted
             for index in np.flatnonzero(terminated | truncated):
@@ -116,3 +118,14 @@ class EvaluationDataset:
                 current_return[index] = 0.0
                 current_length[index] = 0
         return returns, lengths
+
+    def _check_finite(self, key: str, array: np.ndarray) -> None:
+        """Refuses NaN and infinity, naming where they came from."""
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            return
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(
+            f"Expected a finite {key} from every environment. Received: "
+            f"{key}={array[tuple(where)]} from environment {where[0]} of "
+            f"{self.env.name}, in an evaluation."
+        )

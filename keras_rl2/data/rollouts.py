@@ -157,8 +157,8 @@ class RolloutDataset(RoundDataset):
                 "`as_dataset(agent)` or `bind(agent)` first. Received: no agent"
             )
         self.agent.begin_round()
-        if self._collector.observation is None:
-            self._collector.reset(seed=self._env_seed)
+        if self._collector.adrift:
+            self._begin_episodes()
         if self._actor is None:
             self._actor = ActorSnapshot(self.agent, self.env.num_envs)
         self._actor.sync()
@@ -173,6 +173,14 @@ class RolloutDataset(RoundDataset):
             trajectory.reward, trajectory.ended, trajectory.valid
         )
         return dataclasses.replace(trajectory, reward=reward)
+
+    def _begin_episodes(self) -> None:
+        """Resets all environments, and what goes with an episode."""
+        assert self._collector is not None
+        first = self._collector.observation is None
+        self._collector.reset(seed=self._env_seed if first else None)
+        if self._scaler is not None:
+            self._scaler.returns = np.zeros(self.env.num_envs)
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes and of the last round."""

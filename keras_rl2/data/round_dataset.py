@@ -22,6 +22,7 @@ class RoundDataset(abc.ABC):
 
     steps_per_round: int
     updates_per_round: int
+    batch_size: int
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch

@@ -44,4 +44,4 @@ class Trajectory:
     @property
     def ended(self) -> np.ndarray:
         """`[T, B]` bool. Steps that were the last of their episode."""
-        return np.logical_or(self.terminated, self.truncated)
+        return self.terminated | self.truncated

@@ -1,0 +1,162 @@
+"""Real numbers within bounds."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from keras_rl2.distributions import DiagonalGaussian
+from keras_rl2.distributions import SquashedGaussian
+from keras_rl2.distributions import noise
+from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.policy_heads.policy_head import reshape_action
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import check_shape
+
+_MIN_LOG_STD = -20.0
+_MAX_LOG_STD = 2.0
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class BoxHead(PolicyHead):
+    """Continuous actions from a Gaussian.
+
+    The network gives the mean, `[B, A]`, and `log_std` comes separately; or it
+    gives both side by side, `[B, 2A]`, and the log standard deviation is
+    clipped to -20 ... 2. The policy's own action is flat, `[B, A]`.
+
+    Args:
+        low: Lower bounds, a number or nested as the action; `None` or -inf
+            where there is none.
+        high: Upper bounds, alike.
+        shape: Shape of the environment's action.
+        dtype: Floating dtype of the space. Default "float32".
+        squash: Squash the Gaussian into the bounds by tanh, as SAC does. By
+            default (False) actions are clipped on their way to the
+            environment only, as PPO does.
+
+    Raises:
+        ValueError: If the dtype is not floating, the bounds do not fit the
+            shape, or `squash` is asked for without finite bounds.
+
+    Example:
+    >>> head = BoxHead(-1.0, 1.0, shape=(2,))
+    >>> action = head([[0.5, 3.0]], log_std=[0.0, 0.0]).mode()
+    >>> head.to_environment(action).numpy().tolist()
+    [[0.5, 1.0]]
+    """
+
+    action_dtype = "float32"
+    _noise = staticmethod(noise.normal)
+
+    def __init__(
+        self,
+        low: Any,
+        high: Any,
+        shape: Sequence[int],
+        dtype: str = "float32",
+        squash: bool = False,
+    ) -> None:
+        if not np.issubdtype(np.dtype(dtype), np.floating):
+            raise ValueError(
+                f"expected a Box of floating dtype. Received: dtype={dtype}"
+            )
+        self.shape = tuple(int(size) for size in shape)
+        self.dtype = str(dtype)
+        self.squash = bool(squash)
+        self.low = _bounds(low, -math.inf, self.shape)
+        self.high = _bounds(high, math.inf, self.shape)
+        size = math.prod(self.shape)
+        self.parameter_sizes = (size, 2 * size)
+        self.log_std_size = size
+        self.noise_shape = (size,)
+        self.action_shape = (size,)
+        bounded = np.isfinite(self.low) | np.isfinite(self.high)
+        self._bounded = bool(bounded.any())
+        self.changes_action = self._bounded or len(self.shape) != 1
+        if self.squash and not np.isfinite(self.high - self.low).all():
+            raise ValueError(
+                "expected finite bounds to squash into. "
+                f"Received: low={low}, high={high}"
+            )
+
+    def __call__(
+        self, parameters: Tensor, log_std: Tensor | None = None
+    ) -> DiagonalGaussian | SquashedGaussian:
+        """Return a Gaussian from `[B, A]` with `log_std`, or `[B, 2A]`."""
+        self._check(parameters, log_std)
+        parameters = ops.convert_to_tensor(parameters)
+        size = self.log_std_size
+        if (parameters.shape[-1] == size) == (log_std is None):
+            raise ValueError(
+                f"expected a log_std beside parameters of width {size} and "
+                f"none beside width {2 * size}. Received: parameters of width "
+                f"{parameters.shape[-1]}, log_std={log_std}"
+            )
+        if log_std is None:
+            parameters, log_std = ops.split(parameters, 2, axis=-1)
+            log_std = ops.clip(log_std, _MIN_LOG_STD, _MAX_LOG_STD)
+        else:
+            check_shape((size,), log_std=log_std)
+        if self.squash:
+            return SquashedGaussian(
+                parameters, log_std, self.low.ravel(), self.high.ravel()
+            )
+        return DiagonalGaussian(parameters, log_std)
+
+    def to_environment(self, action: Tensor) -> Tensor:
+        """Clip to the bounds: `[B, *shape]` float32."""
+        action = ops.cast(action, "float32")
+        if self._bounded:
+            low, high = _float32_within(self.low.ravel(), self.high.ravel())
+            action = ops.minimum(ops.maximum(action, low), high)
+        return reshape_action(action, self.shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON."""
+        return {
+            "low": _plain(self.low),
+            "high": _plain(self.high),
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "squash": self.squash,
+        }
+
+
+def _bounds(
+    bound: Any, unbounded: float, shape: tuple[int, ...]
+) -> npt.NDArray[np.float64]:
+    """Take bounds as a float64 array of the space's shape."""
+    array = np.asarray(bound, dtype=object)
+    array = np.where(array == None, unbounded, array)  # noqa: E711
+    if array.shape not in ((), shape):
+        raise ValueError(
+            f"expected a bound that is a number or of shape {list(shape)}. "
+            f"Received: {bound}"
+        )
+    return np.broadcast_to(array.astype("float64"), shape)
+
+
+def _float32_within(
+    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Round bounds inwards: the nearest float32 of 0.3 is more than 0.3."""
+    infinity = np.float32(np.inf)
+    lower, upper = low.astype("float32"), high.astype("float32")
+    return (
+        np.where(lower < low, np.nextafter(lower, infinity), lower),
+        np.where(upper > high, np.nextafter(upper, -infinity), upper),
+    )
+
+
+def _plain(bounds: npt.NDArray[np.float64]) -> Any:
+    """Write bounds as JSON, which has no infinity: a number where all agree."""
+    plain = bounds.astype(object)
+    plain[~np.isfinite(bounds)] = None
+    if bounds.size and (bounds == bounds.flat[0]).all():
+        return plain.flat[0]
+    return plain.tolist()

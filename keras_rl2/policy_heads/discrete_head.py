@@ -1,0 +1,55 @@
+"""One choice among n."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2.distributions import Categorical
+from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class DiscreteHead(PolicyHead):
+    """One of n actions.
+
+    Args:
+        n: Number of actions, at least 1.
+        start: Number of the environment's first action. Default 0.
+
+    Raises:
+        ValueError: If `n` is less than 1.
+
+    Example:
+    >>> head = DiscreteHead(3, start=1)
+    >>> action = head([[0.0, 5.0, 0.0]]).mode()
+    >>> action.numpy().tolist(), head.to_environment(action).numpy().tolist()
+    ([1], [2])
+    """
+
+    def __init__(self, n: int, start: int = 0) -> None:
+        if n < 1:
+            raise ValueError(f"expected n of 1 or more. Received: n={n}")
+        self.n = int(n)
+        self.start = int(start)
+        self.parameter_sizes = (self.n,)
+        self.noise_shape = (self.n,)
+        self.action_shape = ()
+        self.changes_action = self.start != 0
+
+    def __call__(
+        self, parameters: Tensor, log_std: Tensor | None = None
+    ) -> Categorical:
+        """Return a `Categorical` over n actions from logits `[B, n]`."""
+        self._check(parameters, log_std)
+        return Categorical(parameters)
+
+    def to_environment(self, action: Tensor) -> Tensor:
+        """Add `start`: `[B]` int32."""
+        action = ops.cast(action, "int32")
+        return action + self.start if self.changes_action else action
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON."""
+        return {"n": self.n, "start": self.start}

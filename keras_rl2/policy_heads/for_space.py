@@ -1,0 +1,46 @@
+"""The head of an action space."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from keras_rl2.policy_heads.box_head import BoxHead
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.policy_heads.multi_binary_head import MultiBinaryHead
+from keras_rl2.policy_heads.multi_discrete_head import MultiDiscreteHead
+from keras_rl2.policy_heads.policy_head import PolicyHead
+
+
+def policy_head(space: gymnasium.Space[Any]) -> PolicyHead:
+    """Make the head for an action space.
+
+    Args:
+        space: `Discrete`, `MultiDiscrete`, `MultiBinary`, or `Box` of floating
+            dtype, from `gymnasium.spaces`; of a single environment.
+
+    Returns:
+        The head; for a `Box` one that does not squash.
+
+    Raises:
+        ValueError: If the space is none of these.
+
+    Example:
+    >>> policy_head(gymnasium.spaces.Discrete(4)).parameter_sizes
+    (4,)
+    """
+    spaces = gymnasium.spaces
+    if isinstance(space, spaces.Discrete):
+        return DiscreteHead(int(space.n), int(space.start))
+    if isinstance(space, spaces.MultiDiscrete):
+        return MultiDiscreteHead(space.nvec.tolist(), space.start.tolist())
+    if isinstance(space, spaces.MultiBinary):
+        return MultiBinaryHead(space.shape)
+    if isinstance(space, spaces.Box) and np.issubdtype(
+        space.dtype, np.floating
+    ):
+        return BoxHead(space.low, space.high, space.shape, str(space.dtype))
+    raise ValueError(
+        "expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
+        f"action space. Received: {space}"
+    )

@@ -1,0 +1,61 @@
+"""Several switches at once."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2.distributions import Bernoulli
+from keras_rl2.distributions import noise
+from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.policy_heads.policy_head import reshape_action
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class MultiBinaryHead(PolicyHead):
+    """Independent switches.
+
+    Args:
+        shape: Shape of the environment's action, or the number of switches.
+
+    Raises:
+        ValueError: If there is no switch.
+
+    Example:
+    >>> head = MultiBinaryHead(2)
+    >>> head([[-1.0, 1.0]]).mode().numpy().tolist()
+    [[0, 1]]
+    """
+
+    _noise = staticmethod(noise.logistic)
+
+    def __init__(self, shape: int | Sequence[int]) -> None:
+        self.shape = tuple(int(size) for size in np.atleast_1d(shape))
+        switches = math.prod(self.shape)
+        if switches < 1:
+            raise ValueError(
+                f"expected at least one switch. Received: shape={shape}"
+            )
+        self.parameter_sizes = (switches,)
+        self.noise_shape = (switches,)
+        self.action_shape = (switches,)
+        self.changes_action = len(self.shape) != 1
+
+    def __call__(
+        self, parameters: Tensor, log_std: Tensor | None = None
+    ) -> Bernoulli:
+        """Return a `Bernoulli` from logits `[B, K]`."""
+        self._check(parameters, log_std)
+        return Bernoulli(parameters)
+
+    def to_environment(self, action: Tensor) -> Tensor:
+        """Return the action in the space's shape: `[B, *shape]` int32."""
+        return reshape_action(ops.cast(action, "int32"), self.shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON."""
+        return {"shape": list(self.shape)}

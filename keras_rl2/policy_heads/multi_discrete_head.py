@@ -1,0 +1,69 @@
+"""Several choices at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2.distributions import MultiCategorical
+from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.policy_heads.policy_head import reshape_action
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import check_shape
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class MultiDiscreteHead(PolicyHead):
+    """Several independent choices.
+
+    Args:
+        nvec: Number of actions of each choice, nested as the environment's
+            action is; the policy's own action is flat, `[B, K]`.
+        start: Number of the first action of each choice, nested alike.
+            Default `None`: 0.
+
+    Raises:
+        ValueError: If a number is less than 1, or the shapes differ.
+
+    Example:
+    >>> head = MultiDiscreteHead([2, 3])
+    >>> head([[0.0, 1.0, 5.0, 0.0, 0.0]]).mode().numpy().tolist()
+    [[1, 0]]
+    """
+
+    def __init__(
+        self, nvec: Sequence[Any], start: Sequence[Any] | None = None
+    ) -> None:
+        self.nvec = np.asarray(nvec, dtype="int32")
+        self.start = np.asarray(
+            np.zeros_like(self.nvec) if start is None else start, dtype="int32"
+        )
+        if self.nvec.size == 0 or self.nvec.min() < 1:
+            raise ValueError(
+                f"expected nvec of 1 or more each. Received: nvec={nvec}"
+            )
+        check_shape(self.nvec.shape, start=self.start)
+        self.parameter_sizes = (int(self.nvec.sum()),)
+        self.noise_shape = self.parameter_sizes
+        self.action_shape = (self.nvec.size,)
+        self.changes_action = self.nvec.ndim != 1 or bool(self.start.any())
+
+    def __call__(
+        self, parameters: Tensor, log_std: Tensor | None = None
+    ) -> MultiCategorical:
+        """Return a `MultiCategorical` from logits `[B, sum(nvec)]`."""
+        self._check(parameters, log_std)
+        return MultiCategorical(parameters, self.nvec.ravel().tolist())
+
+    def to_environment(self, action: Tensor) -> Tensor:
+        """Add `start`, in the space's shape: `[B, *nvec.shape]` int32."""
+        action = ops.cast(action, "int32")
+        if self.start.any():
+            action = action + ops.convert_to_tensor(self.start.ravel())
+        return reshape_action(action, self.nvec.shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON."""
+        return {"nvec": self.nvec.tolist(), "start": self.start.tolist()}

@@ -1,0 +1,115 @@
+"""The interface of policy heads."""
+
+import abc
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import Self
+
+import numpy as np
+from keras import ops
+
+from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import noise
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import check_rank
+from keras_rl2.shapes import static_shape
+
+
+class PolicyHead(abc.ABC):
+    """What every head offers; made by `policy_head` or from plain numbers.
+
+    Attributes:
+        parameter_sizes: Accepted widths of the network's last axis.
+        log_std_size: Width of a log standard deviation that does not depend
+            on the observation; 0 where the distribution has none.
+        noise_shape: Shape of the noise for one action.
+        action_shape: Shape of the policy's own action, as stored.
+        action_dtype: Its dtype.
+        changes_action: False where `to_environment` is the identity.
+    """
+
+    parameter_sizes: tuple[int, ...]
+    log_std_size: int = 0
+    noise_shape: tuple[int, ...]
+    action_shape: tuple[int, ...]
+    action_dtype: str = "int32"
+    changes_action: bool
+    _noise: Callable[[np.random.Generator, tuple[int, ...]], noise.Noise] = (
+        staticmethod(noise.gumbel)
+    )
+
+    @abc.abstractmethod
+    def __call__(
+        self, parameters: Tensor, log_std: Tensor | None = None
+    ) -> Distribution:
+        """Make the distribution from the network's output.
+
+        Args:
+            parameters: `[B, P]`, P one of `parameter_sizes`.
+            log_std: `[A]`, where the network gives the mean only. Default
+                `None`.
+
+        Returns:
+            The distribution over the policy's own actions.
+
+        Raises:
+            ValueError: If the width is not accepted, or `log_std` is missing
+                or not wanted.
+        """
+
+    @abc.abstractmethod
+    def to_environment(self, action: Tensor) -> Tensor:
+        """Turn the policy's actions into the environment's.
+
+        Args:
+            action: `[B, *action_shape]`.
+
+        Returns:
+            `[B, *space.shape]`, int32 or float32.
+        """
+
+    def draw_noise(
+        self, generator: np.random.Generator, leading_shape: Sequence[int]
+    ) -> noise.Noise:
+        """Draw the noise for many actions at once.
+
+        Args:
+            generator: NumPy generator; the only source of chance in acting.
+            leading_shape: E.g. `(B,)`, or `(T, B)` for a whole rollout.
+
+        Returns:
+            `[*leading_shape, *noise_shape]` float32, finite.
+        """
+        shape = (*leading_shape, *self.noise_shape)
+        return type(self)._noise(generator, shape)
+
+    @abc.abstractmethod
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments as plain JSON."""
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Make a head from what `get_config` returned."""
+        return cls(**config)
+
+    def _check(self, parameters: Tensor, log_std: Tensor | None) -> None:
+        """Refuse a network's output that does not fit the head."""
+        check_rank(2, parameters=parameters)
+        width = (static_shape(parameters) or (None, None))[-1]
+        if width is not None and width not in self.parameter_sizes:
+            raise ValueError(
+                "expected the network's output to be of width "
+                f"{' or '.join(map(str, self.parameter_sizes))} for "
+                f"{type(self).__name__}. Received: width {width}"
+            )
+        if log_std is not None and not self.log_std_size:
+            raise ValueError(
+                f"expected no log_std for {type(self).__name__}. "
+                f"Received: log_std={log_std}"
+            )
+
+
+def reshape_action(action: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Give flat actions [B, K] the shape that the environment has."""
+    return action if len(shape) == 1 else ops.reshape(action, (-1, *shape))

@@ -1,0 +1,479 @@
+"""What every agent keeps, whatever it observes and does."""
+
+import inspect
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.agents import ACTION_SPACES
+from support.agents import AGENTS
+from support.agents import SPACES
+from support.agents import assert_equal_weights
+from support.agents import differ
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+from support.agents import weights_of
+
+pytestmark = pytest.mark.parametrize("name", AGENTS)
+over_spaces = pytest.mark.parametrize("pair", SPACES)
+
+_LOADING = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+for folder in json.loads(sys.argv[1]):
+    policy = tf.saved_model.load(folder)
+    observation = np.load(folder + "/observation.npy")
+    np.save(folder + "/action.npy", policy.serve(observation).numpy())
+assert "keras_rl2" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Agents after two rounds, by agent and pair of spaces; made once."""
+    made = {}
+
+    def get(name, pair):
+        if (name, pair) not in made:
+            env = make_env(pair)
+            agent = make_agent(AGENTS[name], env)
+            before = weights_of(agent)
+            rollouts = make_rollouts(env)
+            history = agent.fit(rollouts, epochs=2, verbose=0).history
+            made[name, pair] = agent, rollouts, history, before
+        return made[name, pair]
+
+    return get
+
+
+def observations(agent, count=5, seed=0):
+    space = agent.observation_space
+    space.seed(seed)
+    return np.stack([space.sample() for _ in range(count)])
+
+
+@over_spaces
+def test_fit_changes_weights_and_reports(name, pair, trained):
+    agent, _, history, before = trained(name, pair)
+    assert history["env_steps"] == [16, 32]
+    assert agent.env_steps == 32
+    assert agent.optimizer.iterations.numpy() == 4
+    for key in (*agent.statistics_names, "episode_return", "learning_rate"):
+        assert np.isfinite(history[key]).all(), key
+    assert history["episode_length"] == [5.0, 5.0]
+    for weight in agent.get_weights():
+        assert np.isfinite(weight).all()
+    # Every one of them, else a part of a network is not trained at all.
+    for old, new in zip(before, agent.get_weights(), strict=True):
+        assert (old != new).any()
+
+
+@over_spaces
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_act_on_one_and_on_many(name, pair, deterministic, trained):
+    agent = trained(name, pair)[0]
+    space = agent.action_space
+    batch = observations(agent, 7)
+    actions = agent.act(batch, deterministic=deterministic)
+    assert actions.shape == (7, *space.shape)
+    assert actions.dtype == space.dtype
+    for action in actions:
+        assert space.contains(action)
+    one = agent.act(batch[0], deterministic=deterministic)
+    assert np.shape(one) == space.shape
+    assert one.dtype == space.dtype
+    assert space.contains(one)
+
+
+@over_spaces
+def test_deterministic_actions_repeat(name, pair, trained):
+    agent = trained(name, pair)[0]
+    batch = observations(agent)
+    first = agent.act(batch, deterministic=True)
+    agent.act(batch)
+    np.testing.assert_array_equal(first, agent.act(batch, deterministic=True))
+    for i, observation in enumerate(batch):
+        one = agent.act(observation, deterministic=True)
+        np.testing.assert_allclose(one, first[i], rtol=1e-5)
+
+
+@over_spaces
+def test_stochastic_actions_vary(name, pair, trained):
+    agent = trained(name, pair)[0]
+    batch = np.stack([observations(agent)[0]] * 64)
+    actions = agent.act(batch).reshape(64, -1)
+    assert len(np.unique(actions, axis=0)) > 1
+
+
+@over_spaces
+def test_evaluate_gives_its_keys_and_changes_nothing(name, pair, trained):
+    agent = trained(name, pair)[0]
+    before, steps = weights_of(agent), agent.env_steps
+    results = agent.evaluate(make_env(pair), episodes=3, seed=0)
+    assert set(results) == {
+        "episode_return",
+        "episode_return_std",
+        "episode_length",
+    }
+    assert results["episode_length"] == 5.0
+    assert all(type(value) is float for value in results.values())
+    assert results == agent.evaluate(make_env(pair), episodes=3, seed=0)
+    assert_equal_weights(agent, before)
+    assert agent.env_steps == steps
+
+
+@over_spaces
+def test_saved_and_loaded_agent_is_the_same(name, pair, trained, tmp_path):
+    agent = trained(name, pair)[0]
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert type(loaded) is type(agent)
+    assert loaded.env_steps == agent.env_steps
+    assert_equal_weights(loaded, agent)
+    assert loaded.optimizer.iterations.numpy() > 0
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
+    assert settings_of(loaded) == settings_of(agent)
+    assert loaded.compile_arguments.jit_compile is False
+    batch = observations(agent)
+    np.testing.assert_array_equal(
+        loaded.act(batch, deterministic=True),
+        agent.act(batch, deterministic=True),
+    )
+
+
+def settings_of(agent):
+    """Returns the config but for the networks, of which Keras takes care."""
+    config = agent.get_config()
+    return {k: v for k, v in config.items() if k not in ("actor", "critic")}
+
+
+@over_spaces
+def test_weights_file_round_trip(name, pair, trained, tmp_path):
+    agent = trained(name, pair)[0]
+    agent.save_weights(tmp_path / "agent.weights.h5")
+    other = make_agent(AGENTS[name], make_env(pair), seed=1)
+    other.optimizer.build(other.trainable_variables)
+    assert differ(other.get_weights(), agent.get_weights())
+    other.load_weights(tmp_path / "agent.weights.h5")
+    assert_equal_weights(other, agent)
+    assert other.env_steps == agent.env_steps
+
+
+def test_exported_policy_acts_alike_in_a_new_process(name, trained, tmp_path):
+    expected = {}
+    for pair in SPACES:
+        agent = trained(name, pair)[0]
+        folder = str(tmp_path / pair)
+        agent.export(folder)
+        batch = observations(agent).astype(agent.observation_dtype)
+        np.save(folder + "/observation.npy", batch)
+        expected[folder] = agent.act(batch, deterministic=True)
+    subprocess.run(
+        [sys.executable, "-c", _LOADING, json.dumps(list(expected))],
+        check=True,
+        capture_output=True,
+    )
+    for folder, actions in expected.items():
+        loaded = np.load(folder + "/action.npy")
+        assert loaded.shape == actions.shape
+        np.testing.assert_allclose(loaded, actions, rtol=1e-6, err_msg=folder)
+
+
+@pytest.mark.parametrize("pair", ["act_discrete", "act_box_matrix"])
+@pytest.mark.parametrize("two_optimizers", [False, True])
+def test_fit_goes_on_after_loading(name, pair, two_optimizers, tmp_path):
+    env = make_env(pair)
+    compile_arguments = {
+        "optimizer": keras.optimizers.Adam(1e-2),
+        "critic_optimizer": (
+            keras.optimizers.RMSprop(2e-2) if two_optimizers else None
+        ),
+    }
+    agent = make_agent(
+        AGENTS[name],
+        env,
+        compile_arguments=compile_arguments,
+        normalize_observations=True,
+    )
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    for one in (agent, loaded):
+        one.fit(make_rollouts(make_env(pair), seed=1), epochs=2, verbose=0)
+        assert one.env_steps == 64
+    assert_equal_weights(loaded, agent)
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
+
+
+def constructor_defaults(agent_class):
+    """Returns the defaults of all keyword arguments, of bases too."""
+    defaults = {}
+    for base in reversed(agent_class.__mro__):
+        if not issubclass(base, rl.Agent):
+            continue
+        for parameter in inspect.signature(base.__init__).parameters.values():
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                defaults[parameter.name] = parameter.default
+    return defaults
+
+
+def test_config_round_trip_with_nothing_at_its_default(name):
+    case = AGENTS[name]
+    settings = case.settings()
+    defaults = constructor_defaults(case.make)
+    for what in ("observation_space", "action_space"):
+        del defaults[what]
+    assert set(settings) == set(defaults), "`settings` is not complete"
+    assert all(settings[key] != defaults[key] for key in defaults)
+
+    agent = case.make.for_env(make_env("act_box"), **settings)
+    config = agent.get_config()
+    again = case.make.from_config(json.loads(json.dumps(config)))
+    assert settings_of(again) == settings_of(agent)
+    assert json.loads(json.dumps(settings_of(agent))) == settings_of(agent)
+    for key, value in settings.items():
+        if key == "dtype":
+            assert again.dtype_policy.name == value
+        elif isinstance(value, (int, float, str)):
+            assert getattr(again, key) == value, key
+        else:
+            assert type(getattr(again, key)) is type(value)
+            assert getattr(again, key).get_config() == value.get_config()
+    assert again.observation_space == agent.observation_space
+    assert again.action_space == agent.action_space
+    shapes = [v.shape for v in agent.variables]
+    assert [v.shape for v in again.variables] == shapes
+
+
+def test_unbound_config_round_trip(name):
+    case = AGENTS[name]
+    source = case.make.for_env(make_env(), seed=0)
+    unbound = case.make(source.actor, source.critic)
+    config = unbound.get_config()
+    assert config["observation_space"] is None
+    again = case.make.from_config(config)
+    again.fit(make_rollouts(make_env()), verbose=0)
+    assert again.env_steps == 16
+
+
+# Networks and optimizers.
+
+
+def dense(units, name):
+    return keras.layers.Dense(
+        units, kernel_initializer=keras.initializers.GlorotUniform(0), name=name
+    )
+
+
+def functional(units, name):
+    inputs = keras.Input((3,))
+    hidden = dense(8, "hidden")(inputs)
+    return keras.Model(inputs, dense(units, "output")(hidden), name=name)
+
+
+def sequential(units, name):
+    layers = [keras.Input((3,)), dense(8, "hidden"), dense(units, "output")]
+    return keras.Sequential(layers, name=name)
+
+
+def unbuilt_sequential(units, name):
+    layers = [dense(8, "hidden"), dense(units, "output")]
+    return keras.Sequential(layers, name=name)
+
+
+@keras.saving.register_keras_serializable(package="test_contract")
+class Subclassed(keras.Model):
+    """A network as a user would write it."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.hidden = dense(8, "hidden")
+        self.out = dense(units, "out")
+
+    def call(self, inputs):
+        return self.out(keras.ops.tanh(self.hidden(inputs)))
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+BUILDERS = {
+    "functional": functional,
+    "sequential": sequential,
+    "unbuilt_sequential": unbuilt_sequential,
+    "subclassed": Subclassed,
+}
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_networks_of_the_user(name, builder, tmp_path):
+    build = BUILDERS[builder]
+    actor, critic = build(3, name="policy"), build(1, name="value")
+    # Two optimizers, and before networks have any variables.
+    agent = AGENTS[name].make(actor, critic)
+    agent.compile(
+        keras.optimizers.Adam(1e-2),
+        critic_optimizer=keras.optimizers.SGD(1e-2),
+        jit_compile=False,
+    )
+    env = make_env("act_discrete")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    adam, sgd = agent.optimizer.optimizers
+    assert isinstance(adam, keras.optimizers.Adam)
+    # Iterations, learning rate and two moments for each variable of the actor.
+    assert len(adam.variables) == 2 + 2 * len(actor.trainable_variables)
+    assert len(sgd.variables) == 2
+    assert [int(o.iterations.numpy()) for o in (adam, sgd)] == [4, 4]
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert_equal_weights(loaded, agent)
+    batch = observations(agent)
+    np.testing.assert_array_equal(
+        loaded.act(batch, deterministic=True),
+        agent.act(batch, deterministic=True),
+    )
+
+
+def shared_trunk(units):
+    inputs = keras.Input((3,))
+    trunk = keras.layers.Dense(8, "tanh", name="trunk")(inputs)
+    heads = [dense(units, "policy")(trunk), dense(1, "value")(trunk)]
+    return keras.Model(inputs, heads, name="trunk_and_heads")
+
+
+@pytest.mark.parametrize("action", ["discrete", "box"])
+def test_shared_trunk_with_two_outputs(name, action, tmp_path):
+    env = make_env(f"act_{action}")
+    units = {"discrete": 3, "box": 1}[action]
+    agent = AGENTS[name].make(shared_trunk(units))
+    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+    with pytest.raises(ValueError, match="separate critic"):
+        agent.compile("adam", critic_optimizer="adam")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    log_std = 1 if action == "box" else 0
+    assert len(agent.trainable_variables) == 6 + log_std
+    assert agent.optimizer.iterations.numpy() == 4
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert_equal_weights(loaded, agent)
+    agent.export(str(tmp_path / "policy"))
+
+
+def test_two_optimizers_refuse_shared_variables(name):
+    trunk = dense(8, "trunk")
+    inputs = keras.Input((3,))
+    hidden = trunk(inputs)
+    agent = AGENTS[name].make(
+        keras.Model(inputs, dense(3, "policy")(hidden)),
+        keras.Model(inputs, dense(1, "value")(hidden)),
+    )
+    with pytest.raises(ValueError, match=r"both own.*trunk"):
+        agent.compile("adam", critic_optimizer="sgd", jit_compile=False)
+    agent.compile("adam", jit_compile=False)
+    agent.fit(make_rollouts(make_env()), verbose=0)
+    assert len(agent.trainable_variables) == 6
+
+
+def test_two_optimizers_may_not_be_one(name):
+    agent = make_agent(AGENTS[name], make_env())
+    adam = keras.optimizers.Adam()
+    with pytest.raises(ValueError, match="the same object"):
+        agent.compile(adam, critic_optimizer=adam)
+
+
+def test_two_optimizers_equal_to_one_when_alike(name):
+    """Adam for each half gives what one Adam for all gives."""
+    agents = []
+    for critic_optimizer in (None, keras.optimizers.Adam(1e-2)):
+        env = make_env()
+        agent = make_agent(
+            AGENTS[name],
+            env,
+            compile_arguments={
+                "optimizer": keras.optimizers.Adam(1e-2),
+                "critic_optimizer": critic_optimizer,
+            },
+        )
+        agent.fit(make_rollouts(env), epochs=2, verbose=0)
+        agents.append(agent)
+    for one, two in zip(*(a.get_weights() for a in agents), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):
+    env = make_env("act_box_matrix")
+    keras.config.set_dtype_policy(dtype)
+    try:
+        agent = make_agent(AGENTS[name], env, normalize_observations=True)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    assert agent.dtype_policy.name == dtype
+    assert all(v.dtype == "float32" for v in agent.trainable_variables)
+    scaled = isinstance(agent.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled == (dtype == "mixed_float16")
+    agent.save(tmp_path / "agent.keras")
+    # In a process whose global policy is another.
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert type(loaded.optimizer) is type(agent.optimizer)
+    assert_equal_weights(loaded, agent)
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
+    for weight in agent.get_weights():
+        assert np.isfinite(weight).all()
+
+
+@pytest.mark.parametrize("action", ACTION_SPACES)
+def test_for_env_takes_an_id_or_any_environment(name, action):
+    env = make_env(f"act_{action}")
+    for given in (env, env.env):
+        agent = AGENTS[name].make.for_env(given, hidden=(4,), seed=0)
+        assert agent.action_space == env.action_space
+        assert agent.compiled
+
+
+def test_seed_of_act_repeats(name):
+    env = make_env()
+    drawn = [
+        make_agent(AGENTS[name], env, seed=seed).act(np.zeros((64, 3)))
+        for seed in (5, 5, 6)
+    ]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert (drawn[0] != drawn[2]).any()
+
+
+def test_plain_dataset_after_rollouts(name):
+    """`fit` on minibatches works on an agent that was fitted on rounds."""
+    env = make_env()
+    agent = make_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    agent.fit(rollouts, verbose=0)
+    batches = rollouts.as_dataset(agent)
+    history = agent.fit(
+        batches,
+        epochs=2,
+        steps_per_epoch=rollouts.steps_per_epoch,
+        callbacks=[rl.callbacks.RolloutRefresh(rollouts)],
+        verbose=0,
+    )
+    assert history.history["env_steps"] == [32, 48]
+    assert agent.optimizer.iterations.numpy() == 6
+    agent.fit(rollouts, verbose=0)
+    assert agent.optimizer.iterations.numpy() == 8

@@ -1,0 +1,132 @@
+"""Seeded runs repeat bit for bit, in a new process too."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from support.agents import AGENTS
+from support.agents import assert_equal_weights
+from support.agents import differ
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+
+TESTS = pathlib.Path(__file__).parents[1]
+RUNS = [("plain", 0, False), ("compiled", 0, True), ("other", 1, False)]
+
+
+def train(name, seed, jit_compile):
+    env = make_env("act_box")
+    agent = make_agent(
+        AGENTS[name],
+        env,
+        seed=seed,
+        compile_arguments={"jit_compile": jit_compile},
+        normalize_observations=True,
+    )
+    rollouts = make_rollouts(env, passes=2, seed=seed, scale_rewards=True)
+    agent.fit(rollouts, epochs=5, verbose=0)
+    return agent
+
+
+_IN_A_PROCESS = """
+import json, sys
+import numpy as np
+sys.path[:0] = json.loads(sys.argv[1])
+import importlib.util
+spec = importlib.util.spec_from_file_location("test_seeds", sys.argv[2])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+weights = {}
+for name in module.AGENTS:
+    for run, seed, jit_compile in module.RUNS:
+        agent = module.train(name, seed, jit_compile)
+        for i, weight in enumerate(agent.get_weights()):
+            weights[f"{name}/{run}/{i:02}"] = weight
+np.savez(sys.argv[3], **weights)
+"""
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """Weights after five rounds, of two processes."""
+    results = []
+    for hash_seed in ("1", "2"):
+        file = tmp_path_factory.mktemp("seeds") / "weights.npz"
+        paths = json.dumps([str(TESTS), str(TESTS.parent)])
+        subprocess.run(
+            [sys.executable, "-c", _IN_A_PROCESS, paths, __file__, str(file)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        )
+        results.append(dict(np.load(file)))
+    return results
+
+
+def of_run(result, name, run):
+    return [result[key] for key in sorted(result) if f"{name}/{run}/" in key]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("run", ["plain", "compiled"])
+def test_new_processes_give_equal_weights(name, run, processes):
+    one, two = (of_run(result, name, run) for result in processes)
+    assert_equal_weights(one, two)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_seeds_differ(name, processes):
+    plain, other = (of_run(processes[0], name, r) for r in ("plain", "other"))
+    assert differ(plain, other)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_this_process_gives_the_same(name, processes):
+    """What else has happened in a process does not matter."""
+    assert_equal_weights(
+        train(name, 0, False).get_weights(), of_run(processes[0], name, "plain")
+    )
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("what", ["env", "noise", "shuffle", "weights"])
+def test_each_source_of_chance_is_seeded(name, what):
+    """Same seeds, same batches; and each source does matter."""
+    env = make_env()
+    agent = make_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    rollouts.bind(agent)
+    if what == "env":
+        rollouts._env_seed += 1
+    elif what == "weights":
+        agent = make_agent(AGENTS[name], env, seed=1)
+        rollouts.bind(agent)
+    else:
+        setattr(rollouts, f"_{what}", np.random.default_rng(99))
+    rollouts.refresh()
+    twin = make_rollouts(make_env())
+    twin.bind(make_agent(AGENTS[name], twin.env))
+    twin.refresh()
+    changed = {
+        key
+        for key in ("observation", "action", "value")
+        if (rollouts.samples[key] != twin.samples[key]).any()
+    }
+    rows, others = rollouts._ready[0]["rows"], twin._ready[0]["rows"]
+    if (rows != others).any():
+        changed.add("rows")
+    expected = {
+        "env": {"observation", "value"},
+        "noise": {"action"},
+        "shuffle": {"rows"},
+        "weights": {"value"},
+    }
+    # Actions may or may not change with observations and weights.
+    assert changed - {"action"} == expected[what] - {"action"}
+    assert "action" in changed or what != "noise"

@@ -1,0 +1,119 @@
+import gymnasium
+import keras
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import RolloutRefresh
+
+
+class Recorder(keras.callbacks.Callback):
+    """Keeps a copy of the logs of each epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.seen.append(dict(logs))
+
+
+@pytest.fixture
+def refreshes(rollouts, monkeypatch):
+    """Counts of updates made before each refresh."""
+    counts = []
+    refresh = rollouts.refresh
+
+    def counted():
+        counts.append(int(rollouts.agent.optimizer.iterations.numpy()))
+        refresh()
+
+    monkeypatch.setattr(rollouts, "refresh", counted)
+    return counts
+
+
+def test_logs_of_the_round_reach_every_callback(agent, rollouts):
+    recorder = Recorder()
+    history = agent.fit(rollouts, epochs=2, callbacks=recorder, verbose=0)
+    for epoch, logs in enumerate(recorder.seen):
+        for key in (
+            "episode_return",
+            "episode_length",
+            "env_steps",
+            "steps_per_second",
+            "explained_variance",
+            "learning_rate",
+            "loss",
+        ):
+            assert logs[key] == history.history[key][epoch], key
+    assert [logs["env_steps"] for logs in recorder.seen] == [64, 128]
+
+
+def test_it_comes_first_wherever_it_was_put(agent, rollouts):
+    recorder = Recorder()
+    callbacks = [recorder, RolloutRefresh(rollouts)]
+    agent.fit(rollouts, callbacks=callbacks, verbose=0)
+    assert recorder.seen[0]["env_steps"] == 64
+
+
+def test_one_that_was_given_is_the_only_one(agent, rollouts, refreshes):
+    agent.fit(rollouts, callbacks=[RolloutRefresh(rollouts)], verbose=0)
+    assert refreshes == [0]
+
+
+def test_a_second_one_is_refused(agent, rollouts):
+    callbacks = [RolloutRefresh(rollouts), RolloutRefresh(rollouts)]
+    with pytest.raises(ValueError, match="at most one `RolloutRefresh`"):
+        agent.fit(rollouts, callbacks=callbacks, verbose=0)
+
+
+def test_one_for_other_rollouts_is_refused(agent, rollouts):
+    other = rl.RolloutDataset("CartPole-v1", horizon=64, batch_size=32)
+    with pytest.raises(ValueError, match="for the rollouts that `fit`"):
+        agent.fit(rollouts, callbacks=[RolloutRefresh(other)], verbose=0)
+    assert agent.env_steps == 0
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 2, "auto"])
+def test_once_per_round(agent, rollouts, refreshes, steps_per_execution):
+    agent.compile(steps_per_execution=steps_per_execution)
+    assert rollouts.updates_per_round == 2
+    agent.fit(rollouts, epochs=2, verbose=0)
+    assert refreshes == [0, 2]
+    agent.fit(rollouts, epochs=1, verbose=0)
+    assert refreshes == [0, 2, 4]
+    assert agent.env_steps == 3 * 64
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, "auto"])
+def test_several_rounds_in_an_epoch(agent, monkeypatch, steps_per_execution):
+    env = gymnasium.make("CartPole-v1")
+    rollouts = rl.RolloutDataset(
+        env, horizon=16, passes=3, batch_size=8, rounds_per_epoch=4
+    )
+    calls = []
+    refresh = rollouts.refresh
+    monkeypatch.setattr(
+        rollouts,
+        "refresh",
+        lambda: (
+            calls.append(int(agent.optimizer.iterations.numpy())),
+            refresh(),
+        ),
+    )
+    agent.compile(steps_per_execution=steps_per_execution)
+    history = agent.fit(rollouts, epochs=2, verbose=0).history
+    assert calls == [6 * i for i in range(8)]
+    assert history["env_steps"] == [64, 128]
+
+
+def test_two_optimizers_log_two_rates(two_optimizers, rollouts):
+    history = two_optimizers.fit(rollouts, verbose=0).history
+    assert history["learning_rate_actor"] == [pytest.approx(1e-3)]
+    assert history["learning_rate_critic"] == [pytest.approx(2e-3)]
+
+
+def test_a_scheduled_rate_is_logged(agent, rollouts):
+    decay = keras.optimizers.schedules.PolynomialDecay(1e-3, 10, 0.0)
+    agent.compile(keras.optimizers.Adam(decay))
+    history = agent.fit(rollouts, epochs=2, verbose=0).history
+    assert history["learning_rate"] == pytest.approx([8e-4, 6e-4])

@@ -1,0 +1,277 @@
+"""Keras' own callbacks do on an agent what they do on any model."""
+
+import csv
+import re
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+
+CALLBACKS = keras.callbacks
+
+
+@pytest.fixture(params=["one optimizer", "two optimizers"])
+def trained(request, agent):
+    """An agent with either number of optimizers."""
+    if request.param == "two optimizers":
+        return request.getfixturevalue("two_optimizers")
+    agent.compile(keras.optimizers.Adam(1e-3), jit_compile=False)
+    return agent
+
+
+def parts(agent):
+    return getattr(agent.optimizer, "optimizers", [agent.optimizer])
+
+
+def rates(agent):
+    arguments = agent.compile_arguments
+    both = [arguments.optimizer, arguments.critic_optimizer]
+    return [float(x.learning_rate.numpy()) for x in both if x is not None]
+
+
+def assert_same_weights(first, second):
+    for ours, theirs in zip(
+        first.get_weights(), second.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("monitor", ["episode_return", "val_episode_return"])
+def test_early_stopping(trained, rollouts, episodes, monitor):
+    stopping = CALLBACKS.EarlyStopping(
+        monitor,
+        mode="max",
+        min_delta=1e9,
+        patience=2,
+        restore_best_weights=True,
+    )
+    history = trained.fit(
+        rollouts,
+        epochs=10,
+        validation_data=episodes,
+        callbacks=[stopping],
+        verbose=0,
+    )
+    assert history.epoch == [0, 1, 2]
+    assert stopping.best == history.history[monitor][0]
+
+
+def test_early_stopping_restores_the_best_weights(agent, rollouts, episodes):
+    stopping = CALLBACKS.EarlyStopping(
+        "val_episode_return",
+        mode="max",
+        min_delta=1e9,
+        patience=2,
+        restore_best_weights=True,
+    )
+    history = agent.fit(
+        rollouts,
+        epochs=5,
+        validation_data=episodes,
+        callbacks=[stopping],
+        verbose=0,
+    ).history
+    again = agent.evaluate(episodes)["episode_return"]
+    assert again == history["val_episode_return"][0]
+
+
+def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
+    path = tmp_path / "best.keras"
+    history = trained.fit(
+        rollouts,
+        epochs=4,
+        validation_data=episodes,
+        callbacks=[
+            CALLBACKS.ModelCheckpoint(
+                path,
+                monitor="val_episode_return",
+                mode="max",
+                save_best_only=True,
+            )
+        ],
+        verbose=0,
+    ).history
+    scores = history["val_episode_return"]
+    best = keras.models.load_model(path)
+    assert best.evaluate(episodes)["episode_return"] == max(scores)
+    assert best.env_steps == history["env_steps"][int(np.argmax(scores))]
+    assert rates(best) == rates(trained)
+    more = best.fit(rollouts, verbose=0).history
+    assert more["env_steps"] == [best.env_steps]
+
+
+def test_checkpoint_of_weights_alone(trained, rollouts, tmp_path):
+    path = tmp_path / "agent.weights.h5"
+    trained.fit(
+        rollouts,
+        epochs=2,
+        callbacks=[CALLBACKS.ModelCheckpoint(path, save_weights_only=True)],
+        verbose=0,
+    )
+    fresh = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
+    fresh.compile(**keep_arguments(trained))
+    fresh.optimizer.build(fresh.trainable_variables)
+    fresh.load_weights(path)
+    assert_same_weights(fresh, trained)
+    assert fresh.env_steps == 128
+    for ours, theirs in zip(parts(fresh), parts(trained), strict=True):
+        assert int(ours.iterations.numpy()) == int(theirs.iterations.numpy())
+
+
+def keep_arguments(agent):
+    """Returns optimizers like those of an agent, but new."""
+    found = agent.compile_arguments
+    arguments = {"optimizer": found.optimizer}
+    if found.critic_optimizer is not None:
+        arguments["critic_optimizer"] = found.critic_optimizer
+    return {
+        key: type(value).from_config(value.get_config())
+        for key, value in arguments.items()
+    }
+
+
+def test_checkpoint_names_may_hold_logs(agent, rollouts, tmp_path):
+    agent.fit(
+        rollouts,
+        epochs=2,
+        callbacks=[
+            CALLBACKS.ModelCheckpoint(
+                tmp_path / "{env_steps}-{episode_return:.1f}.keras"
+            )
+        ],
+        verbose=0,
+    )
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert [name.split("-")[0] for name in names] == ["128", "64"]
+    assert all(re.fullmatch(r"\d+-\d+\.\d\.keras", name) for name in names)
+
+
+def test_csv_logger(agent, rollouts, episodes, tmp_path):
+    path = tmp_path / "log.csv"
+    history = agent.fit(
+        rollouts,
+        epochs=3,
+        validation_data=episodes,
+        callbacks=[CALLBACKS.CSVLogger(path)],
+        verbose=0,
+    ).history
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert set(rows[0]) == {"epoch", *history}
+    for key, expected in history.items():
+        found = [float(row[key]) for row in rows]
+        np.testing.assert_allclose(found, expected, err_msg=key)
+
+
+def test_learning_rate_scheduler(trained, rollouts):
+    before = rates(trained)
+    scheduler = CALLBACKS.LearningRateScheduler(
+        lambda epoch, rate: rate * 0.5 if epoch else rate
+    )
+    history = trained.fit(
+        rollouts, epochs=3, callbacks=[scheduler], verbose=0
+    ).history
+    assert rates(trained) == pytest.approx([0.25 * rate for rate in before])
+    logged = [key for key in history if key.startswith("learning_rate")]
+    assert len(logged) == len(before)
+    for key in logged:
+        first, second, third = history[key]
+        assert (second, third) == pytest.approx((0.5 * first, 0.25 * first))
+
+
+def test_a_rate_of_nought_moves_nothing(trained, rollouts):
+    before = trained.get_weights()
+    nought = CALLBACKS.LearningRateScheduler(lambda epoch: 0.0)
+    trained.fit(rollouts, epochs=2, callbacks=[nought], verbose=0)
+    for old, new in zip(before, trained.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_reduce_learning_rate_on_plateau(trained, rollouts):
+    before = rates(trained)
+    plateau = CALLBACKS.ReduceLROnPlateau(
+        "episode_return", mode="max", factor=0.1, patience=1, min_delta=1e9
+    )
+    trained.fit(rollouts, epochs=3, callbacks=[plateau], verbose=0)
+    assert rates(trained) == pytest.approx([0.01 * rate for rate in before])
+
+
+def test_terminate_on_nan(agent, rollouts):
+    bias = agent.critic.layers[-1].bias
+    bias.assign(bias * np.nan)
+    history = agent.fit(
+        rollouts, epochs=5, callbacks=[CALLBACKS.TerminateOnNaN()], verbose=0
+    )
+    assert history.epoch == [0]
+
+
+class Failure(CALLBACKS.Callback):
+    """Breaks off at the beginning of the third epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 2:
+            raise RuntimeError("power failure")
+
+
+def test_backup_and_restore(trained, rollouts, tmp_path):
+    def backup():
+        return CALLBACKS.BackupAndRestore(tmp_path / "backup")
+
+    with pytest.raises(RuntimeError, match="power failure"):
+        trained.fit(
+            rollouts, epochs=4, callbacks=[backup(), Failure()], verbose=0
+        )
+    fresh = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
+    fresh.compile(**keep_arguments(trained))
+    at_begin = []
+
+    def compare(logs):
+        assert_same_weights(fresh, trained)
+        at_begin.append(fresh.env_steps)
+
+    history = fresh.fit(
+        rollouts,
+        epochs=4,
+        callbacks=[backup(), CALLBACKS.LambdaCallback(on_train_begin=compare)],
+        verbose=0,
+    )
+    assert at_begin == [128]
+    assert history.epoch == [2, 3]
+    assert history.history["env_steps"] == [192, 256]
+    updates = int(parts(fresh)[0].iterations.numpy())
+    assert updates == 4 * rollouts.updates_per_round
+
+
+def test_lambda_callback(agent, rollouts):
+    calls = []
+    agent.fit(
+        rollouts,
+        epochs=2,
+        callbacks=[
+            CALLBACKS.LambdaCallback(
+                on_epoch_begin=lambda epoch, logs: calls.append(epoch),
+                on_epoch_end=lambda epoch, logs: calls.append(
+                    logs["env_steps"]
+                ),
+                on_train_end=lambda logs: calls.append("end"),
+            )
+        ],
+        verbose=0,
+    )
+    assert calls == [0, 64, 1, 128, "end"]
+
+
+def test_stop_training_ends_the_fit(agent, rollouts):
+    class Enough(CALLBACKS.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.stop_training = logs["env_steps"] >= 128
+
+    history = agent.fit(rollouts, epochs=9, callbacks=[Enough()], verbose=0)
+    assert history.epoch == [0, 1]
+
+
+def test_keras_own_tensorboard_works_too(agent, rollouts, tmp_path):
+    agent.fit(rollouts, callbacks=[CALLBACKS.TensorBoard(tmp_path)], verbose=0)
+    assert list(tmp_path.rglob("events.out.tfevents*"))

@@ -1,0 +1,295 @@
+import time
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator,
+)
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import RolloutRefresh
+from keras_rl2.callbacks import TensorBoard
+
+
+def read(log_dir):
+    everything = {"scalars": 0, "histograms": 0, "tensors": 0}
+    return EventAccumulator(str(log_dir), everything).Reload()
+
+
+def fit(agent, rollouts, log_dir, epochs=3, callback=None, **kwargs):
+    callback = callback or TensorBoard(log_dir)
+    history = agent.fit(
+        rollouts, epochs=epochs, callbacks=[callback], verbose=0, **kwargs
+    )
+    return history.history
+
+
+def steps(events, tag):
+    return [event.step for event in events.Scalars(tag)]
+
+
+def values(events, tag):
+    return [event.value for event in events.Scalars(tag)]
+
+
+def write(agent, log_dir, logs, **kwargs):
+    callback = TensorBoard(log_dir, histogram_freq=0, **kwargs)
+    callback.set_model(agent)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, logs)
+    return read(log_dir)
+
+
+def test_curves_lie_over_environment_steps(agent, rollouts, tmp_path):
+    history = fit(agent, rollouts, tmp_path)
+    events = read(tmp_path)
+    assert history["env_steps"] == [64, 128, 192]
+    for tag, key in {
+        "rollout/ep_rew_mean": "episode_return",
+        "rollout/ep_len_mean": "episode_length",
+        "time/fps": "steps_per_second",
+        "time/total_timesteps": "env_steps",
+        "train/policy_gradient_loss": "policy_loss",
+        "train/value_loss": "value_loss",
+        "train/entropy": "entropy",
+        "train/loss": "loss",
+        "train/approx_kl": "approx_kl",
+        "train/clip_fraction": "clip_fraction",
+        "train/explained_variance": "explained_variance",
+        "train/learning_rate": "learning_rate",
+    }.items():
+        assert steps(events, tag) == [64, 128, 192], tag
+        np.testing.assert_allclose(
+            values(events, tag), history[key], rtol=1e-6, err_msg=tag
+        )
+
+
+def test_entropy_loss_is_the_negative_entropy(agent, tmp_path):
+    events = write(agent, tmp_path, {"entropy": 0.5, "env_steps": 7})
+    assert values(events, "train/entropy") == [0.5]
+    assert values(events, "train/entropy_loss") == [-0.5]
+    assert steps(events, "train/entropy") == [7]
+
+
+def test_evaluations_and_other_keys_have_their_places(agent, tmp_path):
+    logs = {
+        "val_episode_return": 3.0,
+        "val_episode_length": 4.0,
+        "val_episode_return_std": 5.0,
+        "mine": 6.0,
+        "rollout/mine": 7.0,
+        "a_vector": np.zeros(2),
+        "nothing": None,
+        "env_steps": 1,
+    }
+    events = write(agent, tmp_path, logs)
+    assert {tag: values(events, tag) for tag in events.Tags()["scalars"]} == {
+        "eval/mean_reward": [3.0],
+        "eval/mean_ep_length": [4.0],
+        "eval/episode_return_std": [5.0],
+        "train/mine": [6.0],
+        "rollout/mine": [7.0],
+        "time/total_timesteps": [1.0],
+        "train/clip_range": [pytest.approx(0.2)],
+    }
+
+
+def test_evaluations_of_a_fit_are_written(agent, rollouts, episodes, tmp_path):
+    history = fit(
+        agent, rollouts, tmp_path, validation_data=episodes, validation_freq=2
+    )
+    events = read(tmp_path)
+    assert steps(events, "eval/mean_reward") == [128]
+    np.testing.assert_allclose(
+        values(events, "eval/mean_reward"), history["val_episode_return"]
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_left_out(agent, tmp_path, value):
+    events = write(agent, tmp_path, {"episode_return": value, "loss": 1.0})
+    assert "rollout/ep_rew_mean" not in events.Tags()["scalars"]
+    assert values(events, "train/loss") == [1.0]
+
+
+def test_the_agents_own_count_is_the_axis_without_logs(agent, tmp_path):
+    agent.env_steps = 1234
+    events = write(agent, tmp_path, {"loss": 1.0})
+    assert steps(events, "train/loss") == [1234]
+
+
+def test_a_scheduled_clip_ratio_is_followed(rollouts, tmp_path):
+    decay = keras.optimizers.schedules.PolynomialDecay(0.4, 8, 0.0)
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), clip_ratio=decay)
+    fit(agent, rollouts, tmp_path)
+    # Two updates to a round, eight to the end.
+    np.testing.assert_allclose(
+        values(read(tmp_path), "train/clip_range"), [0.3, 0.2, 0.1], rtol=1e-6
+    )
+
+
+def test_two_optimizers_have_two_rates(two_optimizers, rollouts, tmp_path):
+    fit(two_optimizers, rollouts, tmp_path)
+    events = read(tmp_path)
+    for name, rate in (("actor", 1e-3), ("critic", 2e-3)):
+        tag = f"train/learning_rate_{name}"
+        np.testing.assert_allclose(values(events, tag), [rate] * 3, rtol=1e-6)
+
+
+def test_deviation_of_a_gaussian_policy(tmp_path):
+    rollouts = rl.RolloutDataset(
+        "Pendulum-v1", horizon=32, passes=1, batch_size=32, seed=0
+    )
+    agent = rl.PPO.for_env("Pendulum-v1", hidden=(8,), initial_log_std=-1.0)
+    fit(agent, rollouts, tmp_path, epochs=1)
+    events = read(tmp_path)
+    deviation = float(np.exp(agent.log_std.numpy()).mean())
+    assert abs(deviation - np.exp(-1.0)) < 0.01
+    assert values(events, "train/std") == [pytest.approx(deviation)]
+    (log_std,) = (t for t in events.Tags()["histograms"] if "log_std" in t)
+    (histogram,) = events.Histograms(log_std)
+    assert histogram.histogram_value.num == 1
+    assert histogram.histogram_value.sum == pytest.approx(np.log(deviation))
+    (action,) = events.Histograms("rollout/action")
+    assert action.histogram_value.num == 32
+
+
+def test_a_second_fit_goes_on(agent, rollouts, tmp_path):
+    callback = TensorBoard(tmp_path)
+    fit(agent, rollouts, tmp_path, callback=callback)
+    fit(agent, rollouts, tmp_path, callback=callback)
+    events = read(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+    assert steps(events, "train/loss") == [64 * i for i in range(1, 7)]
+    assert len(events.Tensors("hyper_parameters")) == 1
+    assert len(events.Tensors("model_summary")) == 1
+
+
+def test_a_loaded_agent_goes_on(agent, rollouts, tmp_path):
+    fit(agent, rollouts, tmp_path / "logs")
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    fit(loaded, rollouts, tmp_path / "logs")
+    found = steps(read(tmp_path / "logs"), "train/loss")
+    assert found == [64 * i for i in range(1, 7)]
+
+
+def test_histograms_come_at_their_frequency(agent, rollouts, tmp_path):
+    callback = TensorBoard(tmp_path, histogram_freq=2)
+    fit(agent, rollouts, tmp_path, callback=callback)
+    events = read(tmp_path)
+    for tag in ("rollout/advantage", "rollout/returns", "rollout/action"):
+        histograms = events.Histograms(tag)
+        assert [h.step for h in histograms] == [64, 192]
+        assert [h.histogram_value.num for h in histograms] == [64, 64]
+    kernel = agent.actor.layers[-1].kernel.numpy()
+    last = events.Histograms("weights/actor/output/kernel")[-1]
+    assert last.histogram_value.num == kernel.size
+    assert last.histogram_value.min == pytest.approx(kernel.min())
+    assert sum(last.histogram_value.bucket) == kernel.size
+    weights = [t for t in events.Tags()["histograms"] if "weights/" in t]
+    assert len(weights) == len(agent.weights)
+
+
+def test_reset_rows_are_in_no_histogram(tmp_path):
+    env = gymnasium.make_vec("CartPole-v1", num_envs=4)
+    assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
+    rollouts = rl.RolloutDataset(env, 64, passes=1, batch_size=64, seed=0)
+    agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+    history = fit(agent, rollouts, tmp_path, epochs=1)
+    (histogram,) = read(tmp_path).Histograms("rollout/advantage")
+    assert history["env_steps"][0] < 4 * 64
+    assert histogram.histogram_value.num == history["env_steps"][0]
+
+
+def test_no_histograms_on_demand(agent, tmp_path):
+    assert not write(agent, tmp_path, {"loss": 1.0}).Tags()["histograms"]
+
+
+def test_weights_that_are_not_finite_do_not_stop_it(agent, tmp_path):
+    agent.actor.layers[-1].bias.assign([np.nan, 1.0])
+    callback = TensorBoard(tmp_path)
+    callback.set_model(agent)
+    callback.on_train_begin()
+    callback.on_epoch_end(0, {})
+    (bias,) = read(tmp_path).Histograms("weights/actor/output/bias")
+    assert bias.histogram_value.num == 1
+
+
+def test_settings_are_a_table(two_optimizers, rollouts, tmp_path):
+    fit(two_optimizers, rollouts, tmp_path, epochs=1)
+    (event,) = read(tmp_path).Tensors("hyper_parameters")
+    lines = event.tensor_proto.string_val[0].decode().splitlines()
+    assert lines[:2] == ["| name | value |", "|-|-|"]
+    for line in (
+        "| PPO.gamma | 0.99 |",
+        "| PPO.clip_ratio | 0.2 |",
+        "| optimizer (actor).learning_rate | 0.001 |",
+        "| optimizer_1 (critic).learning_rate | 0.002 |",
+        "| RolloutDataset.horizon | 64 |",
+        "| RolloutDataset.passes | 1 |",
+        "| RolloutDataset.num_envs | 1 |",
+    ):
+        assert line in lines
+    assert not any(".actor |" in line for line in lines)
+
+
+def test_summary_and_graph(agent, rollouts, tmp_path):
+    fit(agent, rollouts, tmp_path, epochs=1)
+    events = read(tmp_path)
+    (event,) = events.Tensors("model_summary")
+    summary = event.tensor_proto.string_val[0].decode()
+    assert "critic (Functional)" in summary
+    assert "hidden_0" in summary
+    assert events.Tags()["graph"]
+    assert "observation" in {node.name for node in events.Graph().node}
+
+
+def test_text_and_graph_can_be_left_out(agent, tmp_path):
+    events = write(
+        agent,
+        tmp_path,
+        {"loss": 1.0},
+        write_hyper_parameters=False,
+        write_graph=False,
+    )
+    assert not events.Tags()["tensors"]
+    assert not events.Tags()["graph"]
+
+
+def test_a_plain_keras_model_is_written_too(agent, rollouts, tmp_path):
+    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    critic.compile("adam", "mse")
+    critic.fit(
+        rollouts.as_dataset(agent).map(
+            lambda batch: (batch["observation"], batch["returns"])
+        ),
+        steps_per_epoch=rollouts.steps_per_epoch,
+        epochs=2,
+        callbacks=[RolloutRefresh(rollouts), TensorBoard(tmp_path)],
+        shuffle=False,
+        verbose=0,
+    )
+    assert steps(read(tmp_path), "train/loss") == [64, 128]
+
+
+def test_a_negative_frequency_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="Received: histogram_freq=-1"):
+        TensorBoard(tmp_path, histogram_freq=-1)
+
+
+@pytest.mark.benchmark
+def test_an_epoch_costs_half_a_millisecond_at_most(agent, tmp_path):
+    callback = TensorBoard(tmp_path, histogram_freq=0)
+    callback.set_model(agent)
+    callback.on_train_begin()
+    logs = {f"key_{i}": float(i) for i in range(16)}
+    times = []
+    for epoch in range(200):
+        start = time.perf_counter()
+        callback.on_epoch_end(epoch, {**logs, "env_steps": epoch})
+        times.append(time.perf_counter() - start)
+    print(f"median {np.median(times) * 1e3:.3f} ms")
+    assert np.median(times) < 5e-4

@@ -1,0 +1,185 @@
+"""Every action of a rollout comes from the weights after the round before."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_rl2.data import actors
+from support.agents import AGENTS
+from support.agents import assert_equal_weights
+from support.agents import differ
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+
+UPDATES = 4
+pytestmark = pytest.mark.parametrize("name", AGENTS)
+
+
+class Watch:
+    """Notes with which weights each action was taken, and after how much.
+
+    Attributes:
+        used: The weights that the runner held, for each call of it.
+        own: The agent's own weights at that time.
+        updates: Updates that the agent had made.
+    """
+
+    def __init__(self, agent, monkeypatch):
+        self.used, self.own, self.updates = [], [], []
+        self.actions = []
+        watch = self
+        make = actors._make_runner
+
+        def make_watched(*arguments):
+            runner = make(*arguments)
+
+            class Watched:
+                backend = runner.backend
+
+                def set_weights(self, weights):
+                    self.weights = [np.array(w) for w in weights]
+                    runner.set_weights(weights)
+
+                def __call__(self, observation, noise):
+                    watch.used.append(self.weights)
+                    watch.own.append(
+                        [v.numpy().copy() for v in agent.acting_variables]
+                    )
+                    watch.updates.append(int(agent.optimizer.iterations))
+                    result = runner(observation, noise)
+                    watch.actions.append((observation.copy(), noise, result[0]))
+                    return result
+
+            return Watched()
+
+        monkeypatch.setattr(actors, "_make_runner", make_watched)
+
+
+WAYS = {
+    "one_by_one": {"steps_per_execution": 1, "jit_compile": False},
+    "one_by_one_compiled": {"steps_per_execution": 1, "jit_compile": True},
+    "half_a_round": {"steps_per_execution": 2, "jit_compile": False},
+    "whole_round": {"jit_compile": False},
+    "whole_round_compiled": {"jit_compile": True},
+    "auto": {"jit_compile": "auto"},
+    "eager": {"run_eagerly": True},
+}
+
+
+@pytest.fixture(params=WAYS)
+def compile_arguments(request):
+    return {"optimizer": keras.optimizers.SGD(0.1), **WAYS[request.param]}
+
+
+def test_actions_come_from_the_last_weights(
+    name, compile_arguments, monkeypatch
+):
+    env = make_env()
+    rollouts = make_rollouts(env, passes=2, rounds_per_epoch=2)
+    assert rollouts.updates_per_round == UPDATES
+    agent = make_agent(AGENTS[name], env, compile_arguments=compile_arguments)
+    watch = Watch(agent, monkeypatch)
+    for _ in range(2):
+        agent.fit(rollouts, epochs=2, verbose=0)
+
+    horizon, rounds = rollouts.horizon, 8
+    assert len(watch.used) == horizon * rounds
+    # All updates of the round before, and none of this one.
+    expected = np.repeat(np.arange(rounds) * UPDATES, horizon)
+    np.testing.assert_array_equal(watch.updates, expected)
+    for used, own in zip(watch.used, watch.own, strict=True):
+        assert_equal_weights(used, own)
+    starts = watch.used[::horizon]
+    for before, after in zip(starts[:-1], starts[1:], strict=True):
+        assert differ(before, after)
+    # What the runner was given is also what it acted with.
+    for i in (0, horizon - 1, horizon, 5 * horizon):
+        observation, noise, action = watch.actions[i]
+        again = stateless_action(agent, watch.used[i], observation, noise)
+        np.testing.assert_array_equal(action, again)
+
+
+def stateless_action(agent, weights, observation, noise):
+    """Returns what the policy does with other weights than the agent's."""
+    mapping = list(zip(agent.acting_variables, weights, strict=True))
+    with keras.StatelessScope(state_mapping=mapping):
+        return agent.sample_action(observation, noise).numpy()
+
+
+def test_ways_to_execute_give_the_same_weights(name):
+    results = {}
+    for way, arguments in WAYS.items():
+        env = make_env()
+        agent = make_agent(
+            AGENTS[name],
+            env,
+            compile_arguments={
+                "optimizer": keras.optimizers.SGD(0.1),
+                **arguments,
+            },
+        )
+        agent.fit(make_rollouts(env, passes=2), epochs=2, verbose=0)
+        results[way] = agent.get_weights()
+    for way, weights in results.items():
+        for one, other in zip(weights, results["eager"], strict=True):
+            np.testing.assert_allclose(
+                one, other, rtol=1e-4, atol=1e-6, err_msg=way
+            )
+
+
+def test_samples_are_prepared_with_the_acting_weights(name):
+    """The recorded log-probabilities are those of the actions taken."""
+    env = make_env("act_box")
+    rollouts = make_rollouts(env)
+    agent = make_agent(AGENTS[name], env)
+    agent.fit(rollouts, epochs=2, verbose=0)
+    rollouts.refresh()
+    policy, _ = agent.policy_and_value(rollouts.samples["observation"])
+    np.testing.assert_allclose(
+        policy.log_prob(rollouts.samples["action"]).numpy(),
+        rollouts.samples["log_prob"],
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("as_rounds", [False, True])
+def test_asking_before_a_refresh_is_an_error(name, as_rounds):
+    env = make_env()
+    agent = make_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    dataset = getattr(rollouts, "as_rounds" if as_rounds else "as_dataset")
+    iterator = iter(dataset(agent))
+    rollouts.refresh()
+    for _ in range(1 if as_rounds else rollouts.updates_per_round):
+        next(iterator)
+    with pytest.raises(tf.errors.OpError, match="before the round was"):
+        next(iterator)
+
+
+def test_nothing_is_read_ahead(name):
+    env = make_env()
+    agent = make_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    iterator = iter(rollouts.as_dataset(agent))
+    for _ in range(3):
+        rollouts.refresh()
+        own = rollouts.samples["observation"]
+        for _ in range(rollouts.updates_per_round):
+            batch = next(iterator)
+            for row in batch["observation"].numpy():
+                assert (row == own).all(axis=1).any()
+
+
+def test_a_second_fit_drops_what_the_first_left(name):
+    """A round that was collected but not used is stale for the next `fit`."""
+    env = make_env()
+    agent = make_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    agent.fit(rollouts, verbose=0)
+    rollouts.refresh()
+    before = agent.optimizer.iterations.numpy()
+    agent.fit(rollouts, verbose=0)
+    assert agent.env_steps == 48
+    assert agent.optimizer.iterations.numpy() - before == 2
