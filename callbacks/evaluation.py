@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 
-class Evaluation(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
+class Evaluation(keras.callbacks.Callback):
     """Plays episodes every few epochs and adds `val_...` to the logs.
 
     `Agent.fit` puts one in when it is given `validation_data`. Keras' own

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 
-class RolloutRefresh(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
+class RolloutRefresh(keras.callbacks.Callback):
     """Collects a new round before its first update, on the main thread.
 
     `Agent.fit` puts one first among its callbacks when there is none. It also

@@ -24,7 +24,7 @@ _BINS = 30
 _LONGEST_SETTING = 200
 
 
-class TensorBoard(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
+class TensorBoard(keras.callbacks.Callback):
     """Writes what `fit` logs for TensorBoard, over environment steps.
 
     The tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`,

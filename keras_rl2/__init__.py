@@ -1,10 +1,13 @@
 """keras_rl2: deep reinforcement learning as a Keras model.
 
 Names are imported when first used, so that a worker process or the command
-line which needs an environment only does not pay for TensorFlow.
+line which needs an environment only does not pay for TensorFlow. (To load a
+saved agent with `keras.models.load_model`, import Keras first, or name the
+agent's class once: Keras must have seen it.)
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -78,3 +81,9 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Lists the public names, imported or not."""
     return sorted(__all__)
+
+
+if "keras" in sys.modules:
+    # Keras finds a saved agent's class only if it has been registered, and
+    # where Keras is imported already, TensorFlow has been paid for.
+    importlib.import_module("keras_rl2.agents")

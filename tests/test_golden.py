@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from support import golden
 
 CASES = golden.load_cases()

@@ -198,9 +198,11 @@ class ActorCritic(Agent):
 
     def policy(self, parameters: Tensor) -> Distribution:
         """Returns the action distribution that parameters stand for."""
-        if self.log_std is None:
-            return self.policy_head(parameters)
-        return self.policy_head(parameters, ops.convert_to_tensor(self.log_std))
+        log_std = self.log_std
+        if log_std is not None:
+            log_std = ops.convert_to_tensor(log_std)
+        distribution: Distribution = self.policy_head(parameters, log_std)
+        return distribution
 
     def policy_and_value(
         self, observation: Tensor, training: bool = False

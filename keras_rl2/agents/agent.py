@@ -308,11 +308,12 @@ class Agent(keras.Model, abc.ABC):
         """
         return fitting.fit(self, super().fit, x, **kwargs)
 
+    train_function: Any
+
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
-        present: Any = self.train_function
-        if present is not None and not force:
-            return present
+        if self.train_function is not None and not force:
+            return self.train_function
         if self.run_eagerly or self.round_size is None:
             return super().make_train_function(force=force)
         made = fitting.round_function(self, self.round_size)

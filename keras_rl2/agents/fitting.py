@@ -15,7 +15,6 @@ from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
 
-
 # Weights x samples of a minibatch up to which XLA is the faster on a CPU.
 _LARGEST_COMPILED_MINIBATCH = 2**24
 

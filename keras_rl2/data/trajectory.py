@@ -44,4 +44,5 @@ class Trajectory:
     @property
     def ended(self) -> np.ndarray:
         """`[T, B]` bool. Steps that were the last of their episode."""
-        return self.terminated | self.truncated
+        ended: np.ndarray = self.terminated | self.truncated
+        return ended

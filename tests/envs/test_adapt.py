@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
-from support.probe_envs import ActionSpaceEnv
-from support.probe_envs import CountingEnv
-from support.vector_envs import thunks
 
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
+from support.probe_envs import ActionSpaceEnv
+from support.probe_envs import CountingEnv
+from support.vector_envs import thunks
 
 
 def test_rooms_do_not_import_tensorflow():

@@ -5,6 +5,8 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
+
+from keras_rl2.envs import as_vector_env
 from support.probe_envs import ChainProbe
 from support.probe_envs import CountingEnv
 from support.transitions import assert_same
@@ -18,8 +20,6 @@ from support.vector_envs import reference
 from support.vector_envs import reusing
 from support.vector_envs import sync
 from support.vector_envs import thunks
-
-from keras_rl2.envs import as_vector_env
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -4,10 +4,10 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from support.transitions import play
-from support.vector_envs import coin
 
 from keras_rl2.envs import as_vector_env
+from support.transitions import play
+from support.vector_envs import coin
 
 
 def assert_cart_pole_physics(transitions, limit, both=True):

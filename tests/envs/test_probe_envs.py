@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+
+from keras_rl2.envs import as_vector_env
 from support.probe_envs import PROBES
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import DiscountProbe
@@ -14,8 +16,6 @@ from support.probe_envs import ObservationProbe
 from support.probe_envs import TimeLimitProbe
 from support.probe_envs import WalkEnv
 from support.transitions import play
-
-from keras_rl2.envs import as_vector_env
 
 
 @pytest.mark.parametrize(

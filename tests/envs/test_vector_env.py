@@ -6,6 +6,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
+
+from keras_rl2.envs import as_vector_env
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
 from support.probe_envs import CrashingEnv
@@ -22,8 +24,6 @@ from support.vector_envs import counting
 from support.vector_envs import reference
 from support.vector_envs import sync
 from support.vector_envs import thunks
-
-from keras_rl2.envs import as_vector_env
 
 ACTION_SPACES = [
     spaces.Discrete(3),
