@@ -65,7 +65,12 @@ class ActorCritic(Agent):
             gae_lambda=(gae_lambda, 0.0, 1.0),
             entropy_coefficient=(entropy_coefficient, 0.0, np.inf),
             value_coefficient=(value_coefficient, 0.0, np.inf),
+            initial_log_std=(initial_log_std, -20.0, 20.0),
         )
+        if max_gradient_norm is not None:
+            network_checks.check_in_range(
+                max_gradient_norm=(max_gradient_norm, 1e-12, np.inf)
+            )
         network_checks.check_is_model(actor=actor, critic=critic)
         self.actor = actor
         self.critic = critic

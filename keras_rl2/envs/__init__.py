@@ -1,14 +1,19 @@
 """Environments: one interface over all of them, and reward scaling.
 
 Nothing here imports TensorFlow or Keras, so that worker processes stay light.
+Importing it registers `keras_rl2/GaussianBandit-v0` with Gymnasium.
 """
 
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.bandits import GaussianBanditEnv
+from keras_rl2.envs.bandits import GaussianBanditVectorEnv
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.running_moments import RunningMoments
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 __all__ = [
+    "GaussianBanditEnv",
+    "GaussianBanditVectorEnv",
     "RewardScaler",
     "RunningMoments",
     "VectorEnvAdapter",

@@ -19,8 +19,13 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 HERE = Path(__file__).resolve().parent
-HORIZON, PASSES, MINIBATCHES = 128, 4, 4
-CASES = {"8 sync": (8, "sync"), "64 native": (64, None)}
+HORIZON, PASSES = 128, 4
+# Environments, vectorization mode, batch size.
+CASES = {
+    "8 sync environments, batch 256": (8, "sync", 256),
+    "64 native environments, batch 256": (64, None, 256),
+    "64 native environments, batch 2048": (64, None, 2048),
+}
 
 
 def main():
@@ -33,11 +38,11 @@ def main():
     if arguments.ours:
         print(json.dumps(ours(arguments.ours, arguments.rounds)))
         return
-    for case, (envs, _) in CASES.items():
-        compare(case, envs, arguments)
+    for case, (envs, _, batch_size) in CASES.items():
+        compare(case, envs, batch_size, arguments)
 
 
-def compare(case, envs, arguments):
+def compare(case, envs, batch_size, arguments):
     """Runs both sides in turn and prints medians."""
     own, peer = [], []
     # The same number of steps is too long for the peer with many environments.
@@ -56,11 +61,11 @@ def compare(case, envs, arguments):
             )
         )
         if arguments.peer:
-            peer.append(run_peer(arguments.peer, envs, steps))
+            peer.append(run_peer(arguments.peer, envs, batch_size, steps))
     median = {
         key: statistics.median(result[key] for result in own) for key in own[0]
     }
-    print(f"PPO CartPole-v1, {case} environments, medians of {len(own)} runs")
+    print(f"PPO CartPole-v1, {case}, medians of {len(own)} runs")
     print(f"  keras_rl2          {median['steps_per_second']:10.0f} steps/s")
     if peer:
         other = statistics.median(r["steps_per_second"] for r in peer)
@@ -87,11 +92,11 @@ def run(command):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def run_peer(python, envs, steps):
+def run_peer(python, envs, batch_size, steps):
     """Runs Stable-Baselines3 with the same settings."""
     settings = {
         "n_steps": HORIZON,
-        "batch_size": HORIZON * envs // MINIBATCHES,
+        "batch_size": batch_size,
         "n_epochs": PASSES,
         "learning_rate": 2.5e-4,
     }
@@ -119,7 +124,7 @@ def ours(case, rounds):
 
     import keras_rl2 as rl
 
-    envs, mode = CASES[case]
+    envs, mode, batch_size = CASES[case]
     env = gym.make_vec("CartPole-v1", num_envs=envs, vectorization_mode=mode)
     agent = rl.PPO.for_env(env, seed=0)
     agent.compile(keras.optimizers.Adam(2.5e-4, epsilon=1e-5))
@@ -127,7 +132,7 @@ def ours(case, rounds):
         env,
         horizon=HORIZON,
         passes=PASSES,
-        batch_size=HORIZON * envs // MINIBATCHES,
+        batch_size=batch_size,
         seed=0,
     )
     agent.fit(rollouts, epochs=3, verbose=0)

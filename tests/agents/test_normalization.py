@@ -1,0 +1,195 @@
+"""Observation statistics and reward scaling within an agent's training."""
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.envs import RewardScaler
+from support.agents import AGENTS
+from support.agents import AnySpaceEnv
+from support.agents import Hook
+from support.agents import assert_equal_weights
+from support.agents import make_agent
+from support.agents import make_rollouts
+from support.agents import weights_of
+from support.probe_envs import CountingEnv
+
+pytestmark = pytest.mark.parametrize("name", AGENTS)
+
+
+def counting_env(mode=gymnasium.vector.AutoresetMode.NEXT_STEP):
+    return rl.envs.as_vector_env(
+        gymnasium.vector.SyncVectorEnv(
+            [lambda i=i: CountingEnv(i) for i in range(2)], autoreset_mode=mode
+        )
+    )
+
+
+def layers_of(agent):
+    return [agent.actor.get_layer("normalization")] + [
+        agent.critic.get_layer("normalization")
+    ]
+
+
+@pytest.fixture
+def rounds(name):
+    """An agent after three rounds, and the observations of each."""
+    env = counting_env()
+    agent = make_agent(AGENTS[name], env, normalize_observations=True)
+    rollouts = make_rollouts(env)
+    collected = []
+
+    def keep(_):
+        collected.append(
+            rollouts.samples["observation"][rollouts.valid_rows].copy()
+        )
+
+    agent.fit(rollouts, epochs=3, callbacks=[Hook(keep)], verbose=0)
+    return agent, collected, env
+
+
+def test_statistics_equal_numpys(name, rounds):
+    agent, collected, _ = rounds
+    # Rows that are only resets were left out.
+    assert sum(map(len, collected)) < 48
+    for layer in layers_of(agent):
+        everything = np.concatenate(collected)
+        assert float(layer.count) == len(everything)
+        mean, variance = layer.running_mean, layer.running_variance
+        np.testing.assert_allclose(mean, everything.mean(0), rtol=1e-5)
+        np.testing.assert_allclose(
+            variance, everything.var(0), rtol=1e-4, atol=1e-6
+        )
+        # In use, until the next round, is what came before the last one.
+        before = np.concatenate(collected[:-1])
+        np.testing.assert_allclose(layer.mean, before.mean(0), rtol=1e-5)
+
+
+def test_evaluating_and_acting_change_nothing(name, rounds):
+    agent, collected, env = rounds
+    before = weights_of(agent)
+    agent.evaluate(env, episodes=4)
+    agent.act(collected[0] + 100.0)
+    agent.act(collected[0], deterministic=True)
+    agent.value(collected[0])
+    assert_equal_weights(agent, before)
+
+
+def test_statistics_are_saved(name, rounds, tmp_path):
+    agent, collected, _ = rounds
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    for ours, theirs in zip(layers_of(agent), layers_of(loaded), strict=True):
+        assert_equal_weights(theirs.get_weights(), ours.get_weights())
+        assert float(theirs.count) > 0
+    np.testing.assert_array_equal(
+        loaded.value(collected[0]), agent.value(collected[0])
+    )
+
+
+def test_statistics_do_not_change_within_a_round(name):
+    """The recorded log-probabilities still hold at the first update."""
+    env = counting_env()
+    agent = make_agent(
+        AGENTS[name],
+        env,
+        normalize_observations=True,
+        compile_arguments={"optimizer": keras.optimizers.SGD(0.0)},
+    )
+    rollouts = make_rollouts(env)
+    agent.fit(rollouts, epochs=3, verbose=0)
+    policy, value = agent.policy_and_value(rollouts.samples["observation"])
+    np.testing.assert_allclose(
+        value, rollouts.samples["value"], rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        policy.log_prob(rollouts.samples["action"]),
+        rollouts.samples["log_prob"],
+        rtol=1e-5,
+    )
+
+
+def test_a_shared_layer_takes_each_row_once(name):
+    normalization = rl.layers.ObservationNormalization()
+    inputs = keras.Input((4,))
+    normal = normalization(inputs)
+    actor = keras.Model(inputs, keras.layers.Dense(3)(normal))
+    critic = keras.Model(inputs, keras.layers.Dense(1)(normal))
+    env = counting_env(gymnasium.vector.AutoresetMode.SAME_STEP)
+    agent = AGENTS[name].make(actor, critic)
+    agent.compile(jit_compile=False)
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    assert float(normalization.count) == 32
+
+
+# Rewards.
+
+
+def test_rewards_are_scaled_as_by_the_scaler_itself(name):
+    env = counting_env()
+    agent = make_agent(AGENTS[name], env, gamma=0.9)
+    plain, scaled = (
+        make_rollouts(counting_env(), scale_rewards=s) for s in (False, True)
+    )
+    scaler = RewardScaler(0.9, 2)
+    for rollouts in (plain, scaled):
+        rollouts.bind(agent)
+    for _ in range(3):
+        raw, trajectory = plain.collect(), scaled.collect()
+        np.testing.assert_array_equal(raw.ended, trajectory.ended)
+        assert raw.ended.any()
+        expected = scaler.scale_rollout(raw.reward, raw.ended, raw.valid)
+        np.testing.assert_allclose(
+            np.where(raw.valid, trajectory.reward, 0.0),
+            np.where(raw.valid, expected, 0.0),
+            rtol=1e-6,
+        )
+    # Episode returns are those of the environment.
+    assert scaled.logs()["episode_return"] == plain.logs()["episode_return"]
+
+
+def test_the_discounted_return_ends_with_the_episode(name):
+    """Episodes of one step: each G is the reward alone, also across rounds."""
+    env = CountingEnv(lengths=(1,), truncates=(True,))
+    agent = make_agent(AGENTS[name], env, gamma=0.5)
+    rollouts = make_rollouts(env, horizon=4, batch_size=4, scale_rewards=True)
+    rollouts.bind(agent)
+    scaled = np.concatenate([rollouts.collect().reward[:, 0] for _ in range(2)])
+    # Rewards 1, 11, 21, ...: the moments start with 1e-4 examples of (0, 1).
+    gains = 10.0 * np.arange(8) + 1.0
+    for i, reward in enumerate(scaled):
+        count = i + 1 + 1e-4
+        mean = gains[: i + 1].sum() / count
+        square = ((gains[: i + 1] ** 2).sum() + 1e-4) / count
+        expected = gains[i] / np.sqrt(square - mean**2 + 1e-8)
+        assert reward == pytest.approx(min(expected, 10.0), rel=1e-4)
+
+
+def test_episodes_broken_off_leave_no_return_behind(name):
+    """`evaluate` on the same environment ends the episodes of training."""
+    env = rl.envs.as_vector_env(CountingEnv(lengths=(100,)))
+    agent = make_agent(AGENTS[name], env, gamma=1.0)
+    rollouts = make_rollouts(env, horizon=4, batch_size=4, scale_rewards=True)
+    rollouts.bind(agent)
+    rollouts.collect()
+    assert rollouts._scaler.returns[0] == 1 + 2 + 3 + 4
+    env.reset()
+    rollouts.collect()
+    # Episode 2 gives 21, 22, 23, 24.
+    assert rollouts._scaler.returns[0] == 21 + 22 + 23 + 24
+
+
+def test_large_observations_keep_their_precision_when_mixed(name):
+    """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""
+    space = gymnasium.spaces.Box(1000.0, 1004.0, (1,), np.float32)
+    env = AnySpaceEnv(space, gymnasium.spaces.Discrete(2))
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        agent = make_agent(AGENTS[name], env, normalize_observations=True)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    values = agent.value(np.array([[1001.0], [1003.0]], "float32")).numpy()
+    assert abs(values[0] - values[1]) > 0.01

@@ -1,0 +1,91 @@
+"""Everything is traced once, however many samples a round has."""
+
+import gymnasium
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from keras_rl2.envs import as_vector_env
+from support.agents import AGENTS
+from support.agents import make_agent
+from support.agents import make_rollouts
+from support.probe_envs import CountingEnv
+
+ROUNDS = 24
+
+
+@pytest.fixture
+def env():
+    """Episodes of other lengths: each round has other resets and ends."""
+    makers = [
+        lambda i=i: CountingEnv(i, lengths=(3, 1, 5 + i)) for i in range(3)
+    ]
+    return as_vector_env(
+        gymnasium.vector.SyncVectorEnv(
+            makers, autoreset_mode=AutoresetMode.NEXT_STEP
+        )
+    )
+
+
+def counted(agent, method, monkeypatch):
+    """Counts calls of a method, which are those of tracing."""
+    calls = []
+    original = getattr(agent, method)
+
+    def count(*arguments):
+        calls.append(method)
+        return original(*arguments)
+
+    monkeypatch.setattr(agent, method, count)
+    return calls
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    "compile_arguments",
+    [
+        {"jit_compile": False},
+        {"jit_compile": True},
+        {"steps_per_execution": 1, "jit_compile": False},
+    ],
+    ids=["whole_round", "compiled", "one_by_one"],
+)
+def test_one_trace(name, compile_arguments, env, monkeypatch):
+    agent = make_agent(AGENTS[name], env, compile_arguments=compile_arguments)
+    updates = counted(agent, "train_step", monkeypatch)
+    preparations = counted(agent, "_prepare", monkeypatch)
+    policies = counted(agent, "sample_action", monkeypatch)
+    rollouts = make_rollouts(env, batch_size=10)
+    sizes = set()
+    for _ in range(2):
+        for _ in range(ROUNDS // 4):
+            agent.fit(rollouts, epochs=2, verbose=0)
+            sizes.add(len(rollouts.valid_rows))
+    assert agent.optimizer.iterations.numpy() == ROUNDS * 3
+    assert len(sizes) > 1
+    assert (len(updates), len(preparations), len(policies)) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
+    env = as_vector_env(CountingEnv(lengths=(3, 1, 5)))
+    agent = make_agent(AGENTS[name], env)
+    preparations = counted(agent, "_prepare", monkeypatch)
+    rollouts = make_rollouts(env)
+    rollouts.bind(agent)
+    ends = set()
+    for _ in range(20):
+        trajectory = rollouts.collect()
+        ends.add(len(trajectory.final_index))
+        agent.prepare(trajectory)
+    assert len(ends) > 1
+    assert len(preparations) == 1
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
+    agent = make_agent(AGENTS[name], env)
+    policies = counted(agent, "sample_action", monkeypatch)
+    for count in (1, 2, 5, 17):
+        agent.act(env.reset()[:1].repeat(count, axis=0))
+    agent.act(env.reset()[0])
+    assert len(policies) == 1

@@ -1,0 +1,404 @@
+"""What a rollout holds, whatever the environment's autoreset mode."""
+
+import functools
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics
+from gymnasium.wrappers import TimeLimit
+
+import keras_rl2 as rl
+from keras_rl2.data import Trajectory
+from keras_rl2.envs import as_vector_env
+from support.agents import AGENTS
+from support.agents import assert_equal_weights
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+from support.probe_envs import ChainProbe
+from support.probe_envs import CountingEnv
+from support.probe_envs import CrashingEnv
+from support.probe_envs import EnvCrash
+
+PPO = AGENTS["PPO"]
+MODES = list(AutoresetMode)
+
+
+def vector(makers, mode):
+    return as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
+
+
+def chains(mode):
+    return vector([ChainProbe] * 2, mode)
+
+
+def counting(mode, num_envs=2):
+    makers = [functools.partial(CountingEnv, i) for i in range(num_envs)]
+    return vector(makers, mode)
+
+
+def valid_samples(rollouts, env_index):
+    """Returns prepared samples of one environment, resets left out."""
+    count = rollouts.env.num_envs
+    rows = [r for r in rollouts.valid_rows if r % count == env_index]
+    return {key: value[rows] for key, value in rollouts.samples.items()}
+
+
+def refreshed(env, horizon):
+    agent = make_agent(PPO, env, gamma=0.9, gae_lambda=0.8)
+    rollouts = make_rollouts(env, horizon=horizon, batch_size=horizon)
+    rollouts.bind(agent)
+    rollouts.refresh()
+    return rollouts
+
+
+# Probe 7.
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_transition_starts_at_a_final_observation(mode):
+    env = chains(mode)
+    rollouts = refreshed(env, 30)
+    observations = rollouts.samples["observation"][rollouts.valid_rows]
+    assert ChainProbe.FINAL not in observations
+    # Of three steps under NEXT_STEP one is a reset.
+    expected = 40 if mode == AutoresetMode.NEXT_STEP else 60
+    assert len(observations) == expected
+    assert rollouts.agent.env_steps == expected
+    (one_round,) = rollouts._ready
+    trained = one_round["rows"][one_round["weight"] == 1]
+    assert sorted(trained) == sorted(rollouts.valid_rows)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_value_of_the_final_observation_is_never_bootstrapped_from(mode):
+    rollouts = refreshed(chains(mode), 30)
+    returns = rollouts.samples["returns"][rollouts.valid_rows]
+    observations = rollouts.samples["observation"][rollouts.valid_rows]
+    last = observations[:, 0] == 1.0
+    # The reward alone, wherever the episode terminated.
+    np.testing.assert_allclose(returns[last], 1.0, rtol=1e-5)
+
+
+# The modes agree.
+
+
+@pytest.mark.parametrize("mode", [*MODES, None])
+def test_modes_prepare_alike(mode):
+    """The samples of whole episodes do not depend on the mode.
+
+    Observations and rewards of this environment do not depend on the actions.
+    """
+    single = mode is None
+    env = as_vector_env(CountingEnv(0)) if single else counting(mode)
+    expected = refreshed(counting(AutoresetMode.SAME_STEP), 40)
+    rollouts = refreshed(env, 40)
+    for index in range(env.num_envs):
+        ours = valid_samples(rollouts, index)
+        theirs = valid_samples(expected, index)
+        # Episodes of 3, 1 and 5 steps: 18 are six of them.
+        for key in ("observation", "value", "returns", "advantage"):
+            np.testing.assert_allclose(
+                ours[key][:18], theirs[key][:18], rtol=1e-5, err_msg=key
+            )
+
+
+# Episodes.
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_episode_statistics_equal_gymnasiums(mode):
+    recorded = [RecordEpisodeStatistics(CountingEnv(i)) for i in range(2)]
+    env = vector([lambda e=e: e for e in recorded], mode)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=7)
+    agent.fit(rollouts, epochs=6, verbose=0)
+    collector = rollouts._collector
+    theirs = sorted(
+        (float(r), int(n))
+        for e in recorded
+        for r, n in zip(e.return_queue, e.length_queue, strict=True)
+    )
+    ours = sorted(
+        zip(collector.episode_returns, collector.episode_lengths, strict=True)
+    )
+    assert len(ours) > 15
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    logs = rollouts.logs()
+    assert logs["episode_return"] == pytest.approx(
+        np.mean([r for r, _ in ours])
+    )
+    assert logs["episode_length"] == pytest.approx(
+        np.mean([n for _, n in ours])
+    )
+
+
+def test_before_an_episode_has_ended_there_is_no_return():
+    env = as_vector_env(CountingEnv(lengths=(100,)))
+    agent = make_agent(PPO, env)
+    history = agent.fit(make_rollouts(env), verbose=0).history
+    assert np.isnan(history["episode_return"]).all()
+
+
+def test_window_of_100_episodes():
+    env = as_vector_env(CountingEnv(lengths=(1,)))
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=120)
+    agent.fit(rollouts, verbose=0)
+    assert len(rollouts._collector.episode_returns) == 100
+    # Episode k gives 10 k + 1; the last hundred are those from 20 on.
+    expected = np.mean(10.0 * np.arange(20, 120) + 1)
+    assert rollouts.logs()["episode_return"] == pytest.approx(expected)
+
+
+# Bootstrapping, worked out by hand.
+
+
+def a_trajectory(final_index, **flags):
+    """Four steps of one environment; observations 0 to 4."""
+    zeros = np.zeros((4, 1), bool)
+    final = np.full((len(final_index), 1), 9.0, "float32")
+    return Trajectory(
+        observation=np.arange(5, dtype="float32")[:, None, None],
+        action=np.zeros((4, 1), "int32"),
+        reward=np.ones((4, 1), "float32"),
+        **{"terminated": zeros, "truncated": zeros, **flags},
+        valid=np.ones((4, 1), bool),
+        final_observation=final,
+        final_index=np.array(final_index, "int32"),
+    )
+
+
+def at_step_1():
+    flags = np.zeros((4, 1), bool)
+    flags[1] = True
+    return flags
+
+
+@pytest.fixture(scope="module")
+def counter():
+    """An agent for which V(s) = s, with gamma 0.5 and lambda 0.5."""
+    env = as_vector_env(ChainProbe())
+    agent = make_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.5)
+    agent.critic.set_weights([np.ones((1, 1)), np.zeros(1)])
+    return agent
+
+
+def test_advantages_without_an_end(counter):
+    samples, _ = counter.prepare(a_trajectory([]))
+    np.testing.assert_allclose(samples["value"], [0, 1, 2, 3])
+    # delta = 1 + V(t+1) / 2 - V(t) = 1.5, 1, 0.5, 0; the trace is 1/4.
+    np.testing.assert_allclose(
+        samples["advantage"], [1.5 + 0.25 * 1.125, 1.125, 0.5, 0.0]
+    )
+    np.testing.assert_allclose(
+        samples["returns"], samples["advantage"] + samples["value"]
+    )
+
+
+def test_truncation_bootstraps_from_the_final_observation(counter):
+    samples, _ = counter.prepare(a_trajectory([1], truncated=at_step_1()))
+    # delta at the truncation: 1 + V(9) / 2 - V(1) = 4.5, and no trace on.
+    np.testing.assert_allclose(
+        samples["advantage"], [1.5 + 0.25 * 4.5, 4.5, 0.5, 0.0]
+    )
+
+
+def test_truncation_without_a_reset_bootstraps_from_the_next_row(counter):
+    """Under NEXT_STEP the next row is the true final observation."""
+    samples, _ = counter.prepare(a_trajectory([], truncated=at_step_1()))
+    np.testing.assert_allclose(
+        samples["advantage"], [1.5 + 0.25 * 1.0, 1.0, 0.5, 0.0]
+    )
+
+
+def test_termination_does_not_bootstrap(counter):
+    for final_index in ([], [1]):
+        samples, _ = counter.prepare(
+            a_trajectory(final_index, terminated=at_step_1())
+        )
+        np.testing.assert_allclose(
+            samples["advantage"], [1.5, 0.0, 0.5, 0.0], atol=1e-6
+        )
+
+
+def test_final_observations_belong_to_their_environment():
+    """Two environments, of which the second is cut off in step 0."""
+    env = vector([ChainProbe] * 2, AutoresetMode.SAME_STEP)
+    agent = make_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.0)
+    agent.critic.set_weights([np.ones((1, 1)), np.zeros(1)])
+    observation = np.zeros((3, 2, 1), "float32")
+    truncated = np.array([[False, True], [False, False]])
+    samples, statistics = agent.prepare(
+        Trajectory(
+            observation=observation,
+            action=np.zeros((2, 2), "int32"),
+            reward=np.zeros((2, 2), "float32"),
+            terminated=np.zeros((2, 2), bool),
+            truncated=truncated,
+            valid=np.ones((2, 2), bool),
+            final_observation=np.array([[6.0]], "float32"),
+            final_index=np.array([1], "int32"),
+        )
+    )
+    np.testing.assert_allclose(samples["returns"], [0.0, 3.0, 0.0, 0.0])
+    assert set(statistics) == {"explained_variance"}
+
+
+# Sharing an environment, and breaking off.
+
+
+def is_continuous(trajectory):
+    """Tells whether each observation follows from the one before."""
+    step = trajectory.observation[..., 2]
+    goes_on = np.where(trajectory.ended, 0.0, step[:-1] + 1)
+    return (step[1:] == goes_on).all()
+
+
+@pytest.mark.parametrize(
+    "mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
+)
+def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
+    env = counting(mode)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=6)
+    rollouts.bind(agent)
+    assert is_continuous(rollouts.collect())
+    agent.evaluate(env.env, episodes=3)
+    trajectory = rollouts.collect()
+    assert (trajectory.observation[0, :, 2] == 0).all()
+    assert is_continuous(trajectory)
+    # Lengths are those of whole episodes.
+    assert set(rollouts._collector.episode_lengths) <= {1, 3, 5}
+    # Without a disturbance episodes go on from round to round.
+    last = trajectory.observation[-1]
+    np.testing.assert_array_equal(rollouts.collect().observation[0], last)
+
+
+def test_rollouts_and_evaluation_of_one_fit_may_share_an_environment():
+    env = counting(AutoresetMode.NEXT_STEP)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=6)
+    history = agent.fit(
+        rollouts,
+        epochs=3,
+        validation_data=rl.EvaluationDataset(env, 2),
+        verbose=0,
+    ).history
+    assert len(history["val_episode_return"]) == 3
+    assert set(rollouts._collector.episode_lengths) <= {1, 3, 5}
+
+
+class InterruptedEnv(CountingEnv):
+    """Raises Ctrl-C at one step, as a terminal would."""
+
+    raise_at = 10
+    calls = 0
+
+    def step(self, action):
+        self.calls += 1
+        if self.calls == self.raise_at:
+            raise KeyboardInterrupt
+        return super().step(action)
+
+
+def test_ctrl_c_leaves_fit_and_a_later_fit_works():
+    raw = InterruptedEnv(lengths=(50,))
+    env = as_vector_env(raw)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=8)
+    with pytest.raises(KeyboardInterrupt):
+        agent.fit(rollouts, epochs=3, verbose=0)
+    assert agent.env_steps == 8
+    assert agent.optimizer.iterations.numpy() == 1
+    agent.fit(rollouts, epochs=2, verbose=0)
+    assert agent.env_steps == 24
+    # The episode that was broken off is not taken up again.
+    first = rollouts.samples["observation"]
+    assert is_sequence(first[:, 2])
+
+
+def is_sequence(steps):
+    return (np.diff(steps) == 1).all()
+
+
+def test_a_rollout_that_broke_off_starts_new_episodes():
+    raw = InterruptedEnv(lengths=(50,))
+    env = as_vector_env(raw)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=8)
+    rollouts.bind(agent)
+    rollouts.collect()
+    with pytest.raises(KeyboardInterrupt):
+        rollouts.collect()
+    trajectory = rollouts.collect()
+    assert trajectory.observation[0, 0, 2] == 0
+    assert is_continuous(trajectory)
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_errors_of_an_environment_keep_their_type(vectorised):
+    env = as_vector_env(CrashingEnv(at=13))
+    if vectorised:
+        make = functools.partial(CrashingEnv, at=13)
+        env = vector([make] * 2, AutoresetMode.SAME_STEP)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=8)
+    with pytest.raises(EnvCrash, match="crash at step") as caught:
+        agent.fit(rollouts, epochs=3, verbose=0)
+    assert type(caught.value) is EnvCrash
+    assert agent.optimizer.iterations.numpy() == env.num_envs
+    steps = agent.env_steps
+    if vectorised:
+        # The second one has still to crash.
+        with pytest.raises(EnvCrash):
+            agent.fit(rollouts, epochs=1, verbose=0)
+    agent.fit(rollouts, epochs=1, verbose=0)
+    assert agent.env_steps == steps + rollouts.steps_per_round
+
+
+def test_a_time_limit_is_a_truncation():
+    env = as_vector_env(TimeLimit(gymnasium.make("Pendulum-v1").unwrapped, 5))
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, horizon=10)
+    rollouts.bind(agent)
+    trajectory = rollouts.collect()
+    assert not trajectory.terminated.any()
+    assert np.flatnonzero(trajectory.truncated).tolist() == [4, 9]
+    assert trajectory.final_index.tolist() == [4, 9]
+    # The final observation belongs before the reset: it continues the motion.
+    motion = np.abs(
+        trajectory.final_observation - trajectory.observation[[4, 9], 0]
+    )
+    assert motion.max() < 2.0
+
+
+def test_state_is_plain_and_repeats_noise_and_shuffling():
+    env = counting(AutoresetMode.SAME_STEP)
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env, scale_rewards=True)
+    agent.fit(rollouts, epochs=2, verbose=0)
+    state = rollouts.get_state()
+    twin_env = counting(AutoresetMode.SAME_STEP)
+    twin = make_rollouts(twin_env, scale_rewards=True, seed=9)
+    twin.bind(agent)
+    twin.set_state(state)
+    assert twin.logs()["episode_return"] == rollouts.logs()["episode_return"]
+    moments = [r._scaler.get_state()["moments"] for r in (rollouts, twin)]
+    assert moments[0] == moments[1]
+    for source in ("_noise", "_shuffle"):
+        ours, theirs = (getattr(r, source).random(5) for r in (rollouts, twin))
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_collecting_changes_no_weight():
+    env = make_env()
+    agent = make_agent(PPO, env)
+    before = [np.array(w) for w in agent.get_weights()]
+    rollouts = make_rollouts(env)
+    rollouts.bind(agent)
+    rollouts.refresh()
+    assert_equal_weights(agent, before)

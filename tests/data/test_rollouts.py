@@ -1,0 +1,152 @@
+"""The dataset of rounds, apart from what is strictly on-policy."""
+
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.data.shuffling import shuffled_rows
+from support.agents import AGENTS
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+from support.probe_envs import CountingEnv
+
+PPO = AGENTS["PPO"]
+
+
+def test_numbers_of_a_round():
+    rollouts = make_rollouts(
+        make_env(num_envs=3),
+        horizon=5,
+        passes=4,
+        batch_size=4,
+        rounds_per_epoch=2,
+    )
+    assert rollouts.steps_per_round == 15
+    assert rollouts.minibatches == 4
+    assert rollouts.updates_per_round == 16
+    assert rollouts.steps_per_epoch == 32
+
+
+def test_elements_are_as_the_agent_says():
+    env = make_env("act_box_matrix")
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env)
+    batches = rollouts.as_dataset(agent)
+    spec = agent.sample_spec()
+    assert set(batches.element_spec) == {*spec, "weight"}
+    rollouts.refresh()
+    batch = next(iter(batches))
+    for key, (shape, dtype) in spec.items():
+        assert batch[key].shape == (8, *shape)
+        assert batch[key].dtype == dtype
+    assert set(rollouts.samples) == set(spec)
+    for key, (shape, dtype) in spec.items():
+        assert rollouts.samples[key].shape == (16, *shape)
+        assert rollouts.samples[key].dtype == dtype
+
+
+def test_minibatches_hold_rows_that_belong_together():
+    env = rl.envs.as_vector_env(CountingEnv())
+    agent = make_agent(PPO, env)
+    rollouts = make_rollouts(env)
+    batches = iter(rollouts.as_dataset(agent))
+    rollouts.refresh()
+    samples = rollouts.samples
+    seen = []
+    batch = next(batches)
+    for i, observation in enumerate(batch["observation"].numpy()):
+        (row,) = np.flatnonzero((samples["observation"] == observation).all(1))
+        seen.append(row)
+        for key, value in samples.items():
+            np.testing.assert_array_equal(batch[key][i], value[row])
+    assert sorted(seen) == list(range(8))
+    assert seen != list(range(8))
+
+
+def test_a_new_agent_on_old_rollouts():
+    """The second agent acts, and the first one's rewards do not scale its."""
+    env = make_env()
+    rollouts = make_rollouts(env, scale_rewards=True)
+    one, two = (make_agent(PPO, env, seed=s, gamma=0.5) for s in (0, 1))
+    one.fit(rollouts, epochs=2, verbose=0)
+    two.fit(rollouts, epochs=1, verbose=0)
+    assert (one.env_steps, two.env_steps) == (32, 16)
+    assert rollouts._scaler.moments.count == pytest.approx(16, abs=0.1)
+    _, value = two.policy_and_value(rollouts.samples["observation"])
+    assert rollouts.agent is two
+    # And back again.
+    one.fit(rollouts, epochs=1, verbose=0)
+    assert one.env_steps == 48
+
+
+def test_one_agent_on_two_rollouts():
+    """Two environments in turn: a longer and a shorter rollout."""
+    agent = make_agent(PPO, make_env())
+    first = make_rollouts(make_env())
+    second = make_rollouts(make_env(num_envs=3), horizon=4, batch_size=4)
+    for rollouts in (first, second, first):
+        agent.fit(rollouts, verbose=0)
+    assert agent.env_steps == 16 + 12 + 16
+    assert agent.optimizer.iterations.numpy() == 2 + 3 + 2
+
+
+def test_an_id_makes_environments():
+    rollouts = rl.RolloutDataset(
+        "CartPole-v1", horizon=4, batch_size=8, num_envs=2
+    )
+    assert rollouts.env.num_envs == 2
+    rollouts.close()
+
+
+@pytest.mark.parametrize("valid", [0, 1, 3, 7, 8])
+def test_dealing_is_even(valid):
+    rows, weight = shuffled_rows(
+        np.arange(10, 10 + valid), np.random.default_rng(0), 2, 4, 2
+    )
+    assert rows.shape == weight.shape == (8, 2)
+    for one_pass in range(2):
+        part = slice(4 * one_pass, 4 * one_pass + 4)
+        counts = weight[part].sum(axis=1)
+        assert counts.sum() == valid
+        assert counts.max() - counts.min() <= 1
+        dealt = rows[part][weight[part] == 1]
+        assert sorted(dealt) == list(range(10, 10 + valid))
+
+
+def test_evaluation_counts_no_environment_more_often():
+    """Episodes of 1 step and of 9: each environment plays its half."""
+    import gymnasium
+
+    makers = [lambda: CountingEnv(0, (1,)), lambda: CountingEnv(1, (9,))]
+    env = gymnasium.vector.SyncVectorEnv(makers)
+    agent = make_agent(PPO, rl.envs.as_vector_env(env))
+    results = agent.evaluate(env, episodes=6)
+    assert results["episode_length"] == pytest.approx(5.0)
+    short = [10.0 * episode + 1 for episode in range(3)]
+    long = [9 * (100 + 10.0 * episode) + 45 for episode in range(3)]
+    assert results["episode_return"] == pytest.approx(np.mean(short + long))
+    assert results["episode_return_std"] == pytest.approx(np.std(short + long))
+
+
+def test_evaluation_can_be_stochastic_and_is_seeded():
+    env = make_env("act_box")
+    agent = make_agent(PPO, env)
+    greedy = agent.evaluate(env, episodes=4, seed=0)
+    drawn = [
+        agent.evaluate(env, episodes=4, deterministic=False, seed=s)
+        for s in (0, 0, 1)
+    ]
+    assert drawn[0] == drawn[1]
+    assert drawn[0]["episode_return"] != drawn[2]["episode_return"]
+    assert drawn[0]["episode_return"] != greedy["episode_return"]
+
+
+def test_evaluation_of_one_dataset_follows_the_agent():
+    env = make_env("act_box")
+    agent = make_agent(PPO, env)
+    episodes = rl.EvaluationDataset(make_env("act_box"), 2, seed=0)
+    before = agent.evaluate(episodes)
+    for variable in agent.actor.trainable_variables:
+        variable.assign(variable + 1.0)
+    assert agent.evaluate(episodes) != before

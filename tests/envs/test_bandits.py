@@ -1,0 +1,180 @@
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+import keras_rl2.envs
+from keras_rl2.envs import GaussianBanditEnv
+from keras_rl2.envs import GaussianBanditVectorEnv
+from keras_rl2.envs import bandits
+
+ID = "keras_rl2/GaussianBandit-v0"
+FORMS = [
+    {},
+    {"contextual": False},
+    {"reward": "payoff"},
+    {"means": (1.0, 5.0, -2.0), "deviations": (0.5, 0.0, 3.0)},
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*infinity. This is probably too")
+@pytest.mark.parametrize("form", FORMS)
+def test_gymnasium_finds_nothing_to_object_to(form, recwarn):
+    check_env(gymnasium.make(ID, **form).unwrapped, skip_render_check=True)
+    assert [str(w.message) for w in recwarn if "infinity" in str(w)] == [
+        str(w.message) for w in recwarn
+    ]
+
+
+def test_registered_without_tensorflow():
+    source = (
+        "import sys, gymnasium, keras_rl2.envs\n"
+        f"gymnasium.make({ID!r})\n"
+        f"gymnasium.make_vec({ID!r}, num_envs=2)\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=60)
+
+
+def test_payoffs_are_those_of_the_question():
+    env = gymnasium.make_vec(ID, num_envs=20_000)
+    payoffs, _ = env.reset(seed=0)
+    # Five standard errors of the mean; 2.5 per cent of the deviation.
+    np.testing.assert_allclose(payoffs[:, 0].mean(), 10.0, atol=5 * 15 / 141)
+    np.testing.assert_allclose(payoffs[:, 1].mean(), 0.0, atol=5 / 141)
+    np.testing.assert_allclose(payoffs.std(axis=0), [15.0, 1.0], rtol=0.025)
+
+
+def test_reward_is_for_the_best_arm_whatever_it_pays():
+    env = GaussianBanditEnv()
+    lost = 0
+    for seed in range(40):
+        for arm, expected in ((0, 1.0), (1, 0.0)):
+            payoffs, _ = env.reset(seed=seed)
+            observation, reward, terminated, truncated, _ = env.step(arm)
+            assert (reward, terminated, truncated) == (expected, True, False)
+            np.testing.assert_array_equal(observation, payoffs)
+        lost += payoffs[0] < payoffs[1]
+    assert lost > 0
+
+
+def test_payoff_reward():
+    env = GaussianBanditEnv(reward="payoff")
+    for arm in (0, 1):
+        payoffs, _ = env.reset(seed=3)
+        assert env.step(arm)[1] == payoffs[arm]
+
+
+def test_arms_of_one_mean_are_all_best():
+    env = GaussianBanditVectorEnv(3, (2.0, 2.0, 1.0), (0.0, 1.0, 1.0))
+    payoffs, _ = env.reset(seed=0)
+    assert payoffs[:, 0].tolist() == [2.0, 2.0, 2.0]
+    assert env.step(np.arange(3))[1].tolist() == [1.0, 1.0, 0.0]
+
+
+def test_constant_form_shows_nothing():
+    single = GaussianBanditEnv(contextual=False)
+    vector = GaussianBanditVectorEnv(4, contextual=False)
+    assert single.reset(seed=0)[0].tolist() == [1.0, 1.0]
+    observation, _ = vector.reset(seed=0)
+    following, *_, info = vector.step(np.zeros(4, np.int64))
+    for ones in (observation, following, info["final_obs"]):
+        np.testing.assert_array_equal(ones, np.ones((4, 2), np.float32))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vector_is_gymnasiums_own_vector_of_the_same_seeds(form, monkeypatch):
+    # More pulls than are drawn at once.
+    monkeypatch.setattr(bandits, "_PULLS_AHEAD", 4)
+    native = gymnasium.make_vec(ID, num_envs=5, **form)
+    peer = gymnasium.make_vec(
+        ID,
+        num_envs=5,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        **form,
+    )
+    assert isinstance(native.unwrapped, GaussianBanditVectorEnv)
+    assert native.observation_space == peer.observation_space
+    assert native.action_space == peer.action_space
+    rng = np.random.default_rng(0)
+    for seed in (7, None, [4, 3, 9, 1, 0]):
+        expected, actual = (env.reset(seed=seed)[0] for env in (peer, native))
+        np.testing.assert_array_equal(actual, expected)
+        assert actual.dtype == expected.dtype
+        for _ in range(11):
+            action = rng.integers(native.single_action_space.n, size=5)
+            *expected, their_info = peer.step(action)
+            *actual, info = native.step(action)
+            for ours, theirs in zip(actual, expected, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+            np.testing.assert_array_equal(
+                info["final_obs"], np.stack(list(their_info["final_obs"]))
+            )
+            assert info["_final_obs"].all()
+
+
+def test_what_a_user_does_to_an_observation_changes_nothing():
+    env = GaussianBanditVectorEnv(2, reward="payoff")
+    observation, _ = env.reset(seed=0)
+    payoffs = observation.copy()
+    observation[:] = 0.0
+    _, reward, *_, info = env.step(np.array([0, 1]))
+    assert reward.tolist() == [payoffs[0, 0], payoffs[1, 1]]
+    np.testing.assert_array_equal(info["final_obs"], payoffs)
+
+
+def test_unseeded_environments_differ():
+    env = GaussianBanditVectorEnv(3)
+    payoffs, _ = env.reset()
+    assert len(np.unique(payoffs)) == 6
+    assert not np.isin(env.reset()[0], payoffs).any()
+
+
+def test_through_the_librarys_own_interface():
+    env = keras_rl2.envs.as_vector_env(ID, num_envs=3)
+    first = env.reset(seed=1)
+    _, reward, terminated, _, final = env.step(np.array([0, 1, 0]))
+    assert not env.masks_reset_rows
+    assert (reward.tolist(), terminated.all()) == ([1.0, 0.0, 1.0], True)
+    np.testing.assert_array_equal(final, first)
+
+
+@pytest.mark.parametrize("make", [GaussianBanditEnv, GaussianBanditVectorEnv])
+def test_refusals(make):
+    for means, deviations in (
+        ((1.0,), (1.0,)),
+        ((1.0, 2.0), (1.0,)),
+        ((1.0, np.nan), (1.0, 1.0)),
+        ((1.0, 2.0), (1.0, -1.0)),
+        (((1.0, 2.0),), ((1.0, 1.0),)),
+    ):
+        with pytest.raises(ValueError, match="a deviation of at least 0"):
+            make(means=means, deviations=deviations)
+    with pytest.raises(ValueError, match="Received: reward='mean'"):
+        make(reward="mean")
+    env = make()
+    right = np.zeros(1, np.int64) if hasattr(env, "num_envs") else 0
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(right)
+    env.reset(seed=0)
+    for wrong in (-1, 2):
+        with pytest.raises(ValueError, match="Received: "):
+            env.step(right + wrong)
+
+
+def test_a_pull_is_an_episode():
+    env = GaussianBanditEnv()
+    env.reset(seed=0)
+    env.step(0)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
+
+
+def test_number_of_seeds():
+    with pytest.raises(ValueError, match="Expected 3 seeds"):
+        GaussianBanditVectorEnv(3).reset(seed=[1, 2])

@@ -1,0 +1,125 @@
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+from keras_rl2 import networks
+from keras_rl2.layers import ObservationNormalization
+
+Box = gymnasium.spaces.Box
+
+
+def kernels(model):
+    return [w.numpy() for w in model.weights if w.path.endswith("kernel")]
+
+
+def test_mlp_is_orthogonal_with_the_gains_asked_for():
+    model = networks.mlp((4,), 2, hidden=(8, 8), output_gain=0.01, seed=0)
+    first, second, last = kernels(model)
+    np.testing.assert_allclose(first @ first.T, 2 * np.eye(4), atol=1e-5)
+    np.testing.assert_allclose(second @ second.T, 2 * np.eye(8), atol=1e-5)
+    np.testing.assert_allclose(last.T @ last, 1e-4 * np.eye(2), atol=1e-8)
+    for bias in (w for w in model.weights if w.path.endswith("bias")):
+        assert not bias.numpy().any()
+
+
+def test_seeds():
+    one, same, other, any_ = (
+        kernels(networks.mlp((4,), 2, seed=s)) for s in (0, 0, 1, None)
+    )
+    for a, b, c, d in zip(one, same, other, any_, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert (a != c).any()
+        assert (a != d).any()
+    # No two layers begin alike.
+    square = kernels(networks.mlp((8,), 8, hidden=(8, 8), seed=0))
+    assert (square[0] != square[1]).any()
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (5, 6, 7)])
+def test_widths(hidden):
+    model = networks.mlp((4,), 3, hidden=hidden, activation="relu", seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    assert [x.units for x in dense] == [*hidden, 3]
+    assert [x.activation.__name__ for x in dense[:-1]] == ["relu"] * len(hidden)
+    assert dense[-1].activation.__name__ == "linear"
+
+
+def test_normalisation_comes_first():
+    model = networks.mlp((2, 3), 1, normalize_observations=True, seed=0)
+    assert isinstance(model.layers[1], ObservationNormalization)
+    assert model.layers[1].mean.shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [(36, 36, 1), (84, 84, 4), (4, 84, 84)])
+def test_cnn(shape):
+    model = networks.nature_cnn(shape, 5, seed=0)
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (2, *shape)).astype("uint8")
+    outputs = model(images).numpy()
+    assert outputs.shape == (2, 5)
+    assert (outputs[0] != outputs[1]).any()
+    assert model.inputs[0].dtype == "uint8"
+
+
+def test_cnn_has_the_parameters_of_the_paper():
+    """Mnih et al., 2015; the third convolution is padded, as documented."""
+    convolutions = 8 * 8 * 4 * 32 + 32 + 4 * 4 * 32 * 64 + 64
+    convolutions += 3 * 3 * 64 * 64 + 64
+    dense = 9 * 9 * 64 * 512 + 512 + 512 * 6 + 6
+    model = networks.nature_cnn((84, 84, 4), 6, seed=0)
+    assert model.count_params() == convolutions + dense
+
+
+def test_channels_first_and_last_are_one_network():
+    last = networks.nature_cnn((40, 40, 3), 2, seed=0)
+    first = networks.nature_cnn((3, 40, 40), 2, seed=0)
+    images = np.random.default_rng(0).integers(0, 256, (2, 40, 40, 3))
+    images = images.astype("uint8")
+    np.testing.assert_allclose(
+        last(images), first(images.transpose(0, 3, 1, 2)), rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("shape", [(35, 36, 1), (84, 84), (16,)])
+def test_cnn_refuses_what_is_no_image(shape):
+    with pytest.raises(ValueError, match=r"three axes.*Received"):
+        networks.nature_cnn(shape, 2)
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "name"),
+    [
+        (Box(-1, 1, (4,)), (None, 4), "Dense"),
+        (Box(-1, 1, (2, 3)), (None, 2, 3), "Dense"),
+        (gymnasium.spaces.Discrete(7, start=2), (None, 7), "Dense"),
+        (Box(0, 255, (84, 84, 4), "uint8"), (None, 84, 84, 4), "Conv2D"),
+        (Box(0, 255, (4, 84, 84), "uint8"), (None, 4, 84, 84), "Conv2D"),
+        (Box(0, 255, (8, 8, 3), "uint8"), (None, 8, 8, 3), "Dense"),
+        (Box(0, 1, (84, 84, 3), "float32"), (None, 84, 84, 3), "Dense"),
+    ],
+)
+def test_network_for_a_space(space, shape, name):
+    model = networks.network_for(
+        space,
+        2,
+        hidden=(4,),
+        activation="relu",
+        normalize_observations=False,
+        output_gain=0.1,
+        seed=0,
+        name="actor",
+    )
+    assert model.input_shape == shape
+    assert model.output_shape == (None, 2)
+    assert model.name == "actor"
+    kinds = {type(layer).__name__ for layer in model.layers}
+    assert ("Conv2D" in kinds) == (name == "Conv2D")
+
+
+def test_networks_are_saved_as_plain_keras_models(tmp_path):
+    model = networks.mlp((4,), 2, normalize_observations=True, seed=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    x = np.ones((3, 4), "float32")
+    np.testing.assert_array_equal(again(x), model(x))
