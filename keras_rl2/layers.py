@@ -62,6 +62,7 @@ class ObservationNormalization(keras.layers.Layer):
                 initializer=initializer,
                 trainable=False,
                 dtype="float32",
+                autocast=False,
                 name=name,
             )
 

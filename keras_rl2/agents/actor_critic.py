@@ -1,4 +1,4 @@
-"""What on-policy agents with a value function share."""
+"""Agents made of a policy network and a value network."""
 
 from typing import Any
 
@@ -7,11 +7,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2 import losses
-from keras_rl2 import returns
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
-from keras_rl2.data import Trajectory
 from keras_rl2.distributions import Distribution
 from keras_rl2.envs import as_vector_env
 from keras_rl2.layers import ObservationNormalization
@@ -33,12 +30,6 @@ class ActorCritic(Agent):
             policy; or to (parameters, value) where there is no critic.
         critic: `keras.Model` from observations to values `[B, 1]`, or None.
             Defaults to `None`.
-        gamma: float. Discount factor. Defaults to `0.99`.
-        gae_lambda: float. Decay of the advantage estimate. Defaults to
-            `0.95`.
-        entropy_coefficient: float. Weight of the entropy bonus. Defaults to
-            `0.0`.
-        value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `0.5`.
         initial_log_std: float. Log standard deviation that a Box policy
@@ -46,26 +37,21 @@ class ActorCritic(Agent):
         **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
     """
 
+    #: Whether a single network without a value output is refused.
+    needs_value = True
+
     def __init__(
         self,
         actor: keras.Model,
         critic: keras.Model | None = None,
         *,
-        gamma: float = 0.99,
-        gae_lambda: float = 0.95,
-        entropy_coefficient: float = 0.0,
-        value_coefficient: float = 0.5,
         max_gradient_norm: float | None = 0.5,
         initial_log_std: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         network_checks.check_in_range(
-            gamma=(gamma, 0.0, 1.0),
-            gae_lambda=(gae_lambda, 0.0, 1.0),
-            entropy_coefficient=(entropy_coefficient, 0.0, np.inf),
-            value_coefficient=(value_coefficient, 0.0, np.inf),
-            initial_log_std=(initial_log_std, -20.0, 20.0),
+            initial_log_std=(initial_log_std, -20.0, 20.0)
         )
         if max_gradient_norm is not None:
             network_checks.check_in_range(
@@ -74,14 +60,9 @@ class ActorCritic(Agent):
         network_checks.check_is_model(actor=actor, critic=critic)
         self.actor = actor
         self.critic = critic
-        self.gamma = gamma
-        self.gae_lambda = gae_lambda
-        self.entropy_coefficient = entropy_coefficient
-        self.value_coefficient = value_coefficient
         self.max_gradient_norm = max_gradient_norm
         self.initial_log_std = initial_log_std
         self.log_std: Any = None
-        self._prepare_functions: dict[Any, Any] = {}
         self._bind_requested()
 
     @classmethod
@@ -152,7 +133,7 @@ class ActorCritic(Agent):
         """Checks the networks against the spaces and makes all variables."""
         sizes = network_checks.output_sizes(self)
         network_checks.check_outputs(self, sizes)
-        self._normalizations = tuple(self._normalization_layers())
+        self.normalizations = tuple(self._normalization_layers())
         head = self.policy_head
         if head.log_std_size and sizes[0] == head.log_std_size:
             self.log_std = self.add_weight(
@@ -199,7 +180,23 @@ class ActorCritic(Agent):
     def call(self, observation: Tensor, training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
         outputs = self.actor(self.encode(observation), training=training)
-        return outputs if self.critic is not None else outputs[0]
+        if self.critic is not None:
+            return outputs
+        return self.split_outputs(outputs)[0]
+
+    def split_outputs(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Parts what one network with two outputs gave.
+
+        Args:
+            outputs: (`[B, P]`, `[B, 1]`). What the network returned; or
+                `[B, P]` of an agent that does without values.
+
+        Returns:
+            Parameters `[B, P]` and values `[B]` float32.
+        """
+        if isinstance(outputs, (list, tuple)):
+            return outputs[0], one_value_each(outputs[1])
+        return outputs, ops.zeros_like(outputs[:, 0], "float32")
 
     def policy(self, parameters: Tensor) -> Distribution:
         """Returns the action distribution that parameters stand for."""
@@ -224,18 +221,18 @@ class ActorCritic(Agent):
         encoded = self.encode(observation)
         outputs = self.actor(encoded, training=training)
         if self.critic is None:
-            parameters, value = outputs
+            parameters, value = self.split_outputs(outputs)
         else:
             parameters = outputs
-            value = self.critic(encoded, training=training)
-        return self.policy(parameters), _one_value_each(value)
+            value = one_value_each(self.critic(encoded, training=training))
+        return self.policy(parameters), value
 
     def value(self, observation: Tensor) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         encoded = self.encode(observation)
         if self.critic is None:
-            return _one_value_each(self.actor(encoded, training=False)[1])
-        return _one_value_each(self.critic(encoded, training=False))
+            return self.split_outputs(self.actor(encoded, training=False))[1]
+        return one_value_each(self.critic(encoded, training=False))
 
     def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
         """Draws actions of the policy from standard noise."""
@@ -245,124 +242,6 @@ class ActorCritic(Agent):
         """Returns the policy's most probable actions."""
         return self.policy(self(observation)).mode()
 
-    # Preparing a rollout.
-
-    def prepare(
-        self, trajectory: Trajectory
-    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-        """Computes what the updates need, in one compiled call.
-
-        Args:
-            trajectory: `Trajectory` of T steps of B environments.
-
-        Returns:
-            Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
-            statistics, a dict of floats.
-        """
-        key = trajectory.action.shape[:2]
-        if key not in self._prepare_functions:
-            self._prepare_functions[key] = tf.function(
-                self._prepare,
-                input_signature=[_trajectory_spec(trajectory)],
-                autograph=False,
-            )
-        computed, statistics = self._prepare_functions[key](trajectory.arrays())
-        samples = {name: value.numpy() for name, value in computed.items()}
-        steps = trajectory.reward.size
-        samples["observation"] = trajectory.observation[:-1].reshape(
-            steps, *trajectory.observation.shape[2:]
-        )
-        samples["action"] = trajectory.action.reshape(
-            steps, *trajectory.action.shape[2:]
-        )
-        return samples, {k: float(v) for k, v in statistics.items()}
-
-    def sample_spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """Returns shape and dtype of each entry of one sample.
-
-        Returns:
-            dict: `observation` and `action` as collected; `log_prob` and
-            `value` under the weights that acted; `advantage`; `returns`, the
-            target of the value. All but the first two are float32 scalars.
-        """
-        scalar = ((), np.dtype(np.float32))
-        return {
-            "observation": (
-                self.observation_shape,
-                np.dtype(self.observation_dtype),
-            ),
-            "action": (
-                tuple(self.policy_head.action_shape),
-                np.dtype(self.policy_head.action_dtype),
-            ),
-            "log_prob": scalar,
-            "advantage": scalar,
-            "returns": scalar,
-            "value": scalar,
-        }
-
-    def _prepare(self, arrays: dict[str, Tensor]) -> tuple[Any, Any]:
-        """Does what `prepare` promises, in the graph."""
-        horizon, num_envs = arrays["reward"].shape
-        steps = horizon * num_envs
-        observation = arrays["observation"]
-        rows = ops.reshape(observation, (-1, *observation.shape[2:]))
-        policy, value = self._evaluate_rows(
-            rows, arrays["final_observation"], steps
-        )
-        action = arrays["action"]
-        log_prob = policy.log_prob(
-            ops.reshape(action, (steps, *action.shape[2:]))
-        )
-        values = ops.reshape(value[:steps], (horizon, num_envs))
-        next_values = ops.reshape(
-            tf.tensor_scatter_nd_update(
-                value[num_envs : steps + num_envs],
-                arrays["final_index"][:, None],
-                value[steps + num_envs :],
-            ),
-            (horizon, num_envs),
-        )
-        advantages, targets = self._targets(arrays, values, next_values)
-        valid = ops.cast(arrays["valid"], "float32")
-        samples = {"log_prob": log_prob, "advantage": advantages}
-        samples |= {"returns": targets, "value": values}
-        self._accumulate_normalization(rows[:steps], valid)
-        return (
-            {k: ops.reshape(v, (steps,)) for k, v in samples.items()},
-            {
-                "explained_variance": losses.explained_variance(
-                    ops.reshape(values, (-1,)),
-                    ops.reshape(targets, (-1,)),
-                    ops.reshape(valid, (-1,)),
-                )
-            },
-        )
-
-    def _evaluate_rows(
-        self, rows: Tensor, final_observation: Tensor, steps: int
-    ) -> tuple[Distribution, Tensor]:
-        """Returns the policy of the first rows and the values of them all."""
-        everything = ops.concatenate([rows, final_observation], axis=0)
-        if self.critic is not None:
-            return self.policy(self(rows[:steps])), self.value(everything)
-        parameters, value = self.actor(self.encode(everything), training=False)
-        return self.policy(parameters[:steps]), _one_value_each(value)
-
-    def _targets(
-        self, arrays: dict[str, Tensor], values: Tensor, next_values: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns advantages and value targets `[T, B]`."""
-        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
-        return returns.generalized_advantage_estimation(
-            arrays["reward"],
-            self.gamma * going_on,
-            values,
-            next_values,
-            self.gae_lambda,
-            truncated=arrays["truncated"],
-        )
-
     # Observation normalisation.
 
     def _normalization_layers(self) -> list[ObservationNormalization]:
@@ -370,14 +249,9 @@ class ActorCritic(Agent):
         layers = network_checks.all_layers(self)
         return [x for x in layers if isinstance(x, ObservationNormalization)]
 
-    def _accumulate_normalization(self, rows: Tensor, valid: Tensor) -> None:
-        """Takes the rollout into statistics that the next round will use."""
-        for layer in self._normalizations:
-            layer.accumulate(self.encode(rows), ops.reshape(valid, (-1,)))
-
     def begin_round(self) -> None:
         """Puts new observation statistics into use."""
-        for layer in self._normalizations:
+        for layer in self.normalizations:
             layer.commit()
 
     # Updating.
@@ -419,30 +293,20 @@ class ActorCritic(Agent):
                 if critic is None
                 else keras.saving.serialize_keras_object(critic)
             ),
-            "gamma": self.gamma,
-            "gae_lambda": self.gae_lambda,
-            "entropy_coefficient": self.entropy_coefficient,
-            "value_coefficient": self.value_coefficient,
             "max_gradient_norm": self.max_gradient_norm,
             "initial_log_std": self.initial_log_std,
         }
 
 
-def _one_value_each(value: Tensor) -> Tensor:
-    """Turns values `[B, 1]` into `[B]` float32."""
+def one_value_each(value: Tensor) -> Tensor:
+    """Turns a critic's output into one value for each sample.
+
+    Args:
+        value: `[B, 1]` or `[B]`. The output.
+
+    Returns:
+        `[B]` float32.
+    """
     if len(value.shape) == 2:
         value = value[:, 0]
     return ops.cast(value, "float32")
-
-
-def _trajectory_spec(trajectory: Trajectory) -> dict[str, tf.TensorSpec]:
-    """Returns a signature that leaves the number of final rows open."""
-    return {
-        key: tf.TensorSpec(
-            (None, *array.shape[1:])
-            if key.startswith("final")
-            else array.shape,
-            array.dtype,
-        )
-        for key, array in trajectory.arrays().items()
-    }

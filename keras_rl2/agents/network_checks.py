@@ -61,12 +61,13 @@ def output_sizes(agent: Any) -> tuple[int, int]:
     encoded = _encoded_input(agent)
     outputs = _run("actor", agent.actor, encoded, agent)
     if agent.critic is None:
-        if not isinstance(outputs, (list, tuple)) or len(outputs) != 2:
+        pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
+        if not pair and (agent.needs_value or not hasattr(outputs, "shape")):
             raise ValueError(
                 "Expected a critic, or one network with two outputs (policy, "
                 f"value). Received: critic=None and outputs {outputs!r}"
             )
-        policy, value = outputs
+        policy, value = outputs if pair else (outputs, outputs[:, :1])
     else:
         policy, value = outputs, _run("critic", agent.critic, encoded, agent)
     for name, output in (("policy", policy), ("value", value)):

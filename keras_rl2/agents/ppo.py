@@ -9,12 +9,13 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2 import statistics
 from keras_rl2.agents import network_checks
-from keras_rl2.agents.actor_critic import ActorCritic
+from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class PPO(ActorCritic):
+class PPO(OnPolicyAgent):
     """Proximal policy optimisation with a clipped surrogate objective.
 
     Improves the policy by several passes of minibatch updates over each
@@ -44,7 +45,7 @@ class PPO(ActorCritic):
         target_kl: float or None. Once the approximate KL divergence exceeds
             1.5 times this, the remaining updates of the round are skipped.
             Defaults to `None`.
-        **kwargs: Arguments of `ActorCritic`: `gamma`, `gae_lambda`,
+        **kwargs: Arguments of `OnPolicyAgent`: `gamma`, `gae_lambda`,
             `entropy_coefficient`, `value_coefficient`, `max_gradient_norm`,
             `initial_log_std`, `observation_space`, `action_space`, `seed`,
             `name`, `dtype`.
@@ -106,86 +107,56 @@ class PPO(ActorCritic):
         if target_kl is not None:
             self._round_stopped = tf.Variable(False, trainable=False)
 
-    def train_step(self, data: Any) -> dict[str, Tensor]:
-        """Makes one update from a minibatch of samples."""
-        batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+    def _learn(
+        self, terms: dict[str, Tensor], scaled: Tensor, tape: Any
+    ) -> dict[str, Tensor]:
+        """Applies the gradient, unless the policy has moved far enough."""
         if self.target_kl is None:
-            self._update(batch)
-        else:
-            # A cond, not a mask: a zero gradient would still move Adam.
-            tf.cond(
-                self._round_stopped,
-                lambda: tf.constant(False),
-                lambda: self._update(batch),
-            )
+            return super()._learn(terms, scaled, tape)
+        stopped = self._round_stopped
+        exceeded = terms["approx_kl"] > 1.5 * self.target_kl
+        was_stopped = tf.identity(stopped)
+        stopped.assign(tf.logical_or(was_stopped, exceeded))
+        # A cond, not a mask: a zero gradient would still move Adam.
+        norm = tf.cond(
+            tf.identity(stopped),
+            lambda: tf.constant(0.0),
+            lambda: self.minimize(scaled, tape),
+        )
+        self.statistics.update_state(
+            {**terms, "gradient_norm": norm},
+            sample_weight=1.0 - tf.cast(was_stopped, "float32"),
+        )
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
-    def _update(self, batch: dict[str, Tensor]) -> Tensor:
-        """Computes the loss and applies its gradient."""
-        with tf.GradientTape() as tape:
-            loss, scalars = self.objective(batch)
-            scaled = self.optimizer.scale_loss(loss)
-        if self.target_kl is None:
-            norm = self.minimize(scaled, tape)
-        else:
-            exceeded = scalars["approx_kl"] > 1.5 * self.target_kl
-            self._round_stopped.assign(exceeded)
-            norm = tf.cond(
-                exceeded,
-                lambda: tf.constant(0.0),
-                lambda: self.minimize(scaled, tape),
-            )
-        self.statistics.update_state({**scalars, "gradient_norm": norm})
-        return tf.constant(True)
-
-    def objective(
-        self, batch: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Computes the loss of a minibatch.
-
-        Args:
-            batch: dict of `[B, ...]`, as `sample_spec` says; `weight` is 1
-                for samples that count and 0 for others.
-
-        Returns:
-            scalar loss, and scalars for the logs.
-        """
-        policy, value = self.policy_and_value(
-            batch["observation"], training=True
-        )
+    def loss_terms(
+        self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Computes the clipped surrogate, the value loss and the entropy."""
         log_prob = policy.log_prob(batch["action"])
         old_log_prob, advantage = batch["log_prob"], batch["advantage"]
         weight = batch["weight"]
-        mean = statistics.weighted_mean
         if self.normalize_advantages:
             advantage = statistics.normalize(advantage, weight)
         clip_ratio = self._present_clip_ratio()
-        policy_loss = mean(
+        terms = self.total_loss(
             losses.clipped_surrogate(
                 log_prob, old_log_prob, advantage, clip_ratio
             ),
+            self._value_losses(batch, value),
+            policy,
             weight,
         )
-        value_loss = mean(self._value_losses(batch, value), weight)
-        entropy = mean(policy.entropy(), weight)
-        loss = (
-            policy_loss
-            + self.value_coefficient * value_loss
-            - self.entropy_coefficient * entropy
-        )
-        return loss, {
-            "loss": loss,
-            "policy_loss": policy_loss,
-            "value_loss": value_loss,
-            "entropy": entropy,
-            "approx_kl": mean(
-                losses.approximate_kl(log_prob, old_log_prob), weight
+        for name, values in (
+            ("approx_kl", losses.approximate_kl(log_prob, old_log_prob)),
+            (
+                "clip_fraction",
+                losses.clip_fraction(log_prob, old_log_prob, clip_ratio),
             ),
-            "clip_fraction": mean(
-                losses.clip_fraction(log_prob, old_log_prob, clip_ratio), weight
-            ),
-        }
+        ):
+            terms[name] = statistics.weighted_mean(values, weight)
+        return terms
 
     def _value_losses(self, batch: dict[str, Tensor], value: Tensor) -> Tensor:
         """Returns the squared error of each value, clipped if asked for."""

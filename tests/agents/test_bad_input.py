@@ -321,7 +321,7 @@ class InfiniteEnd(NonFiniteEnv):
     """The last observation of the second episode is infinite."""
 
     def step(self, action):
-        observation, reward, terminated, _, info = super().step(action)
+        observation, reward, _, _, info = super().step(action)
         ended = self._steps % 2 == 0
         if self._steps == 4:
             observation[0] = np.inf

@@ -28,9 +28,8 @@ def counting_env(mode=gymnasium.vector.AutoresetMode.NEXT_STEP):
 
 
 def layers_of(agent):
-    return [agent.actor.get_layer("normalization")] + [
-        agent.critic.get_layer("normalization")
-    ]
+    networks = agent.actor, agent.critic
+    return [network.get_layer("normalization") for network in networks]
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Every action of a rollout comes from the weights after the round before."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -92,7 +94,7 @@ def test_actions_come_from_the_last_weights(
     for used, own in zip(watch.used, watch.own, strict=True):
         assert_equal_weights(used, own)
     starts = watch.used[::horizon]
-    for before, after in zip(starts[:-1], starts[1:], strict=True):
+    for before, after in itertools.pairwise(starts):
         assert differ(before, after)
     # What the runner was given is also what it acted with.
     for i in (0, horizon - 1, horizon, 5 * horizon):

@@ -1,5 +1,6 @@
 """The dataset of rounds, apart from what is strictly on-policy."""
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -73,7 +74,6 @@ def test_a_new_agent_on_old_rollouts():
     two.fit(rollouts, epochs=1, verbose=0)
     assert (one.env_steps, two.env_steps) == (32, 16)
     assert rollouts._scaler.moments.count == pytest.approx(16, abs=0.1)
-    _, value = two.policy_and_value(rollouts.samples["observation"])
     assert rollouts.agent is two
     # And back again.
     one.fit(rollouts, epochs=1, verbose=0)
@@ -116,8 +116,6 @@ def test_dealing_is_even(valid):
 
 def test_evaluation_counts_no_environment_more_often():
     """Episodes of 1 step and of 9: each environment plays its half."""
-    import gymnasium
-
     makers = [lambda: CountingEnv(0, (1,)), lambda: CountingEnv(1, (9,))]
     env = gymnasium.vector.SyncVectorEnv(makers)
     agent = make_agent(PPO, rl.envs.as_vector_env(env))

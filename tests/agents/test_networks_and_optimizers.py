@@ -1,0 +1,183 @@
+"""Networks that a user brings, one or two optimizers, mixed precision."""
+
+import keras
+import numpy as np
+import pytest
+
+from support.agents import AGENTS
+from support.agents import assert_equal_weights
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+
+pytestmark = pytest.mark.parametrize("name", AGENTS)
+
+
+def dense(units, name):
+    return keras.layers.Dense(
+        units, kernel_initializer=keras.initializers.GlorotUniform(0), name=name
+    )
+
+
+def functional(units, name):
+    inputs = keras.Input((3,))
+    hidden = dense(8, "hidden")(inputs)
+    return keras.Model(inputs, dense(units, "output")(hidden), name=name)
+
+
+def sequential(units, name):
+    layers = [keras.Input((3,)), dense(8, "hidden"), dense(units, "output")]
+    return keras.Sequential(layers, name=name)
+
+
+def unbuilt_sequential(units, name):
+    layers = [dense(8, "hidden"), dense(units, "output")]
+    return keras.Sequential(layers, name=name)
+
+
+@keras.saving.register_keras_serializable(
+    package="test_networks_and_optimizers"
+)
+class Subclassed(keras.Model):
+    """A network as a user would write it."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.hidden = dense(8, "hidden")
+        self.out = dense(units, "out")
+
+    def call(self, inputs):
+        return self.out(keras.ops.tanh(self.hidden(inputs)))
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+BUILDERS = {
+    "functional": functional,
+    "sequential": sequential,
+    "unbuilt_sequential": unbuilt_sequential,
+    "subclassed": Subclassed,
+}
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_networks_of_the_user(name, builder, tmp_path):
+    build = BUILDERS[builder]
+    actor, critic = build(3, name="policy"), build(1, name="value")
+    # Two optimizers, and before networks have any variables.
+    agent = AGENTS[name].make(actor, critic)
+    agent.compile(
+        keras.optimizers.Adam(1e-2),
+        critic_optimizer=keras.optimizers.SGD(1e-2),
+        jit_compile=False,
+    )
+    env = make_env("act_discrete")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    adam, sgd = agent.optimizer.optimizers
+    assert isinstance(adam, keras.optimizers.Adam)
+    # Iterations, learning rate and two moments for each variable of the actor.
+    assert len(adam.variables) == 2 + 2 * len(actor.trainable_variables)
+    assert len(sgd.variables) == 2
+    assert [int(o.iterations.numpy()) for o in (adam, sgd)] == [4, 4]
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert_equal_weights(loaded, agent)
+    batch = np.random.default_rng(0).uniform(-1, 1, (5, 3))
+    np.testing.assert_array_equal(
+        loaded.act(batch, deterministic=True),
+        agent.act(batch, deterministic=True),
+    )
+
+
+def shared_trunk(units):
+    inputs = keras.Input((3,))
+    trunk = keras.layers.Dense(8, "tanh", name="trunk")(inputs)
+    heads = [dense(units, "policy")(trunk), dense(1, "value")(trunk)]
+    return keras.Model(inputs, heads, name="trunk_and_heads")
+
+
+@pytest.mark.parametrize("action", ["discrete", "box"])
+def test_shared_trunk_with_two_outputs(name, action, tmp_path):
+    env = make_env(f"act_{action}")
+    units = {"discrete": 3, "box": 1}[action]
+    agent = AGENTS[name].make(shared_trunk(units))
+    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+    with pytest.raises(ValueError, match="separate critic"):
+        agent.compile("adam", critic_optimizer="adam")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    log_std = 1 if action == "box" else 0
+    assert len(agent.trainable_variables) == 6 + log_std
+    assert agent.optimizer.iterations.numpy() == 4
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert_equal_weights(loaded, agent)
+    agent.export(str(tmp_path / "policy"))
+
+
+def test_two_optimizers_refuse_shared_variables(name):
+    trunk = dense(8, "trunk")
+    inputs = keras.Input((3,))
+    hidden = trunk(inputs)
+    agent = AGENTS[name].make(
+        keras.Model(inputs, dense(3, "policy")(hidden)),
+        keras.Model(inputs, dense(1, "value")(hidden)),
+    )
+    with pytest.raises(ValueError, match=r"both own.*trunk"):
+        agent.compile("adam", critic_optimizer="sgd", jit_compile=False)
+    agent.compile("adam", jit_compile=False)
+    agent.fit(make_rollouts(make_env()), verbose=0)
+    assert len(agent.trainable_variables) == 6
+
+
+def test_two_optimizers_may_not_be_one(name):
+    agent = make_agent(AGENTS[name], make_env())
+    adam = keras.optimizers.Adam()
+    with pytest.raises(ValueError, match="the same object"):
+        agent.compile(adam, critic_optimizer=adam)
+
+
+def test_two_optimizers_equal_to_one_when_alike(name):
+    """Adam for each half gives what one Adam for all gives."""
+    agents = []
+    for critic_optimizer in (None, keras.optimizers.Adam(1e-2)):
+        env = make_env()
+        agent = make_agent(
+            AGENTS[name],
+            env,
+            compile_arguments={
+                "optimizer": keras.optimizers.Adam(1e-2),
+                "critic_optimizer": critic_optimizer,
+            },
+        )
+        agent.fit(make_rollouts(env), epochs=2, verbose=0)
+        agents.append(agent)
+    for one, two in zip(*(a.get_weights() for a in agents), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):
+    env = make_env("act_box_matrix")
+    keras.config.set_dtype_policy(dtype)
+    try:
+        agent = make_agent(AGENTS[name], env, normalize_observations=True)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    assert agent.dtype_policy.name == dtype
+    assert all(v.dtype == "float32" for v in agent.trainable_variables)
+    scaled = isinstance(agent.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled == (dtype == "mixed_float16")
+    agent.save(tmp_path / "agent.keras")
+    # In a process whose global policy is another.
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert type(loaded.optimizer) is type(agent.optimizer)
+    assert_equal_weights(loaded, agent)
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
+    for weight in agent.get_weights():
+        assert np.isfinite(weight).all()
