@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from keras_rl2 import metrics
     from keras_rl2 import networks
     from keras_rl2 import returns
+    from keras_rl2.agents import A2C
     from keras_rl2.agents import PPO
+    from keras_rl2.agents import REINFORCE
     from keras_rl2.agents import Agent
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import RolloutDataset
@@ -42,14 +44,18 @@ _ROOMS = (
     "returns",
 )
 _HOMES = {
+    "A2C": "keras_rl2.agents",
     "PPO": "keras_rl2.agents",
+    "REINFORCE": "keras_rl2.agents",
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
 }
 
 __all__ = [
+    "A2C",
     "PPO",
+    "REINFORCE",
     "Agent",
     "EvaluationDataset",
     "RolloutDataset",

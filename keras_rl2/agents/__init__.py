@@ -1,8 +1,17 @@
 """Agents: each is a `keras.Model`, trained by `fit`."""
 
+from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.ppo import PPO
+from keras_rl2.agents.reinforce import REINFORCE
 
-__all__ = ["PPO", "ActorCritic", "Agent", "OnPolicyAgent"]
+__all__ = [
+    "A2C",
+    "PPO",
+    "REINFORCE",
+    "ActorCritic",
+    "Agent",
+    "OnPolicyAgent",
+]

@@ -37,6 +37,10 @@ class Agent(keras.Model, abc.ABC):
             the global one. Defaults to `None`.
     """
 
+    #: Whether rollouts are whole episodes, begun anew each round.
+    whole_episodes = False
+    #: Whether a round of a single update may skip `prepare`.
+    learns_from_trajectories = False
     #: Names of the scalars that `train_step` reports.
     statistics_names: tuple[str, ...] = ("loss",)
 

@@ -25,10 +25,13 @@ class RoundSize(NamedTuple):
     Attributes:
         updates: int. Updates of a round.
         compiled: bool. Whether XLA compiles the loop over them.
+        from_trajectory: bool. Whether the one update is made from the
+            trajectory itself.
     """
 
     updates: int
     compiled: bool
+    from_trajectory: bool
 
 
 def fit(
@@ -105,7 +108,7 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     """
     step = tf.function(agent.train_step, autograph=False)
 
-    def run_updates(one_round: dict[str, Any]) -> Any:
+    def run_minibatches(one_round: dict[str, Any]) -> Any:
         rows, weight = one_round["rows"], one_round["weight"]
 
         def update(index: Any) -> Any:
@@ -120,6 +123,9 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
             parallel_iterations=1,
         )[1]
 
+    run_updates = run_minibatches
+    if size.from_trajectory:
+        run_updates = agent.train_on_trajectory
     if size.compiled:
         run_updates = tf.function(
             run_updates, autograph=False, jit_compile=True
@@ -153,7 +159,9 @@ def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
         size = RoundSize(
             updates=updates,
             compiled=_pays_to_compile(agent, x.batch_size),
+            from_trajectory=agent.learns_from_trajectories and updates == 1,
         )
+    x.hands_over_trajectories = size is not None and size.from_trajectory
     _set_execution(agent, steps, size)
     return size is not None
 

@@ -41,11 +41,6 @@ class OnPolicyAgent(ActorCritic):
             `name`, `dtype`.
     """
 
-    #: Whether rollouts are whole episodes, begun anew each round.
-    whole_episodes = False
-    #: Whether a round of a single update may skip `prepare`.
-    learns_from_trajectories = False
-
     def __init__(
         self,
         actor: keras.Model,

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.record import Record
+from keras_rl2.data.record import check_finite
 from keras_rl2.data.trajectory import Trajectory
 
 
@@ -66,16 +68,16 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the text
                 names the environment, the step and the array.
         """
-        record = _Record(self)
+        record = Record(self)
         # Until all has gone well: also Ctrl-C may break the rollout off.
         self._resets_seen = -1
         try:
             self._run(actor, noise, record)
         except Exception as error:
             # An environment may choke on the action that a NaN led to.
-            _check_finite(record)
+            check_finite(record)
             raise error
-        _check_finite(record)
+        check_finite(record)
         self._resets_seen = self.env.resets
         self.observation = record.observation[-1]
         trajectory = record.trajectory()
@@ -83,25 +85,27 @@ class Collector:
         return trajectory
 
     def _run(
-        self, actor: ActorSnapshot, noise: np.ndarray, record: "_Record"
+        self, actor: ActorSnapshot, noise: np.ndarray, record: Record
     ) -> None:
         """Acts, steps and stores, T times."""
-        step = self.env.step
-        observations, actions = record.observation, record.action
-        rewards = record.reward
-        terminations, truncations = record.terminated, record.truncated
         for t in range(self.horizon):
-            actions[t], for_environment = actor(observations[t], noise[t])
-            (
-                observations[t + 1],
-                rewards[t],
-                terminations[t],
-                truncations[t],
-                final,
-            ) = step(for_environment)
-            if final is not None:
-                record.keep_final(t, final)
-            record.steps = t + 1
+            self._step(actor, noise, record, t)
+
+    def _step(
+        self, actor: ActorSnapshot, noise: np.ndarray, record: Record, t: int
+    ) -> None:
+        """Acts, steps and stores once."""
+        record.action[t], action = actor(record.observation[t], noise[t])
+        (
+            record.observation[t + 1],
+            record.reward[t],
+            record.terminated[t],
+            record.truncated[t],
+            final,
+        ) = self.env.step(action)
+        if final is not None:
+            record.keep_final(t, final)
+        record.steps = t + 1
 
     def _count_episodes(self, trajectory: Trajectory) -> None:
         """Adds up returns and lengths of the episodes that ended."""
@@ -135,95 +139,3 @@ class Collector:
         self.episode_lengths.extend(state["episode_lengths"])
         self._return = np.array(state["current_return"], np.float64)
         self._length = np.array(state["current_length"], np.int64)
-
-
-class _Record:
-    """Arrays that a rollout in progress is written to.
-
-    They are made anew for each rollout: TensorFlow may keep pointing at
-    memory that it was given.
-    """
-
-    def __init__(self, collector: Collector) -> None:
-        first = collector.observation
-        assert first is not None
-        env, head = collector.env, collector.head
-        leading = (collector.horizon, env.num_envs)
-        self.observation = np.empty((leading[0] + 1, *first.shape), first.dtype)
-        self.observation[0] = first
-        self.action = np.empty(
-            (*leading, *head.action_shape), head.action_dtype
-        )
-        self.reward = np.empty(leading, np.float32)
-        self.terminated = np.empty(leading, np.bool_)
-        self.truncated = np.empty(leading, np.bool_)
-        self.steps = 0
-        self.masks_reset_rows = env.masks_reset_rows
-        self.pending_reset = np.array(env.pending_reset, np.bool_)
-        self._final: list[np.ndarray] = []
-        self._final_index: list[np.ndarray] = []
-
-    def keep_final(self, t: int, final_observation: np.ndarray) -> None:
-        """Keeps the true last observations of the episodes that ended."""
-        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
-        self._final.append(np.array(final_observation)[ended])
-        self._final_index.append(t * self.reward.shape[1] + ended)
-
-    def final(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the final observations and where they belong."""
-        if not self._final:
-            shape = (0, *self.observation.shape[2:])
-            return np.empty(shape, self.observation.dtype), np.empty(
-                0, np.int32
-            )
-        return (
-            np.concatenate(self._final).astype(self.observation.dtype),
-            np.concatenate(self._final_index).astype(np.int32),
-        )
-
-    def valid(self) -> np.ndarray:
-        """Marks the rows that are transitions and not mere resets."""
-        valid = np.ones(self.reward.shape, np.bool_)
-        if self.masks_reset_rows:
-            valid[0] = ~self.pending_reset
-            valid[1:] = ~(self.terminated[:-1] | self.truncated[:-1])
-        return valid
-
-    def trajectory(self) -> Trajectory:
-        """Returns what was recorded."""
-        final_observation, final_index = self.final()
-        return Trajectory(
-            observation=self.observation,
-            action=self.action,
-            reward=self.reward,
-            terminated=self.terminated,
-            truncated=self.truncated,
-            valid=self.valid(),
-            final_observation=final_observation,
-            final_index=final_index,
-        )
-
-
-def _check_finite(record: _Record) -> None:
-    """Refuses NaN and infinity, naming where they came from."""
-    final, final_index = record.final()
-    count = record.steps
-    for key, array in (
-        ("observation", record.observation[: count + 1]),
-        ("reward", record.reward[:count]),
-        ("final observation", final),
-    ):
-        if array.dtype.kind != "f" or np.isfinite(array).all():
-            continue
-        where = np.argwhere(~np.isfinite(array))[0]
-        if key == "final observation":
-            step, env = divmod(
-                int(final_index[where[0]]), record.reward.shape[1]
-            )
-        else:
-            step, env = int(where[0]), int(where[1])
-        raise ValueError(
-            f"Expected a finite {key} from every environment. Received: "
-            f"{key}={array[tuple(where)]} from environment {env} at step "
-            f"{step} of the rollout. No weight has been changed by it."
-        )

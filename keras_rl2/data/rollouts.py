@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
+from keras_rl2.data.episode_collector import EpisodeCollector
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
@@ -29,8 +30,8 @@ class RolloutDataset(RoundDataset):
         horizon: int. Steps of one rollout per environment, T. Defaults to
             `128`.
         passes: int. Times that every step is trained on. Defaults to `4`.
-        batch_size: int. Steps of one minibatch, at most T x B. Defaults to
-            `256`.
+        batch_size: int or None. Steps of one minibatch, at most T x B; None
+            for the whole rollout. Defaults to `256`.
         rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
         scale_rewards: bool. Whether rewards are divided by the running
             deviation of the discounted return. Defaults to `False`.
@@ -63,7 +64,7 @@ class RolloutDataset(RoundDataset):
         env: Any,
         horizon: int = 128,
         passes: int = 4,
-        batch_size: int = 256,
+        batch_size: int | None = 256,
         *,
         rounds_per_epoch: int = 1,
         scale_rewards: bool = False,
@@ -73,7 +74,7 @@ class RolloutDataset(RoundDataset):
         _check_positive(
             horizon=horizon,
             passes=passes,
-            batch_size=batch_size,
+            batch_size=1 if batch_size is None else batch_size,
             rounds_per_epoch=rounds_per_epoch,
             num_envs=num_envs,
         )
@@ -81,10 +82,12 @@ class RolloutDataset(RoundDataset):
         self.env = as_vector_env(env, num_envs=num_envs)
         self.horizon = horizon
         self.passes = passes
-        self.batch_size = batch_size
         self.scale_rewards = scale_rewards
         self.seed = seed
         self.steps_per_round = horizon * self.env.num_envs
+        if batch_size is None:
+            batch_size = self.steps_per_round
+        self.batch_size = batch_size
         if batch_size > self.steps_per_round:
             raise ValueError(
                 "Expected `batch_size` to be at most the rollout, horizon x "
@@ -93,7 +96,8 @@ class RolloutDataset(RoundDataset):
             )
         self.minibatches = -(-self.steps_per_round // batch_size)
         self.updates_per_round = passes * self.minibatches
-        self.samples: dict[str, np.ndarray] = {}
+        self._samples: dict[str, np.ndarray] = {}
+        self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
         self._env_seed, self._noise, self._shuffle = _generators(seed)
@@ -118,9 +122,8 @@ class RolloutDataset(RoundDataset):
         self._actor = None
         self._ready.clear()
         if self._collector is None:
-            self._collector = Collector(
-                self.env, self.horizon, agent.policy_head
-            )
+            kind = EpisodeCollector if agent.whole_episodes else Collector
+            self._collector = kind(self.env, self.horizon, agent.policy_head)
         if self.scale_rewards:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
 
@@ -132,9 +135,15 @@ class RolloutDataset(RoundDataset):
                 observation or reward is not finite.
         """
         trajectory = self.collect()
-        samples, self._statistics = self.agent.prepare(trajectory)
-        self.samples = samples
+        self._trajectory = trajectory
         self.valid_rows = np.flatnonzero(trajectory.valid)
+        self._ready.clear()
+        if self.hands_over_trajectories:
+            self._samples = {}
+            self._ready.append(trajectory.padded_arrays())
+            return
+        samples, self._statistics = self.agent.prepare(trajectory)
+        self._samples = samples
         rows, weight = shuffled_rows(
             self.valid_rows,
             self._shuffle,
@@ -142,7 +151,6 @@ class RolloutDataset(RoundDataset):
             self.minibatches,
             self.batch_size,
         )
-        self._ready.clear()
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
     def collect(self) -> Trajectory:
@@ -181,6 +189,13 @@ class RolloutDataset(RoundDataset):
         self._collector.reset(seed=self._env_seed if first else None)
         if self._scaler is not None:
             self._scaler.returns = np.zeros(self.env.num_envs)
+
+    @property
+    def samples(self) -> dict[str, np.ndarray]:
+        """Samples of the last round `[T * B, ...]`, as prepared."""
+        if not self._samples and self._trajectory is not None:
+            self._samples, _ = self.agent.prepare(self._trajectory)
+        return self._samples
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes and of the last round."""
@@ -224,6 +239,8 @@ class RolloutDataset(RoundDataset):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
+        if self.hands_over_trajectories:
+            return self._trajectory_spec()
         shape = (self.updates_per_round, self.batch_size)
         return {
             "samples": {
@@ -233,6 +250,29 @@ class RolloutDataset(RoundDataset):
             "rows": tf.TensorSpec(shape, "int32"),
             "weight": tf.TensorSpec(shape, "float32"),
         }
+
+
+    def _trajectory_spec(self) -> dict[str, Any]:
+        """Returns shapes and dtypes of a padded trajectory."""
+        agent, num_envs = self.agent, self.env.num_envs
+        head, shape = agent.policy_head, agent.observation_shape
+        leading = (self.horizon, num_envs)
+        specs = {
+            "observation": (
+                (self.horizon + 1, num_envs, *shape),
+                agent.observation_dtype,
+            ),
+            "action": ((*leading, *head.action_shape), head.action_dtype),
+            "reward": (leading, "float32"),
+            "final_observation": (
+                (self.steps_per_round, *shape),
+                agent.observation_dtype,
+            ),
+            "final_index": ((self.steps_per_round,), "int32"),
+        }
+        for flag in ("terminated", "truncated", "valid"):
+            specs[flag] = (leading, "bool")
+        return {key: tf.TensorSpec(*spec) for key, spec in specs.items()}
 
 
 def _generators(

@@ -22,6 +22,8 @@ class RoundDataset(abc.ABC):
 
     steps_per_round: int
     updates_per_round: int
+    #: Set by `fit` where the agent learns from a trajectory as it is.
+    hands_over_trajectories = False
     batch_size: int
 
     def __init__(self, rounds_per_epoch: int) -> None:

@@ -41,6 +41,23 @@ class Trajectory:
         """Returns the arrays by name, as `agent.prepare` takes them."""
         return dict(vars(self))
 
+    def padded_arrays(self) -> dict[str, Any]:
+        """Returns the arrays with final rows filled up to a fixed number.
+
+        A compiled function needs fixed shapes; rows that only fill up belong
+        to the index T * B, just past the last step.
+        """
+        steps = self.reward.size
+        rows = self.final_observation
+        index = np.full(steps, steps, np.int32)
+        index[: len(rows)] = self.final_index
+        padded = np.zeros((steps, *rows.shape[1:]), rows.dtype)
+        padded[: len(rows)] = rows
+        return self.arrays() | {
+            "final_observation": padded,
+            "final_index": index,
+        }
+
     @property
     def ended(self) -> np.ndarray:
         """`[T, B]` bool. Steps that were the last of their episode."""

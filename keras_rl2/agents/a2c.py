@@ -1,0 +1,110 @@
+"""Advantage actor-critic."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2 import losses
+from keras_rl2 import statistics
+from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.distributions import Distribution
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class A2C(OnPolicyAgent):
+    """Synchronous advantage actor-critic.
+
+    One update from each short rollout, with n-step advantages:
+
+    L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
+        - entropy_coefficient * mean(H)
+
+    where A = R - V is a constant in the first term. The n of n-step is the
+    `horizon` of the rollouts; `horizon=1` is the one-step actor-critic of
+    textbooks. A whole rollout as the batch (`batch_size=None`, `passes=1`)
+    gives the policy's and the value's gradient from one recorded forward
+    pass, targets included.
+
+    Args:
+        actor: `keras.Model` from observations to the parameters of the
+            policy; or to (parameters, value) where there is no critic.
+        critic: `keras.Model` from observations to values `[B, 1]`, or None
+            where `actor` has both outputs. Defaults to `None`.
+        gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
+            advantage. Defaults to `1.0`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `False`.
+        **kwargs: Arguments of `OnPolicyAgent`: `gamma`,
+            `entropy_coefficient`, `value_coefficient`, `max_gradient_norm`,
+            `initial_log_std`, `observation_space`, `action_space`, `seed`,
+            `name`, `dtype`.
+
+    Raises:
+        ValueError: If a number is out of range or a network does not fit.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=5, passes=1,
+    ...                              batch_size=None, seed=0)
+    >>> agent = rl.A2C.for_env("CartPole-v1", seed=0)
+    >>> history = agent.fit(rollouts, epochs=2, verbose=0)
+    >>> len(history.history["value_loss"])
+    2
+
+    Reference:
+        - [Mnih et al., 2016](https://arxiv.org/abs/1602.01783).
+    """
+
+    statistics_names = (
+        "loss",
+        "policy_loss",
+        "value_loss",
+        "entropy",
+        "explained_variance",
+        "gradient_norm",
+    )
+    learns_from_trajectories = True
+
+    def __init__(
+        self,
+        actor: keras.Model,
+        critic: keras.Model | None = None,
+        *,
+        gae_lambda: float = 1.0,
+        normalize_advantages: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(actor, critic, gae_lambda=gae_lambda, **kwargs)
+        self.normalize_advantages = normalize_advantages
+
+    def loss_terms(
+        self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Computes the policy gradient loss, the value loss, the entropy."""
+        advantage, weight = batch["advantage"], batch["weight"]
+        if self.normalize_advantages:
+            advantage = statistics.normalize(advantage, weight)
+        terms = self.total_loss(
+            losses.policy_gradient(policy.log_prob(batch["action"]), advantage),
+            ops.square(batch["returns"] - value),
+            policy,
+            weight,
+        )
+        terms["explained_variance"] = losses.explained_variance(
+            batch["value"], batch["returns"], weight
+        )
+        return terms
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns RMSprop as the paper has it."""
+        return keras.optimizers.RMSprop(7e-4, rho=0.99, epsilon=1e-5)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        return {
+            **super().get_config(),
+            "normalize_advantages": self.normalize_advantages,
+        }

@@ -1,0 +1,95 @@
+"""REINFORCE: the Monte-Carlo policy gradient."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2 import losses
+from keras_rl2 import statistics
+from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.distributions import Distribution
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class REINFORCE(OnPolicyAgent):
+    """Monte-Carlo policy gradient, with or without a learned baseline.
+
+    L = mean(-(G - V) log pi(a)) + value_coefficient * mean((V - G)^2)
+        - entropy_coefficient * mean(H)
+
+    where G is the discounted return from a step to the end of its episode,
+    and V the baseline, 0 without a critic. Each round plays one whole episode
+    in every environment; `horizon` is its longest length. Where an episode is
+    cut off, by a time limit or the horizon, the baseline stands for the rest.
+
+    Args:
+        actor: `keras.Model` from observations to the parameters of the
+            policy; or to (parameters, value).
+        critic: `keras.Model` from observations to values `[B, 1]`, the
+            baseline; or None. Defaults to `None`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `False`.
+        **kwargs: Arguments of `OnPolicyAgent` except `gae_lambda`, which is
+            1: `gamma`, `entropy_coefficient`, `value_coefficient`,
+            `max_gradient_norm`, `initial_log_std`, `observation_space`,
+            `action_space`, `seed`, `name`, `dtype`.
+
+    Raises:
+        ValueError: If a number is out of range or a network does not fit.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=500, passes=1,
+    ...                              batch_size=None, num_envs=2, seed=0)
+    >>> agent = rl.REINFORCE.for_env("CartPole-v1", seed=0)
+    >>> history = agent.fit(rollouts, epochs=2, verbose=0)
+    >>> len(history.history["policy_loss"])
+    2
+
+    Reference:
+        - [Williams, 1992](https://doi.org/10.1007/BF00992696).
+    """
+
+    statistics_names = (
+        "loss",
+        "policy_loss",
+        "value_loss",
+        "entropy",
+        "gradient_norm",
+    )
+    whole_episodes = True
+    needs_value = False
+
+    def __init__(
+        self,
+        actor: keras.Model,
+        critic: keras.Model | None = None,
+        *,
+        normalize_advantages: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(actor, critic, gae_lambda=1.0, **kwargs)
+        self.normalize_advantages = normalize_advantages
+
+    def loss_terms(
+        self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Computes the policy gradient loss, the value loss, the entropy."""
+        advantage, weight = batch["advantage"], batch["weight"]
+        if self.normalize_advantages:
+            advantage = statistics.normalize(advantage, weight)
+        return self.total_loss(
+            losses.policy_gradient(policy.log_prob(batch["action"]), advantage),
+            ops.square(batch["returns"] - value),
+            policy,
+            weight,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        config = super().get_config()
+        del config["gae_lambda"]
+        return {**config, "normalize_advantages": self.normalize_advantages}

@@ -1,0 +1,119 @@
+"""Writing a rollout down while it happens."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.data.trajectory import Trajectory
+
+
+class Record:
+    """Arrays that a rollout in progress is written to.
+
+    They are made anew for each rollout: TensorFlow may keep pointing at
+    memory that it was given.
+
+    Args:
+        collector: `Collector`. Whose environments are stepped.
+    """
+
+    def __init__(self, collector: Any) -> None:
+        first = collector.observation
+        assert first is not None
+        env, head = collector.env, collector.head
+        leading = (collector.horizon, env.num_envs)
+        self.observation = np.empty((leading[0] + 1, *first.shape), first.dtype)
+        self.observation[0] = first
+        self.action = np.empty(
+            (*leading, *head.action_shape), head.action_dtype
+        )
+        self.reward = np.empty(leading, np.float32)
+        self.terminated = np.empty(leading, np.bool_)
+        self.truncated = np.empty(leading, np.bool_)
+        self.steps = 0
+        self.masks_reset_rows = env.masks_reset_rows
+        self.pending_reset = np.array(env.pending_reset, np.bool_)
+        #: Steps of the first episode, where only that one counts.
+        self.alive = np.ones(leading, np.bool_)
+        self._final: list[np.ndarray] = []
+        self._final_index: list[np.ndarray] = []
+
+    def clear(self) -> None:
+        """Makes steps that may never be taken harmless and not valid."""
+        self.observation[1:] = self.observation[0]
+        for array in (self.action, self.reward):
+            array[:] = 0
+        for flags in (self.terminated, self.truncated, self.alive):
+            flags[:] = False
+
+    def keep_final(self, t: int, final_observation: np.ndarray) -> None:
+        """Keeps the true last observations of the episodes that ended."""
+        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        self._final.append(np.array(final_observation)[ended])
+        self._final_index.append(t * self.reward.shape[1] + ended)
+
+    def final(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the final observations and where they belong."""
+        if not self._final:
+            shape = (0, *self.observation.shape[2:])
+            return np.empty(shape, self.observation.dtype), np.empty(
+                0, np.int32
+            )
+        return (
+            np.concatenate(self._final).astype(self.observation.dtype),
+            np.concatenate(self._final_index).astype(np.int32),
+        )
+
+    def valid(self) -> np.ndarray:
+        """Marks the rows that are transitions and not mere resets."""
+        valid = self.alive.copy()
+        if self.masks_reset_rows:
+            valid[0] &= ~self.pending_reset
+            valid[1:] &= ~(self.terminated[:-1] | self.truncated[:-1])
+        return valid
+
+    def trajectory(self) -> Trajectory:
+        """Returns what was recorded."""
+        final_observation, final_index = self.final()
+        return Trajectory(
+            observation=self.observation,
+            action=self.action,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            valid=self.valid(),
+            final_observation=final_observation,
+            final_index=final_index,
+        )
+
+
+def check_finite(record: Record) -> None:
+    """Refuses NaN and infinity, naming where they came from.
+
+    Args:
+        record: `Record` of a rollout, finished or broken off.
+
+    Raises:
+        ValueError: If an observation or a reward is not finite.
+    """
+    final, final_index = record.final()
+    count = record.steps
+    for key, array in (
+        ("observation", record.observation[: count + 1]),
+        ("reward", record.reward[:count]),
+        ("final observation", final),
+    ):
+        if array.dtype.kind != "f" or np.isfinite(array).all():
+            continue
+        where = np.argwhere(~np.isfinite(array))[0]
+        if key == "final observation":
+            step, env = divmod(
+                int(final_index[where[0]]), record.reward.shape[1]
+            )
+        else:
+            step, env = int(where[0]), int(where[1])
+        raise ValueError(
+            f"Expected a finite {key} from every environment. Received: "
+            f"{key}={array[tuple(where)]} from environment {env} at step "
+            f"{step} of the rollout. No weight has been changed by it."
+        )
