@@ -13,6 +13,7 @@ from keras_rl2 import spaces
 from keras_rl2.agents import compiling
 from keras_rl2.agents import exporting
 from keras_rl2.agents import fitting
+from keras_rl2.agents.acting import Acting
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.policy_heads import policy_head
@@ -68,8 +69,7 @@ class Agent(keras.Model, abc.ABC):
             spaces.as_space(observation_space),
             spaces.as_space(action_space),
         )
-        self._act_noise = np.random.default_rng(seed)
-        self._act_functions: dict[bool, Any] = {}
+        self._acting = Acting(self, seed)
 
     def _bind_requested(self) -> None:
         """Binds to the spaces of the constructor, once networks are there."""
@@ -210,19 +210,7 @@ class Agent(keras.Model, abc.ABC):
             ValueError: If the observation's shape is not that of the space.
         """
         self._require_bound()
-        array = np.asarray(observation, self.observation_dtype)
-        shape = self.observation_shape
-        single = array.shape == shape
-        if not single and array.shape[1:] != shape:
-            raise ValueError(
-                f"Expected one observation of shape {shape} or a batch "
-                f"(B, *{shape}). Received: shape {array.shape}"
-            )
-        batch = array[None] if single else array
-        noise = self.policy_head.draw_noise(self._act_noise, (len(batch),))
-        action = self._act_function(deterministic)(batch, noise).numpy()
-        action = action.astype(self.action_space.dtype, copy=False)
-        return action[0] if single else action
+        return self._acting(observation, deterministic)
 
     def environment_action(
         self, observation: Tensor, noise: Tensor | None = None
@@ -242,14 +230,6 @@ class Agent(keras.Model, abc.ABC):
         else:
             action = self.sample_action(observation, noise)
         return self.policy_head.to_environment(action)
-
-    def _act_function(self, deterministic: bool) -> Any:
-        """Returns the traced policy for batches of any size."""
-        if deterministic not in self._act_functions:
-            self._act_functions[deterministic] = exporting.acting_function(
-                self, deterministic
-            )
-        return self._act_functions[deterministic]
 
     # Keras' own verbs.
 

@@ -1,9 +1,8 @@
-"""The policy as a function or a model of its own."""
+"""The policy as a model of its own."""
 
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from keras_rl2.shapes import Tensor
 
@@ -26,39 +25,6 @@ class GreedyPolicy(keras.Model):
     def call(self, observation: Tensor) -> Tensor:
         """Returns the most probable actions."""
         return self._decide(observation)
-
-
-def observation_spec(agent: Any) -> tf.TensorSpec:
-    """Returns the signature of a batch of raw observations."""
-    return tf.TensorSpec(
-        (None, *agent.observation_shape),
-        agent.observation_dtype,
-        name="observation",
-    )
-
-
-def acting_function(agent: Any, deterministic: bool) -> Any:
-    """Traces the policy for batches of any size.
-
-    Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
-        deterministic: bool. Whether the noise is ignored.
-
-    Returns:
-        A `tf.function` of observations and noise.
-    """
-    noise = tf.TensorSpec(
-        (None, *agent.policy_head.noise_shape), "float32", name="noise"
-    )
-
-    def act(observation: Tensor, noise: Tensor) -> Tensor:
-        return agent.environment_action(
-            observation, None if deterministic else noise
-        )
-
-    return tf.function(
-        act, input_signature=[observation_spec(agent), noise], autograph=False
-    )
 
 
 def export(agent: Any, filepath: Any, format: str, **kwargs: Any) -> None:

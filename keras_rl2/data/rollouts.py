@@ -56,7 +56,8 @@ class RolloutDataset(RoundDataset):
     >>> batch["observation"].shape
     TensorShape([32, 4])
     >>> sorted(batch)
-    ['action', 'advantage', 'log_prob', 'observation', 'returns', 'value', 'weight']
+    ['action', 'advantage', 'log_prob', 'observation', 'returns', 'value',
+     'weight']
     """
 
     def __init__(
@@ -250,7 +251,6 @@ class RolloutDataset(RoundDataset):
             "rows": tf.TensorSpec(shape, "int32"),
             "weight": tf.TensorSpec(shape, "float32"),
         }
-
 
     def _trajectory_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a padded trajectory."""

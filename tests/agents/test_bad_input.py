@@ -214,12 +214,12 @@ def test_batch_larger_than_the_rollout(name):
     ],
 )
 def test_compile_arguments(name, arguments, received):
-    env = make_env()
-    agent = make_agent(AGENTS[name], env)
+    agent = make_agent(AGENTS[name], make_env())
+    optimizer = agent.optimizer
     with raises("Expected", received):
         agent.compile("adam", **arguments)
     # It is compiled as before.
-    agent.fit(make_rollouts(env), verbose=0)
+    assert agent.optimizer is optimizer
     assert agent.get_compile_config()["steps_per_execution"] == "auto"
 
 
@@ -335,7 +335,7 @@ def second_of_three(make, mode=AutoresetMode.SAME_STEP):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize("key", ["observation", "reward"])
 def test_not_finite(name, key, value, mode):
     env = second_of_three(lambda: NonFiniteEnv(13, key, value), mode)

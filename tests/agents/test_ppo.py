@@ -15,6 +15,7 @@ from support.tabular import a_batch
 from support.tabular import make_published
 from support.tabular import published_case
 from support.tabular import tabular
+from support.tabular import terms_of
 
 CASE = AGENTS["PPO"]
 SCALARS = (
@@ -35,13 +36,11 @@ def published():
 
 def test_loss_is_that_of_stable_baselines3(published):
     inputs, batch, expected = published
-    loss, scalars = make_published(inputs).objective(batch)
-    actual = {key: float(value) for key, value in scalars.items()}
+    actual = terms_of(make_published(inputs), batch)
     assert actual.pop("entropy") == pytest.approx(
         -expected["entropy_loss"], rel=1e-5
     )
-    assert float(loss) == pytest.approx(expected["total_loss"], rel=1e-5)
-    assert actual.pop("loss") == float(loss)
+    assert actual.pop("loss") == pytest.approx(expected["total_loss"], rel=1e-5)
     for key, value in actual.items():
         assert value == pytest.approx(expected[key], rel=1e-5), key
 
@@ -178,9 +177,9 @@ def test_value_clipping_takes_the_larger_error():
         returns=[1.0, 1.0, 1.0],
         value=[0.0, 0.0, 0.0],
     )
-    _, scalars = agent.objective(batch)
+    value_loss = terms_of(agent, batch)["value_loss"]
     expected = (max(0.0, 0.8**2) + max(2.0**2, 1.2**2) + 0.9**2) / 3
-    assert float(scalars["value_loss"]) == pytest.approx(expected, rel=1e-6)
+    assert value_loss == pytest.approx(expected, rel=1e-6)
 
 
 def test_entropy_bonus_makes_the_policy_more_random():
@@ -192,7 +191,7 @@ def test_entropy_bonus_makes_the_policy_more_random():
         agent = tabular([[2.0, 0.0]], [0.0], entropy_coefficient=coefficient)
         for _ in range(3):
             agent.train_step(batch)
-        entropies.append(float(agent.objective(batch)[1]["entropy"]))
+        entropies.append(terms_of(agent, batch)["entropy"])
     p = 1 / (1 + np.exp(-2))
     before = -p * np.log(p) - (1 - p) * np.log(1 - p)
     assert entropies[0] == pytest.approx(before, rel=1e-5)

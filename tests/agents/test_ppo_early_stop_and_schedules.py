@@ -18,6 +18,7 @@ from support.tabular import a_batch
 from support.tabular import make_published
 from support.tabular import published_case
 from support.tabular import tabular
+from support.tabular import terms_of
 
 CASE = AGENTS["PPO"]
 
@@ -118,9 +119,9 @@ def test_clip_schedule_decreases_with_updates():
     )
     losses, fractions = [], []
     for _ in range(5):
-        _, scalars = agent.objective(batch)
-        losses.append(float(scalars["policy_loss"]))
-        fractions.append(float(scalars["clip_fraction"]))
+        terms = terms_of(agent, batch)
+        losses.append(terms["policy_loss"])
+        fractions.append(terms["clip_fraction"])
         agent.train_step(batch)
     # 0.4, 0.325, 0.25, 0.175, 0.1
     np.testing.assert_allclose(

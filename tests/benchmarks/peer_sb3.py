@@ -1,4 +1,4 @@
-"""Runs Stable-Baselines3's PPO on one task and prints one JSON line.
+"""Runs Stable-Baselines3 on one task and prints one JSON line.
 
 Runs in a virtual environment of its own (torch, stable-baselines3), never in
 this project's: the other side of a ratio.
@@ -14,6 +14,7 @@ warnings.filterwarnings("ignore")
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("algorithm", choices=["PPO", "A2C"])
     parser.add_argument("env")
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--envs", type=int, default=8)
@@ -25,8 +26,8 @@ def main():
     parser.add_argument("--warm", action="store_true")
     arguments = parser.parse_args()
 
+    import stable_baselines3
     import torch
-    from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 
@@ -38,7 +39,9 @@ def main():
     env = make_vec_env(
         arguments.env, n_envs=arguments.envs, seed=arguments.seed
     )
-    model = PPO("MlpPolicy", env, seed=arguments.seed, device="cpu", **settings)
+    model = getattr(stable_baselines3, arguments.algorithm)(
+        "MlpPolicy", env, seed=arguments.seed, device="cpu", **settings
+    )
     if arguments.warm:
         model.learn(arguments.envs * settings["n_steps"])
     start = time.perf_counter()

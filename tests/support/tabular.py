@@ -84,3 +84,10 @@ def make_published(inputs, **settings):
         value_coefficient=inputs["vf_coef"],
         **settings,
     )
+
+
+def terms_of(agent, batch):
+    """Returns the parts of the loss of a minibatch, as floats."""
+    policy, value = agent.policy_and_value(batch["observation"])
+    terms = agent.loss_terms(policy, value, batch)
+    return {key: float(term) for key, term in terms.items()}

@@ -1,7 +1,7 @@
-"""Trains PPO on several seeds beside Stable-Baselines3, same settings.
+"""Trains on several seeds beside Stable-Baselines3, same settings.
 
-    python tests/benchmarks/ppo_learning.py cartpole --peer VENV/bin/python
-    python tests/benchmarks/ppo_learning.py pendulum --peer VENV/bin/python
+    python tests/benchmarks/learning.py ppo-cartpole --peer VENV/bin/python
+    python tests/benchmarks/learning.py a2c-cartpole --peer VENV/bin/python
 
 prints the greedy return of every seed, the interquartile means, and how ours
 stands to the peer's. Both sides of a seed run one after the other.
@@ -21,9 +21,11 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 PEER = Path(__file__).resolve().parent / "peer_sb3.py"
-# Published settings of RL Baselines3 Zoo; "linear" schedules fall to 0.
+# Published settings of RL Baselines3 Zoo (none is published for REINFORCE);
+# "linear" schedules fall to 0.
 TASKS = {
-    "cartpole": {
+    "ppo-cartpole": {
+        "algorithm": "PPO",
         "env": "CartPole-v1",
         "envs": 8,
         "steps": 100_000,
@@ -35,7 +37,8 @@ TASKS = {
         "learning_rate": 1e-3,
         "linear": True,
     },
-    "pendulum": {
+    "ppo-pendulum": {
+        "algorithm": "PPO",
         "env": "Pendulum-v1",
         "envs": 4,
         "steps": 100_000,
@@ -45,7 +48,29 @@ TASKS = {
         "gamma": 0.9,
         "gae_lambda": 0.95,
         "learning_rate": 1e-3,
-        "linear": False,
+    },
+    "a2c-cartpole": {
+        "algorithm": "A2C",
+        "env": "CartPole-v1",
+        "envs": 8,
+        "steps": 500_000,
+        "horizon": 5,
+        "passes": 1,
+        "batch_size": 40,
+        "gamma": 0.99,
+        "gae_lambda": 1.0,
+        "learning_rate": 7e-4,
+    },
+    "reinforce-cartpole": {
+        "algorithm": "REINFORCE",
+        "env": "CartPole-v1",
+        "envs": 8,
+        "steps": 300_000,
+        "horizon": 500,
+        "passes": 1,
+        "batch_size": None,
+        "gamma": 0.99,
+        "learning_rate": 1e-3,
     },
 }
 
@@ -53,7 +78,6 @@ TASKS = {
 def train(task, seed, episodes=20):
     """Trains one agent and returns its greedy return and training speed."""
     import gymnasium as gym
-    import keras
 
     import keras_rl2 as rl
 
@@ -65,48 +89,67 @@ def train(task, seed, episodes=20):
         horizon=task["horizon"],
         passes=task["passes"],
         batch_size=task["batch_size"],
+        rounds_per_epoch=max(1000 // (task["horizon"] * task["envs"]), 1),
         seed=seed,
     )
-    learning_rate, clip_ratio = task["learning_rate"], 0.2
-    if task["linear"]:
-        rounds = -(-task["steps"] // rollouts.steps_per_round)
-        updates = rounds * rollouts.updates_per_round
-        decay = keras.optimizers.schedules.PolynomialDecay
-        learning_rate = decay(learning_rate, updates, 0.0)
-        clip_ratio = decay(clip_ratio, updates, 0.0)
-    agent = rl.PPO.for_env(
-        env,
-        gamma=task["gamma"],
-        gae_lambda=task["gae_lambda"],
-        clip_ratio=clip_ratio,
-        seed=seed,
-    )
-    agent.compile(keras.optimizers.Adam(learning_rate, epsilon=1e-5))
+    agent = make_agent(task, env, rollouts, seed)
     start = time.perf_counter()
-    agent.fit(rollouts, total_steps=task["steps"], verbose=0)
+    if agent.whole_episodes:
+        while agent.env_steps < task["steps"]:
+            agent.fit(rollouts, epochs=10, verbose=0)
+    else:
+        agent.fit(rollouts, total_steps=task["steps"], verbose=0)
     seconds = time.perf_counter() - start
     result = agent.evaluate(task["env"], episodes=episodes, seed=seed + 1000)
     return {
         "return": result["episode_return"],
-        "steps_per_second": task["steps"] / seconds,
+        "steps_per_second": agent.env_steps / seconds,
     }
 
 
-def train_peer(python, task, seed, episodes=20):
+def make_agent(task, env, rollouts, seed):
+    """Makes an agent with the settings of the task."""
+    import keras
+
+    import keras_rl2 as rl
+
+    kind = getattr(rl, task["algorithm"])
+    settings = {"gamma": task["gamma"], "seed": seed}
+    if "gae_lambda" in task:
+        settings["gae_lambda"] = task["gae_lambda"]
+    learning_rate = task["learning_rate"]
+    if task.get("linear"):
+        rounds = -(-task["steps"] // rollouts.steps_per_round)
+        updates = rounds * rollouts.updates_per_round
+        decay = keras.optimizers.schedules.PolynomialDecay
+        learning_rate = decay(learning_rate, updates, 0.0)
+        settings["clip_ratio"] = decay(0.2, updates, 0.0)
+    agent = kind.for_env(env, **settings)
+    if task["algorithm"] == "A2C":
+        agent.compile(
+            keras.optimizers.RMSprop(learning_rate, rho=0.99, epsilon=1e-5)
+        )
+    else:
+        agent.compile(keras.optimizers.Adam(learning_rate, epsilon=1e-5))
+    return agent
+
+
+def train_peer(python, task, seed, threads, episodes=20):
     """Trains Stable-Baselines3 in its own environment."""
     settings = {
         "n_steps": task["horizon"],
-        "n_epochs": task["passes"],
-        "batch_size": task["batch_size"],
         "gamma": task["gamma"],
         "gae_lambda": task["gae_lambda"],
         "learning_rate": task["learning_rate"],
     }
-    command = [python, str(PEER), task["env"]]
+    if task["algorithm"] == "PPO":
+        settings["n_epochs"] = task["passes"]
+        settings["batch_size"] = task["batch_size"]
+    command = [python, str(PEER), task["algorithm"], task["env"]]
     command += ["--envs", str(task["envs"]), "--steps", str(task["steps"])]
     command += ["--seed", str(seed), "--evaluate", str(episodes)]
-    command += ["--settings", json.dumps(settings)]
-    command += ["--linear"] if task["linear"] else []
+    command += ["--settings", json.dumps(settings), "--threads", str(threads)]
+    command += ["--linear"] if task.get("linear") else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -128,14 +171,15 @@ def main():
     parser.add_argument("task", choices=sorted(TASKS))
     parser.add_argument("--peer", help="a Python with stable-baselines3")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2, help="of the peer")
     arguments = parser.parse_args()
     task = TASKS[arguments.task]
     results = {"keras_rl2": [], "stable-baselines3": []}
     for seed in range(arguments.seeds):
         results["keras_rl2"].append(train(task, seed))
-        if arguments.peer:
+        if arguments.peer and task["algorithm"] != "REINFORCE":
             results["stable-baselines3"].append(
-                train_peer(arguments.peer, task, seed)
+                train_peer(arguments.peer, task, seed, arguments.threads)
             )
         last = {name: runs[-1] for name, runs in results.items() if runs}
         print(f"seed {seed}: {json.dumps(last)}", flush=True)

@@ -1,10 +1,10 @@
-"""Times PPO on CartPole-v1 beside Stable-Baselines3, in alternate runs.
+"""Times PPO and A2C on CartPole-v1 beside Stable-Baselines3, in turn.
 
-    python tests/benchmarks/ppo_speed.py --peer VENV/bin/python
+    python tests/benchmarks/speed.py --peer VENV/bin/python
 
-prints, for 8 synchronous and 64 native environments, the steps per second of
-both, their ratio (medians of the runs), and where our time goes: environment,
-acting, prepare, the bare update graph, and the rest.
+prints the steps per second of both, their ratio (medians of alternate runs),
+and where our time goes: environment, acting, prepare, the bare update graph,
+and the rest.
 """
 
 import argparse
@@ -19,53 +19,64 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 HERE = Path(__file__).resolve().parent
-HORIZON, PASSES = 128, 4
-# Environments, vectorization mode, batch size.
+PPO = {"horizon": 128, "passes": 4}
 CASES = {
-    "8 sync environments, batch 256": (8, "sync", 256),
-    "64 native environments, batch 256": (64, None, 256),
-    "64 native environments, batch 2048": (64, None, 2048),
+    "PPO, 8 sync environments, batch 256": {
+        "envs": 8,
+        "mode": "sync",
+        "batch_size": 256,
+        **PPO,
+    },
+    "PPO, 64 native environments, batch 256": {
+        "envs": 64,
+        "mode": None,
+        "batch_size": 256,
+        **PPO,
+    },
+    "PPO, 64 native environments, batch 2048": {
+        "envs": 64,
+        "mode": None,
+        "batch_size": 2048,
+        **PPO,
+    },
+    "A2C, 8 sync environments, horizon 5": {
+        "envs": 8,
+        "mode": "sync",
+        "batch_size": 40,
+        "horizon": 5,
+        "passes": 1,
+    },
 }
+# Environment steps of a run, of ours and of the peer.
+STEPS = 60_000
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="a Python with stable-baselines3")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--only", default="", help="cases that begin so")
     parser.add_argument("--ours", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.ours:
-        print(json.dumps(ours(arguments.ours, arguments.rounds)))
+        print(json.dumps(ours(arguments.ours)))
         return
-    for case, (envs, _, batch_size) in CASES.items():
-        compare(case, envs, batch_size, arguments)
+    for case in CASES:
+        if case.startswith(arguments.only):
+            compare(case, arguments)
 
 
-def compare(case, envs, batch_size, arguments):
+def compare(case, arguments):
     """Runs both sides in turn and prints medians."""
     own, peer = [], []
-    # The same number of steps is too long for the peer with many environments.
-    steps = HORIZON * envs * max(arguments.rounds // (envs // 8), 8)
     for _ in range(arguments.runs):
-        own.append(
-            run(
-                [
-                    sys.executable,
-                    __file__,
-                    "--ours",
-                    case,
-                    "--rounds",
-                    str(arguments.rounds),
-                ]
-            )
-        )
+        own.append(run([sys.executable, __file__, "--ours", case]))
         if arguments.peer:
-            peer.append(run_peer(arguments.peer, envs, batch_size, steps))
+            peer.append(run(peer_command(arguments.peer, case)))
     median = {
         key: statistics.median(result[key] for result in own) for key in own[0]
     }
-    print(f"PPO CartPole-v1, {case}, medians of {len(own)} runs")
+    print(f"{case}: CartPole-v1, medians of {len(own)} runs")
     print(f"  keras_rl2          {median['steps_per_second']:10.0f} steps/s")
     if peer:
         other = statistics.median(r["steps_per_second"] for r in peer)
@@ -80,8 +91,8 @@ def compare(case, envs, batch_size, arguments):
         )
     for part in ("env", "acting", "prepare", "update", "rest"):
         share = 100.0 * median[part] / median["round"]
-        print(f"  {part:8} {median[part]:8.2f} ms {share:5.1f} %")
-    print(f"  round    {median['round']:8.2f} ms", flush=True)
+        print(f"  {part:8} {median[part]:8.3f} ms {share:5.1f} %")
+    print(f"  round    {median['round']:8.3f} ms", flush=True)
 
 
 def run(command):
@@ -92,65 +103,59 @@ def run(command):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def run_peer(python, envs, batch_size, steps):
-    """Runs Stable-Baselines3 with the same settings."""
-    settings = {
-        "n_steps": HORIZON,
-        "batch_size": batch_size,
-        "n_epochs": PASSES,
-        "learning_rate": 2.5e-4,
-    }
-    return run(
-        [
-            python,
-            str(HERE / "peer_sb3.py"),
-            "CartPole-v1",
-            "--envs",
-            str(envs),
-            "--steps",
-            str(steps),
-            "--warm",
-            "--settings",
-            json.dumps(settings),
-        ]
-    )
+def peer_command(python, case):
+    """Returns the command that runs the peer with the same settings."""
+    task = CASES[case]
+    algorithm = case.split(",")[0]
+    settings = {"n_steps": task["horizon"]}
+    if algorithm == "PPO":
+        settings |= {
+            "batch_size": task["batch_size"],
+            "n_epochs": task["passes"],
+            "learning_rate": 2.5e-4,
+        }
+    command = [python, str(HERE / "peer_sb3.py"), algorithm, "CartPole-v1"]
+    command += ["--envs", str(task["envs"]), "--steps", str(STEPS), "--warm"]
+    return [*command, "--settings", json.dumps(settings)]
 
 
-def ours(case, rounds):
+def ours(case):
     """Trains, and returns milliseconds of a round by part."""
     import gymnasium as gym
-    import keras
     import tensorflow as tf
 
     import keras_rl2 as rl
 
-    envs, mode, batch_size = CASES[case]
-    env = gym.make_vec("CartPole-v1", num_envs=envs, vectorization_mode=mode)
-    agent = rl.PPO.for_env(env, seed=0)
-    agent.compile(keras.optimizers.Adam(2.5e-4, epsilon=1e-5))
+    task = CASES[case]
+    env = gym.make_vec(
+        "CartPole-v1", num_envs=task["envs"], vectorization_mode=task["mode"]
+    )
+    agent = getattr(rl, case.split(",")[0]).for_env(env, seed=0)
+    steps = task["horizon"] * task["envs"]
+    rounds = max(STEPS // steps, 20)
+    # An epoch of a thousand steps: Keras' own work per epoch is not hidden.
     rollouts = rl.RolloutDataset(
         env,
-        horizon=HORIZON,
-        passes=PASSES,
-        batch_size=batch_size,
+        horizon=task["horizon"],
+        passes=task["passes"],
+        batch_size=task["batch_size"],
+        rounds_per_epoch=max(1000 // steps, 1),
         seed=0,
     )
     agent.fit(rollouts, epochs=3, verbose=0)
     start = time.perf_counter()
-    agent.fit(rollouts, epochs=rounds, verbose=0)
+    agent.fit(rollouts, total_steps=rounds * steps, verbose=0)
     total = (time.perf_counter() - start) / rounds
     # The parts come from a run of their own: timing them costs a little.
-    spent = {}
-    collector = rollouts._collector
-    clock(collector.env, "step", "env", spent)
+    spent = {"prepare": 0.0}
+    clock(rollouts._collector.env, "step", "env", spent)
     clock(rollouts._actor._runner, "__call__", "acting", spent)
     clock(agent, "prepare", "prepare", spent)
-    agent.fit(rollouts, epochs=rounds, verbose=0)
+    agent.fit(rollouts, total_steps=rounds * steps, verbose=0)
     parts = {key: value / rounds for key, value in spent.items()}
     rollouts.refresh()
-    stack = next(iter(rollouts.as_rounds(agent)))
-    stacks = tf.data.Dataset.from_tensors(stack).repeat()
-    iterator = iter(stacks)
+    element = next(iter(rollouts.as_rounds(agent)))
+    iterator = iter(tf.data.Dataset.from_tensors(element).repeat())
     function = agent.make_train_function()
     start = time.perf_counter()
     for _ in range(rounds):
@@ -160,7 +165,7 @@ def ours(case, rounds):
     parts["rest"] = total - sum(parts.values())
     result = {key: 1e3 * value for key, value in parts.items()}
     result["round"] = 1e3 * total
-    result["steps_per_second"] = HORIZON * envs / total
+    result["steps_per_second"] = steps / total
     return result
 
 
