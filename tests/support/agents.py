@@ -58,6 +58,19 @@ def _ppo_settings():
     }
 
 
+def _a2c_settings():
+    settings = _ppo_settings()
+    for key in ("clip_ratio", "value_clip_range", "target_kl"):
+        del settings[key]
+    return {**settings, "normalize_advantages": True}
+
+
+def _reinforce_settings():
+    settings = _a2c_settings()
+    del settings["gae_lambda"]
+    return settings
+
+
 AGENTS = {
     "PPO": AgentCase(
         rl.PPO,
@@ -65,6 +78,21 @@ AGENTS = {
         {"horizon": 64, "passes": 10, "batch_size": 32},
         1e-2,
         {1: 704, 2: 704, 3: 640, 4: 960, 5: 960, 6: 768, 9: 3136},
+    ),
+    "A2C": AgentCase(
+        rl.A2C,
+        _a2c_settings,
+        {"horizon": 8, "passes": 1, "batch_size": 8},
+        1e-2,
+        {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
+    ),
+    # Stable-Baselines3 has no REINFORCE: the steps are those of its A2C.
+    "REINFORCE": AgentCase(
+        rl.REINFORCE,
+        _reinforce_settings,
+        {"horizon": 8, "passes": 1, "batch_size": 8},
+        1e-2,
+        {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
     ),
 }
 """All agents, by name."""
