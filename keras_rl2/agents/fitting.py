@@ -87,9 +87,24 @@ def fit(
         x.as_rounds(agent) if whole else x.as_dataset(agent),
         epochs=_epochs(x, epochs, total_steps, kwargs.get("initial_epoch", 0)),
         steps_per_epoch=x.steps_per_epoch,
-        callbacks=_with_refresh(x, extra, _list(callbacks)),
+        callbacks=_with_refresh(
+            x, [*_stop(agent, total_steps), *extra], _list(callbacks)
+        ),
         **kwargs,
     )
+
+
+class _StopAtSteps(keras.callbacks.Callback):
+    """Ends `fit` with the epoch in which enough steps have been taken."""
+
+    def __init__(self, env_steps: int) -> None:
+        super().__init__()
+        self._env_steps = env_steps
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Compares the steps taken with those asked for."""
+        if self.model.env_steps >= self._env_steps:
+            self.model.stop_training = True
 
 
 def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
@@ -131,12 +146,20 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
             run_updates, autograph=False, jit_compile=True
         )
 
+    names: list[str] = []
+
     @tf.function(reduce_retracing=True, autograph=False)
     def run_round(iterator: Any) -> Any:
-        return run_updates(iterator.get_next())
+        logs = run_updates(iterator.get_next())
+        names[:] = logs
+        return tf.stack([tf.cast(logs[name], "float32") for name in names])
 
-    made: Callable[[Any], Any] = run_round
-    return made
+    def run(iterator: Any) -> dict[str, Any]:
+        # As one array: Keras makes a number of each log on every call.
+        values = run_round(iterator).numpy()
+        return dict(zip(names, values, strict=True))
+
+    return run
 
 
 def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
@@ -214,8 +237,15 @@ def _epochs(
             f"Received: total_steps={total_steps}"
         )
     return initial_epoch - (
-        -total_steps // (x.steps_per_round * x.rounds_per_epoch)
+        -total_steps // (x.fewest_steps_per_round * x.rounds_per_epoch)
     )
+
+
+def _stop(agent: Any, total_steps: int | None) -> list[Any]:
+    """Returns the callback that counts, where rounds differ in length."""
+    if total_steps is None or not agent.whole_episodes:
+        return []
+    return [_StopAtSteps(agent.env_steps + total_steps)]
 
 
 def _list(callbacks: Any) -> list[keras.callbacks.Callback]:

@@ -15,6 +15,7 @@ from keras_rl2.agents import network_checks
 from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.actor_critic import one_value_each
 from keras_rl2.data import Trajectory
+from keras_rl2.data import unpack
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 
@@ -103,13 +104,15 @@ class OnPolicyAgent(ActorCritic):
         targets come from the values of the same pass, as constants.
 
         Args:
-            arrays: dict, as `Trajectory.arrays`, in the graph.
+            arrays: dict, as `Trajectory.packed_arrays`, in the graph.
 
         Returns:
             dict of scalars for the logs.
         """
         with tf.GradientTape() as tape:
-            policy, value, samples = self._samples(arrays, training=True)
+            policy, value, samples = self._samples(
+                unpack(arrays), training=True
+            )
             terms = self.loss_terms(policy, value, samples)
             scaled = self.optimizer.scale_loss(terms["loss"])
         self._accumulate_normalization(samples)
@@ -243,25 +246,24 @@ class OnPolicyAgent(ActorCritic):
             return ops.reshape(array, (horizon, num_envs))
 
         rows = flat(arrays["observation"])
-        policy, value = self._evaluate_rows(
-            ops.concatenate([rows, arrays["final_observation"]], axis=0),
-            steps,
-            training,
-        )
+        has_final = "final_index" in arrays
+        everything = rows
+        if has_final:
+            everything = ops.concatenate(
+                [rows, arrays["final_observation"]], axis=0
+            )
+        policy, value = self._evaluate_rows(everything, steps, training)
         known = ops.stop_gradient(value)
-        # One more slot, for rows that only fill up a fixed shape.
-        following = ops.concatenate(
-            [known[num_envs : steps + num_envs], ops.zeros((1,))], axis=0
-        )
-        following = tf.tensor_scatter_nd_update(
-            following,
-            arrays["final_index"][:, None],
-            known[steps + num_envs :],
-        )
+        following = known[num_envs : steps + num_envs]
+        if has_final:
+            # One more slot, for rows that only fill up a fixed shape.
+            following = tf.tensor_scatter_nd_update(
+                ops.concatenate([following, ops.zeros((1,))], axis=0),
+                arrays["final_index"][:, None],
+                known[steps + num_envs :],
+            )[:steps]
         values = rollout(known[:steps])
-        advantages, targets = self._targets(
-            arrays, values, rollout(following[:steps])
-        )
+        advantages, targets = self._targets(arrays, values, rollout(following))
         return (
             policy,
             value[:steps],

@@ -7,6 +7,7 @@ from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.data.trajectory import unpack
 
 __all__ = [
     "ActorSnapshot",
@@ -16,4 +17,5 @@ __all__ = [
     "RoundDataset",
     "Trajectory",
     "minibatch",
+    "unpack",
 ]

@@ -68,7 +68,7 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the text
                 names the environment, the step and the array.
         """
-        record = Record(self)
+        record = self._new_record()
         # Until all has gone well: also Ctrl-C may break the rollout off.
         self._resets_seen = -1
         try:
@@ -83,6 +83,10 @@ class Collector:
         trajectory = record.trajectory()
         self._count_episodes(trajectory)
         return trajectory
+
+    def _new_record(self) -> Record:
+        """Returns what the next rollout is written to."""
+        return Record(self)
 
     def _run(
         self, actor: ActorSnapshot, noise: np.ndarray, record: Record

@@ -1,10 +1,56 @@
 """Collecting whole episodes."""
 
+from typing import Any
+
 import numpy as np
 
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.record import Record
+
+
+class EpisodeRecord(Record):
+    """A record of the first episode of each environment and of no other.
+
+    Steps that are never taken, or come after that episode, are not valid and
+    hold its last observation, in every autoreset mode: what an environment
+    does with nobody's use of it, be it a NaN, leaves no trace.
+
+    Args:
+        collector: `Collector`. Whose environments are stepped.
+    """
+
+    def __init__(self, collector: Any) -> None:
+        super().__init__(collector)
+        for array in (self.action, self.reward):
+            array[:] = 0
+        self.alive = np.zeros(self.reward.shape, np.bool_)
+        for flags in (self.terminated, self.truncated):
+            flags[:] = False
+
+    def keep_final(self, t: int, final_observation: np.ndarray) -> None:
+        """Puts last observations in the place of those of the resets."""
+        ended = self.terminated[t] | self.truncated[t]
+        self.observation[t + 1, ended] = final_observation[ended]
+
+    def forget_others(self, t: int) -> None:
+        """Takes back what environments gave whose episode was over."""
+        over = ~self.alive[t]
+        if not over.any():
+            return
+        self.observation[t + 1, over] = self.observation[t, over]
+        for array in (self.action, self.reward, self.terminated):
+            array[t, over] = 0
+        self.truncated[t, over] = False
+
+    def finish(self) -> None:
+        """Cuts off what still runs, and fills the rows of no step."""
+        self.observation[self.steps + 1 :] = self.observation[self.steps]
+        self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
+
+    def valid(self) -> np.ndarray:
+        """Marks the steps of the episodes."""
+        return self.alive
 
 
 class EpisodeCollector(Collector):
@@ -21,19 +67,21 @@ class EpisodeCollector(Collector):
         """Whether the environments are to be reset: always."""
         return True
 
+    def _new_record(self) -> EpisodeRecord:
+        """Returns what the next rollout is written to."""
+        return EpisodeRecord(self)
+
     def _run(
         self, actor: ActorSnapshot, noise: np.ndarray, record: Record
     ) -> None:
         """Acts, steps and stores until every episode has ended."""
-        record.clear()
+        assert isinstance(record, EpisodeRecord)
         running = np.ones(self.env.num_envs, np.bool_)
         for t in range(self.horizon):
             record.alive[t] = running
             self._step(actor, noise, record, t)
-            running &= ~(record.terminated[t] | record.truncated[t])
+            record.forget_others(t)
+            running = running & ~(record.terminated[t] | record.truncated[t])
             if not running.any():
                 break
-        ended = record.terminated | record.truncated
-        record.terminated &= record.alive
-        record.truncated &= record.alive
-        record.truncated[-1] |= record.alive[-1] & ~ended[-1]
+        record.finish()

@@ -33,18 +33,8 @@ class Record:
         self.steps = 0
         self.masks_reset_rows = env.masks_reset_rows
         self.pending_reset = np.array(env.pending_reset, np.bool_)
-        #: Steps of the first episode, where only that one counts.
-        self.alive = np.ones(leading, np.bool_)
         self._final: list[np.ndarray] = []
         self._final_index: list[np.ndarray] = []
-
-    def clear(self) -> None:
-        """Makes steps that may never be taken harmless and not valid."""
-        self.observation[1:] = self.observation[0]
-        for array in (self.action, self.reward):
-            array[:] = 0
-        for flags in (self.terminated, self.truncated, self.alive):
-            flags[:] = False
 
     def keep_final(self, t: int, final_observation: np.ndarray) -> None:
         """Keeps the true last observations of the episodes that ended."""
@@ -66,7 +56,7 @@ class Record:
 
     def valid(self) -> np.ndarray:
         """Marks the rows that are transitions and not mere resets."""
-        valid = self.alive.copy()
+        valid = np.ones(self.reward.shape, np.bool_)
         if self.masks_reset_rows:
             valid[0] &= ~self.pending_reset
             valid[1:] &= ~(self.terminated[:-1] | self.truncated[:-1])

@@ -106,6 +106,13 @@ class RolloutDataset(RoundDataset):
         self._collector: Collector | None = None
         self._scaler: RewardScaler | None = None
 
+    @property
+    def fewest_steps_per_round(self) -> int:
+        """Steps that a round has at least: whole episodes may end at once."""
+        if self.agent is not None and self.agent.whole_episodes:
+            return self.env.num_envs
+        return self.steps_per_round
+
     def bind(self, agent: Any) -> None:
         """Ties the rollouts to an agent, checking that the two fit.
 
@@ -122,8 +129,8 @@ class RolloutDataset(RoundDataset):
         self.agent = agent
         self._actor = None
         self._ready.clear()
-        if self._collector is None:
-            kind = EpisodeCollector if agent.whole_episodes else Collector
+        kind = EpisodeCollector if agent.whole_episodes else Collector
+        if type(self._collector) is not kind:
             self._collector = kind(self.env, self.horizon, agent.policy_head)
         if self.scale_rewards:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
@@ -141,7 +148,7 @@ class RolloutDataset(RoundDataset):
         self._ready.clear()
         if self.hands_over_trajectories:
             self._samples = {}
-            self._ready.append(trajectory.padded_arrays())
+            self._ready.append(trajectory.packed_arrays(self._sees_final))
             return
         samples, self._statistics = self.agent.prepare(trajectory)
         self._samples = samples
@@ -253,26 +260,25 @@ class RolloutDataset(RoundDataset):
         }
 
     def _trajectory_spec(self) -> dict[str, Any]:
-        """Returns shapes and dtypes of a padded trajectory."""
+        """Returns shapes and dtypes of a packed trajectory."""
         agent, num_envs = self.agent, self.env.num_envs
         head, shape = agent.policy_head, agent.observation_shape
-        leading = (self.horizon, num_envs)
+        dtype = agent.observation_dtype
+        steps, leading = self.steps_per_round, (self.horizon, num_envs)
         specs = {
-            "observation": (
-                (self.horizon + 1, num_envs, *shape),
-                agent.observation_dtype,
-            ),
+            "observation": ((self.horizon + 1, num_envs, *shape), dtype),
             "action": ((*leading, *head.action_shape), head.action_dtype),
-            "reward": (leading, "float32"),
-            "final_observation": (
-                (self.steps_per_round, *shape),
-                agent.observation_dtype,
-            ),
-            "final_index": ((self.steps_per_round,), "int32"),
+            "outcome": ((4, *leading), "float32"),
         }
-        for flag in ("terminated", "truncated", "valid"):
-            specs[flag] = (leading, "bool")
+        if self._sees_final:
+            specs["final_observation"] = ((steps, *shape), dtype)
+            specs["final_index"] = ((steps,), "int32")
         return {key: tf.TensorSpec(*spec) for key, spec in specs.items()}
+
+    @property
+    def _sees_final(self) -> bool:
+        """Whether environments are reset within the step that ends them."""
+        return not self.env.masks_reset_rows
 
 
 def _generators(

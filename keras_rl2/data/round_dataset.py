@@ -36,6 +36,11 @@ class RoundDataset(abc.ABC):
         """Updates of one Keras epoch."""
         return self.rounds_per_epoch * self.updates_per_round
 
+    @property
+    def fewest_steps_per_round(self) -> int:
+        """Steps that a round has at least."""
+        return self.steps_per_round
+
     @abc.abstractmethod
     def bind(self, agent: Any) -> None:
         """Ties the dataset to the agent that acts and prepares."""

@@ -41,25 +41,56 @@ class Trajectory:
         """Returns the arrays by name, as `agent.prepare` takes them."""
         return dict(vars(self))
 
-    def padded_arrays(self) -> dict[str, Any]:
-        """Returns the arrays with final rows filled up to a fixed number.
+    def packed_arrays(self, with_final: bool) -> dict[str, np.ndarray]:
+        """Returns the arrays packed for one compiled call; see `unpack`.
 
-        A compiled function needs fixed shapes; rows that only fill up belong
-        to the index T * B, just past the last step.
+        Few arrays, since handing over each of them costs 30 to 50
+        microseconds; of fixed shapes, since a compiled function needs them:
+        rows that only fill up belong to the index T * B, past the last step.
+
+        Args:
+            with_final: bool. Whether final observations may ever be there.
+
+        Returns:
+            dict of `observation` and `action`, `outcome` `[4, T, B]` float32,
+            and if asked for `final_observation` `[T * B, ...]` and
+            `final_index` `[T * B]`.
         """
-        steps = self.reward.size
-        rows = self.final_observation
+        flags = [self.terminated, self.truncated, self.valid]
+        packed = {
+            "observation": self.observation,
+            "action": self.action,
+            "outcome": np.array([self.reward, *flags], np.float32),
+        }
+        if not with_final:
+            return packed
+        steps, rows = self.reward.size, self.final_observation
         index = np.full(steps, steps, np.int32)
         index[: len(rows)] = self.final_index
         padded = np.zeros((steps, *rows.shape[1:]), rows.dtype)
         padded[: len(rows)] = rows
-        return self.arrays() | {
-            "final_observation": padded,
-            "final_index": index,
-        }
+        return packed | {"final_observation": padded, "final_index": index}
 
     @property
     def ended(self) -> np.ndarray:
         """`[T, B]` bool. Steps that were the last of their episode."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
+
+
+def unpack(packed: dict[str, Any]) -> dict[str, Any]:
+    """Undoes `Trajectory.packed_arrays`, in the graph.
+
+    Args:
+        packed: dict of tensors.
+
+    Returns:
+        dict as of `Trajectory.arrays`; without final observations where none
+        were packed.
+    """
+    arrays = {key: value for key, value in packed.items() if key != "outcome"}
+    outcome = packed["outcome"]
+    arrays["reward"] = outcome[0]
+    for position, flag in enumerate(("terminated", "truncated", "valid"), 1):
+        arrays[flag] = outcome[position] > 0.5
+    return arrays

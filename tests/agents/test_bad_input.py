@@ -130,10 +130,13 @@ def test_critic_output(name):
     agent = AGENTS[name].make(network((3,), 3), network((3,), 2))
     with raises("critic's output to have 1 unit", "2 units"):
         agent.bind(env.observation_space, env.action_space)
-    with raises("a critic, or one network with two outputs", "critic=None"):
-        AGENTS[name].make(network((3,), 3)).bind(
-            env.observation_space, env.action_space
-        )
+    alone = AGENTS[name].make(network((3,), 3))
+    if alone.needs_value:
+        with raises("a critic, or one network with two outputs", "critic=None"):
+            alone.bind(env.observation_space, env.action_space)
+    else:
+        alone.bind(env.observation_space, env.action_space)
+        np.testing.assert_array_equal(alone.value(np.ones((2, 3))), [0.0, 0.0])
 
 
 def test_network_input(name):
@@ -182,6 +185,10 @@ def test_an_agent_that_failed_to_bind_can_be_bound_again(name):
     ],
 )
 def test_hyper_parameters(name, key, value):
+    if key in AGENTS[name].lacks:
+        with pytest.raises(TypeError, match=key):
+            AGENTS[name].make.for_env(make_env(), **{key: value})
+        return
     with raises(f"`{key}` to be a number", key):
         AGENTS[name].make.for_env(make_env(), **{key: value})
 
@@ -247,10 +254,15 @@ def test_total_steps_are_those_of_this_call(name):
     env = make_env()
     agent = make_agent(AGENTS[name], env)
     rollouts = make_rollouts(env)
-    agent.fit(rollouts, total_steps=17, verbose=0)
-    assert agent.env_steps == 32
-    agent.fit(rollouts, total_steps=16, verbose=0)
-    assert agent.env_steps == 48
+    one_round = AGENTS[name].env_steps(1)
+    agent.fit(rollouts, total_steps=one_round + 1, verbose=0)
+    assert agent.env_steps == 2 * one_round
+    agent.fit(rollouts, total_steps=one_round, verbose=0)
+    assert agent.env_steps == 3 * one_round
+    history = agent.fit(
+        rollouts, total_steps=2 * one_round, initial_epoch=7, verbose=0
+    )
+    assert history.epoch == [7, 8]
 
 
 @pytest.mark.parametrize(
@@ -318,18 +330,17 @@ def test_evaluation_arguments(name):
 
 
 class InfiniteEnd(NonFiniteEnv):
-    """The last observation of the second episode is infinite."""
+    """An observation that is the last of an episode is infinite."""
 
     def step(self, action):
-        observation, reward, _, _, info = super().step(action)
-        ended = self._steps % 2 == 0
+        observation, reward, _, ended, info = super().step(action)
         if self._steps == 4:
             observation[0] = np.inf
         return observation, reward, ended, False, info
 
 
-def second_of_three(make, mode=AutoresetMode.SAME_STEP):
-    good = [lambda: NonFiniteEnv(at=-1)]
+def second_of_three(make, mode=AutoresetMode.SAME_STEP, length=10):
+    good = [lambda: NonFiniteEnv(at=-1, length=length)]
     makers = [*good, make, *good]
     return as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
 
@@ -338,14 +349,20 @@ def second_of_three(make, mode=AutoresetMode.SAME_STEP):
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize("key", ["observation", "reward"])
 def test_not_finite(name, key, value, mode):
-    env = second_of_three(lambda: NonFiniteEnv(13, key, value), mode)
+    # Whole episodes go on until the horizon: each round is of 8 steps.
+    whole = AGENTS[name].whole_episodes
+    length = 100 if whole else 10
+    env = second_of_three(
+        lambda: NonFiniteEnv(13, key, value, length), mode, length
+    )
     agent = make_agent(AGENTS[name], env)
     rollouts = make_rollouts(env)
     agent.fit(rollouts, verbose=0)
     before = weights_of(agent)
     # Step 13 is the fifth of the second rollout; what it returns is observed
     # in the sixth; under NEXT_STEP one step more has gone to a reset.
-    step = 4 + (key == "observation") + (mode == AutoresetMode.NEXT_STEP)
+    a_reset = mode == AutoresetMode.NEXT_STEP and not whole
+    step = 4 + (key == "observation") + a_reset
     where = f"{key}={value}.* from environment 1 at step {step} "
     with raises(f"a finite {key}", where):
         agent.fit(rollouts, verbose=0)
@@ -357,11 +374,16 @@ def test_not_finite(name, key, value, mode):
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_final_observation_that_is_not_finite(name, mode):
-    env = second_of_three(lambda: InfiniteEnd(at=-1), mode)
+    # The first episode is the only one of a round of whole episodes.
+    whole = AGENTS[name].whole_episodes
+    length = 4 if whole else 2
+    env = second_of_three(lambda: InfiniteEnd(at=-1, length=length), mode)
     agent = make_agent(AGENTS[name], env)
     rollouts = make_rollouts(env)
     before = weights_of(agent)
-    if mode == AutoresetMode.NEXT_STEP:
+    if whole:
+        where = "observation=inf.* from environment 1 at step 4 "
+    elif mode == AutoresetMode.NEXT_STEP:
         where = "observation=inf.* from environment 1 at step 5 "
     else:
         where = "final observation=inf.* from environment 1 at step 3 "

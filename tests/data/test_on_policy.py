@@ -86,7 +86,9 @@ def test_actions_come_from_the_last_weights(
     for _ in range(2):
         agent.fit(rollouts, epochs=2, verbose=0)
 
-    horizon, rounds = rollouts.horizon, 8
+    # Steps of a round, in each environment.
+    rounds = 8
+    horizon = AGENTS[name].env_steps(1) // env.num_envs
     assert len(watch.used) == horizon * rounds
     # All updates of the round before, and none of this one.
     expected = np.repeat(np.arange(rounds) * UPDATES, horizon)
@@ -183,5 +185,5 @@ def test_a_second_fit_drops_what_the_first_left(name):
     rollouts.refresh()
     before = agent.optimizer.iterations.numpy()
     agent.fit(rollouts, verbose=0)
-    assert agent.env_steps == 48
+    assert agent.env_steps == AGENTS[name].env_steps(3)
     assert agent.optimizer.iterations.numpy() - before == 2

@@ -30,6 +30,7 @@ class AgentCase:
         probe_steps: Environment steps that Stable-Baselines3 needs at most
             until the criterion of each probe has held five times in a row.
         probe_settings: Constructor arguments on the probes.
+        lacks: Arguments of a base that the constructor does not take.
     """
 
     make: type
@@ -38,6 +39,21 @@ class AgentCase:
     probe_learning_rate: float
     probe_steps: dict[int, int]
     probe_settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    lacks: frozenset[str] = frozenset()
+
+    @property
+    def whole_episodes(self):
+        """Whether a round is one episode of each environment."""
+        return self.make.whole_episodes
+
+    def env_steps(self, rounds, horizon=8, num_envs=2):
+        """Returns the steps of rounds on `make_env`, by what is promised.
+
+        Those are `horizon` in each environment; or one episode in each.
+        """
+        if self.whole_episodes:
+            horizon = min(horizon, EPISODE_LENGTH)
+        return rounds * horizon * num_envs
 
 
 def _ppo_settings():
@@ -71,6 +87,9 @@ def _reinforce_settings():
     return settings
 
 
+EPISODE_LENGTH = 5
+"""Steps of each episode of `AnySpaceEnv`."""
+
 AGENTS = {
     "PPO": AgentCase(
         rl.PPO,
@@ -93,6 +112,8 @@ AGENTS = {
         {"horizon": 8, "passes": 1, "batch_size": 8},
         1e-2,
         {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
+        # Monte-Carlo returns are those of lambda 1.
+        lacks=frozenset({"gae_lambda"}),
     ),
 }
 """All agents, by name."""
@@ -134,7 +155,7 @@ class AnySpaceEnv(gymnasium.Env):
     is the mean of the action.
     """
 
-    def __init__(self, observation_space, action_space, limit=5):
+    def __init__(self, observation_space, action_space, limit=EPISODE_LENGTH):
         self.observation_space = observation_space
         self.action_space = action_space
         self._limit = limit

@@ -299,14 +299,16 @@ class NonFiniteEnv(gymnasium.Env):
         at: Counted from 1 over all episodes.
         key: "observation" or "reward".
         value: The number.
+        length: Steps of an episode.
     """
 
-    def __init__(self, at=3, key="observation", value=np.nan):
+    def __init__(self, at=3, key="observation", value=np.nan, length=10):
         self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
         self.action_space = spaces.Discrete(2)
         self._at = at
         self._key = key
         self._value = value
+        self._length = length
         self._steps = 0
 
     def reset(self, *, seed=None, options=None):
@@ -320,7 +322,8 @@ class NonFiniteEnv(gymnasium.Env):
             observation[1] = self._value
         if self._steps == self._at and self._key == "reward":
             reward = self._value
-        return observation, reward, False, self._steps % 10 == 0, {}
+        truncated = self._steps % self._length == 0
+        return observation, reward, False, truncated, {}
 
 
 class EnvCrash(RuntimeError):
