@@ -37,11 +37,9 @@ class StopAfter(keras.callbacks.Callback):
     """Episodes differ in length, so steps are counted, not epochs."""
 
     def on_epoch_end(self, epoch, logs):
-        print(
-            f"{logs['env_steps']:6d} steps: "
-            f"return {logs['episode_return']:.1f}"
-        )
-        self.model.stop_training = logs["env_steps"] >= STEPS
+        steps, score = logs["env_steps"], logs["episode_return"]
+        print(f"{steps:6d} steps: return {score:.1f}")
+        self.model.stop_training = steps >= STEPS
 
 
 callbacks = [rl.callbacks.TensorBoard(run), StopAfter()]

@@ -1,4 +1,4 @@
-"""PPO whose logits and values are its weights, to work out by hand."""
+"""Agents whose logits and values are weights, to work out by hand."""
 
 import keras
 import numpy as np
@@ -24,10 +24,10 @@ class Table(keras.layers.Layer):
         return inputs @ self.table
 
 
-def tabular(logits, values, **settings):
-    """Makes PPO whose logits and values are its weights."""
+def tabular(logits, values, make=rl.PPO, **settings):
+    """Makes an agent whose logits and values are its weights."""
     count, actions = np.shape(logits)
-    agent = rl.PPO(
+    agent = make(
         keras.Sequential([Table(logits)]),
         keras.Sequential([Table(np.array(values)[:, None])]),
         observation_space=spaces.Discrete(count),

@@ -1,0 +1,361 @@
+"""A2C: one forward pass for an update, and numbers worked out by hand."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+
+import keras_rl2 as rl
+from keras_rl2.data import Trajectory
+from keras_rl2.envs import as_vector_env
+from support import golden
+from support.agents import AGENTS
+from support.agents import assert_equal_weights
+from support.agents import differ
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_rollouts
+from support.agents import weights_of
+from support.probe_envs import CountingEnv
+from support.probe_envs import NonFiniteEnv
+from support.tabular import a_batch
+from support.tabular import tabular
+from support.tabular import terms_of
+
+CASE = AGENTS["A2C"]
+MODES = list(AutoresetMode)
+
+
+def counting_env(mode=AutoresetMode.SAME_STEP, num_envs=2):
+    """Episodes of 3, 1 and 5 steps, of which the second kind is cut off."""
+    makers = [lambda i=i: CountingEnv(i) for i in range(num_envs)]
+    return as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
+
+
+def whole_rollouts(env, **arguments):
+    """Makes rollouts of one update a round."""
+    return make_rollouts(env, **{"batch_size": None, **arguments})
+
+
+# One forward pass.
+
+
+class CountedDense(keras.layers.Dense):
+    """Counts, while `on`, how often it is run, and on how many rows."""
+
+    def __init__(self, *arguments, **kwargs):
+        super().__init__(*arguments, **kwargs)
+        # In a list that Keras does not take for weights of its own.
+        self.counter = lambda: None
+        self.counter.calls = tf.Variable(0)
+        self.counter.rows = tf.Variable(0)
+        self.counter.on = False
+
+    def call(self, inputs, training=None):
+        if self.counter.on:
+            self.counter.calls.assign_add(1)
+            self.counter.rows.assign_add(tf.shape(inputs)[0])
+        return super().call(inputs)
+
+
+def counted_networks(shared):
+    """Returns networks, and the layer of each that counts."""
+    inputs = keras.Input((3,))
+    layers = [CountedDense(8, "tanh") for _ in range(1 if shared else 2)]
+    policy = keras.layers.Dense(3)(layers[0](inputs))
+    value = keras.layers.Dense(1)(layers[-1](inputs))
+    if shared:
+        return [keras.Model(inputs, [policy, value])], layers
+    return [keras.Model(inputs, policy), keras.Model(inputs, value)], layers
+
+
+def count_three_rounds(agent, layers):
+    """Returns calls and rows of each layer in three rounds of one update."""
+    rollouts = whole_rollouts(make_env())
+    rollouts.bind(agent)
+    # Traces acting, which is not counted.
+    rollouts.collect()
+    for layer in layers:
+        layer.counter.on = True
+    agent.fit(rollouts, epochs=3, verbose=0)
+    assert agent.optimizer.iterations.numpy() == 3
+    return [
+        (int(layer.counter.calls), int(layer.counter.rows)) for layer in layers
+    ]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_shared_trunk_runs_once_for_an_update(jit_compile):
+    networks, layers = counted_networks(shared=True)
+    agent = rl.A2C(*networks)
+    agent.compile("sgd", jit_compile=jit_compile)
+    # 8 steps of 2 environments, 2 rows to act on next, room for 16 final ones.
+    assert count_three_rounds(agent, layers) == [(3, 3 * (16 + 2 + 16))]
+
+
+def test_two_networks_run_once_each_under_two_optimizers():
+    networks, layers = counted_networks(shared=False)
+    agent = rl.A2C(*networks)
+    agent.compile("sgd", critic_optimizer="adam", jit_compile=False)
+    assert count_three_rounds(agent, layers) == [
+        (3, 3 * 16),
+        (3, 3 * (16 + 2 + 16)),
+    ]
+
+
+def test_what_counts_would_see_a_second_pass():
+    networks, layers = counted_networks(shared=True)
+    agent = rl.A2C(*networks)
+    agent.compile("sgd", jit_compile=False)
+    agent.learns_from_trajectories = False
+    ((calls, _),) = count_three_rounds(agent, layers)
+    assert calls == 2 * 3
+
+
+def test_two_optimizers_refuse_variables_that_both_would_own():
+    networks, layers = counted_networks(shared=True)
+    agent = rl.A2C(*networks)
+    with pytest.raises(ValueError, match=r"(?s)separate critic.*shared trunk"):
+        agent.compile("sgd", critic_optimizer="adam")
+    inputs = keras.Input((3,))
+    hidden = layers[0](inputs)
+    agent = rl.A2C(
+        keras.Model(inputs, keras.layers.Dense(3)(hidden)),
+        keras.Model(inputs, keras.layers.Dense(1)(hidden)),
+    )
+    with pytest.raises(ValueError, match=r"(?s)common variables.*both own"):
+        agent.compile("sgd", critic_optimizer="adam")
+
+
+# What one pass gives is what two give.
+
+
+def after_an_update(mode, fused, jit_compile=False, **settings):
+    """Returns an agent and the history of its first update."""
+    env = counting_env(mode)
+    agent = make_agent(
+        CASE,
+        env,
+        gamma=0.9,
+        max_gradient_norm=None,
+        entropy_coefficient=0.01,
+        compile_arguments={
+            "optimizer": keras.optimizers.SGD(1e-3),
+            "jit_compile": jit_compile,
+        },
+        **settings,
+    )
+    agent.learns_from_trajectories = fused
+    start = weights_of(agent)
+    rollouts = whole_rollouts(env)
+    history = agent.fit(rollouts, verbose=0).history
+    assert rollouts.hands_over_trajectories == fused
+    trajectory = rollouts._trajectory
+    # Ends of either kind; final observations, or rows that are only resets.
+    assert trajectory.terminated.any()
+    assert trajectory.truncated.any()
+    reset_rows = mode == AutoresetMode.NEXT_STEP
+    assert len(trajectory.final_index) == (0 if reset_rows else 6)
+    assert trajectory.valid.all() != reset_rows
+    assert differ(agent.get_weights(), start)
+    return agent, history
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {
+            "gae_lambda": 0.8,
+            "normalize_advantages": True,
+            "normalize_observations": True,
+        },
+    ],
+    ids=["n_step", "gae_normalised"],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_one_pass_equals_two(mode, settings):
+    prepared, expected = after_an_update(mode, fused=False, **settings)
+    # Compiled by XLA once: that takes its time.
+    compiled = [False, True] if mode == AutoresetMode.SAME_STEP else [False]
+    for jit_compile in compiled:
+        fused, history = after_an_update(mode, True, jit_compile, **settings)
+        for one, other in zip(
+            fused.get_weights(), prepared.get_weights(), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        for key in agent_scalars(fused):
+            np.testing.assert_allclose(
+                history[key], expected[key], rtol=1e-4, atol=1e-5, err_msg=key
+            )
+        assert history["env_steps"] == expected["env_steps"]
+
+
+def agent_scalars(agent):
+    return agent.statistics_names
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("key", ["observation", "reward"])
+def test_what_is_not_finite_changes_no_weight(mode, key):
+    # Step 10 is the last of an episode: its observation is a final one.
+    makers = [lambda: NonFiniteEnv(-1), lambda: NonFiniteEnv(10, key)]
+    env = as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
+    agent = make_agent(CASE, env, normalize_observations=True)
+    rollouts = whole_rollouts(env)
+    agent.fit(rollouts, verbose=0)
+    assert rollouts.hands_over_trajectories
+    state = [*agent.variables, *agent.optimizer.variables]
+    before = [v.numpy() for v in state]
+    with pytest.raises(ValueError, match="nan from environment 1 at step"):
+        agent.fit(rollouts, verbose=0)
+    # But for the statistics, which a round that begins puts into use.
+    same = [
+        (v.numpy(), old)
+        for v, old in zip(state, before, strict=True)
+        if "normalization" not in v.path and "sums" not in v.path
+    ]
+    assert len(same) >= 2 * len(agent.trainable_variables)
+    assert_equal_weights(*(list(side) for side in zip(*same, strict=True)))
+    assert agent.env_steps == 16
+    agent.fit(rollouts, verbose=0)
+    assert all(np.isfinite(weight).all() for weight in agent.get_weights())
+
+
+# Numbers.
+
+
+def published(case_id):
+    (case,) = (c for c in golden.load_cases() if c["id"] == case_id)
+    return case["inputs"], case["expected"]
+
+
+@pytest.fixture
+def of_trfl():
+    """An agent and a minibatch that are trfl's own example.
+
+    trfl adds up what we take the mean of, over 2 steps, and halves the square
+    of the error.
+    """
+    inputs, expected = published("a2c_loss/trfl_sequence")
+    agent = tabular(
+        inputs["logits"],
+        inputs["values"],
+        make=rl.A2C,
+        value_coefficient=inputs["baseline_cost"] / 2,
+        entropy_coefficient=inputs["entropy_cost"],
+    )
+    returns = np.array(expected["returns"])
+    batch = a_batch(
+        action=inputs["actions"],
+        advantage=returns - inputs["values"],
+        returns=returns,
+        value=inputs["values"],
+    )
+    return agent, batch, expected
+
+
+def test_loss_is_that_of_trfl(of_trfl):
+    agent, batch, expected = of_trfl
+    terms = {key: 2 * value for key, value in terms_of(agent, batch).items()}
+    for ours, theirs in (
+        ("loss", "loss"),
+        ("policy_loss", "policy_gradient_loss"),
+        ("entropy", "entropy"),
+    ):
+        assert terms[ours] == pytest.approx(expected[theirs], rel=1e-5)
+    value_loss = agent.value_coefficient * terms["value_loss"]
+    assert value_loss == pytest.approx(expected["baseline_loss"], rel=1e-5)
+
+
+def test_an_update_is_the_gradient_of_trfl(of_trfl):
+    agent, batch, _ = of_trfl
+    inputs, expected = published("a2c_grad/trfl_total")
+    before = weights_of(agent)
+    agent.train_step(batch)
+    steps = [
+        2 * (a - b)
+        for a, b in zip(before, agent.get_weights(), strict=True)
+    ]
+    np.testing.assert_allclose(steps[0], expected["grad_logits"], atol=1e-4)
+    np.testing.assert_allclose(
+        steps[1][:, 0], expected["grad_values"], atol=1e-4
+    )
+
+
+def test_a_rollout_worked_out_by_hand():
+    """States 0, 1 and 2 in a row, each logit and value a weight of its own."""
+    logits = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+    values = np.array([0.2, 0.3, 0.1])
+    agent = tabular(
+        logits, values, make=rl.A2C, gamma=0.9, value_coefficient=0.25
+    )
+    flags = np.zeros((2, 1), bool)
+    trajectory = Trajectory(
+        observation=np.array([[0], [1], [2]], "int32"),
+        action=np.array([[0], [1]], "int32"),
+        reward=np.array([[0.4], [0.5]], "float32"),
+        terminated=flags,
+        truncated=flags,
+        valid=~flags,
+        final_observation=np.empty(0, "int32"),
+        final_index=np.empty(0, "int32"),
+    )
+    agent.train_on_trajectory(
+        {k: tf.constant(v) for k, v in trajectory.padded_arrays().items()}
+    )
+    # 0.5 + 0.9 x 0.1, and 0.4 + 0.9 of that.
+    returns = np.array([0.931, 0.59])
+    advantage = returns - values[:2]
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    taken = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    new_logits, new_values = agent.get_weights()
+    # Of the state to bootstrap from nothing is learned.
+    expected = logits.copy()
+    expected[:2] += advantage[:, None] * (taken - p[:2]) / 2
+    np.testing.assert_allclose(new_logits, expected, rtol=1e-5, atol=1e-6)
+    expected = values.copy()
+    expected[:2] += 0.25 * 2 * advantage / 2
+    np.testing.assert_allclose(new_values[:, 0], expected, rtol=1e-5)
+    logs = {k: float(v) for k, v in agent.get_metrics_result().items()}
+    policy_loss = -(np.log(p[[0, 1], [0, 1]]) * advantage).mean()
+    value_loss = (advantage**2).mean()
+    assert logs["policy_loss"] == pytest.approx(policy_loss, rel=1e-5)
+    assert logs["value_loss"] == pytest.approx(value_loss, rel=1e-5)
+    assert logs["loss"] == pytest.approx(
+        policy_loss + 0.25 * value_loss, rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_horizon_1_is_the_one_step_actor_critic(mode):
+    """The target is r + gamma V(s'), whatever s' is to the episode."""
+    env = counting_env(mode)
+    agent = make_agent(CASE, env, hidden=(), gamma=0.5)
+    # V(s) is the number of the step in its episode.
+    agent.critic.set_weights([np.float32([[0], [0], [1], [0]]), np.zeros(1)])
+    rollouts = whole_rollouts(env, horizon=1)
+    rollouts.bind(agent)
+    reset_rows = 0
+    for _ in range(14):
+        rollouts.refresh()
+        samples, trajectory = rollouts.samples, rollouts._trajectory
+        for row in rollouts.valid_rows:
+            value = samples["observation"][row, 2]
+            reward = trajectory.reward[0, row]
+            # One step on, even where the environment has been reset by now.
+            following = 0.0 if trajectory.terminated[0, row] else value + 1
+            target = reward + 0.5 * following
+            assert samples["returns"][row] == pytest.approx(target)
+            assert samples["advantage"][row] == pytest.approx(target - value)
+        reset_rows += 2 - len(rollouts.valid_rows)
+    assert (reset_rows > 0) == (mode == AutoresetMode.NEXT_STEP)
+
+
+def test_default_optimizer_is_that_of_the_paper():
+    optimizer = make_agent(CASE, make_env()).optimizer
+    assert isinstance(optimizer, keras.optimizers.RMSprop)
+    assert float(optimizer.learning_rate) == pytest.approx(7e-4)
+    assert (optimizer.rho, optimizer.epsilon) == (0.99, 1e-5)
