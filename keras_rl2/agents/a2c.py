@@ -3,10 +3,8 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2 import statistics
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
@@ -34,12 +32,10 @@ class A2C(OnPolicyAgent):
             where `actor` has both outputs. Defaults to `None`.
         gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
             advantage. Defaults to `1.0`.
-        normalize_advantages: bool. Whether advantages are normalised within
-            each minibatch. Defaults to `False`.
         **kwargs: Arguments of `OnPolicyAgent`: `gamma`,
-            `entropy_coefficient`, `value_coefficient`, `max_gradient_norm`,
-            `initial_log_std`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+            `entropy_coefficient`, `value_coefficient`,
+            `normalize_advantages`, `max_gradient_norm`, `initial_log_std`,
+            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -74,37 +70,20 @@ class A2C(OnPolicyAgent):
         critic: keras.Model | None = None,
         *,
         gae_lambda: float = 1.0,
-        normalize_advantages: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(actor, critic, gae_lambda=gae_lambda, **kwargs)
-        self.normalize_advantages = normalize_advantages
 
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Computes the policy gradient loss, the value loss, the entropy."""
-        advantage, weight = batch["advantage"], batch["weight"]
-        if self.normalize_advantages:
-            advantage = statistics.normalize(advantage, weight)
-        terms = self.total_loss(
-            losses.policy_gradient(policy.log_prob(batch["action"]), advantage),
-            ops.square(batch["returns"] - value),
-            policy,
-            weight,
-        )
+        """Computes the policy gradient loss, and how well values explain."""
+        terms = super().loss_terms(policy, value, batch)
         terms["explained_variance"] = losses.explained_variance(
-            batch["value"], batch["returns"], weight
+            batch["value"], batch["returns"], batch["weight"]
         )
         return terms
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns RMSprop as the paper has it."""
         return keras.optimizers.RMSprop(7e-4, rho=0.99, epsilon=1e-5)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "normalize_advantages": self.normalize_advantages,
-        }

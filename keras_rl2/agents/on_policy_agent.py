@@ -1,6 +1,5 @@
 """What agents that learn from fresh rollouts share."""
 
-import abc
 from typing import Any
 
 import keras
@@ -23,8 +22,8 @@ from keras_rl2.shapes import Tensor
 class OnPolicyAgent(ActorCritic):
     """Base of agents that learn from rollouts of their present policy.
 
-    A subclass gives `loss_terms`: what a minibatch costs, from one forward
-    pass.
+    A subclass may change `loss_terms`: what a minibatch costs, from one
+    forward pass.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the
@@ -37,6 +36,8 @@ class OnPolicyAgent(ActorCritic):
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
             `0.0`.
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `False`.
         **kwargs: Arguments of `ActorCritic`: `max_gradient_norm`,
             `initial_log_std`, `observation_space`, `action_space`, `seed`,
             `name`, `dtype`.
@@ -51,6 +52,7 @@ class OnPolicyAgent(ActorCritic):
         gae_lambda: float = 0.95,
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,
+        normalize_advantages: bool = False,
         **kwargs: Any,
     ) -> None:
         network_checks.check_in_range(
@@ -64,15 +66,15 @@ class OnPolicyAgent(ActorCritic):
         self.gae_lambda = gae_lambda
         self.entropy_coefficient = entropy_coefficient
         self.value_coefficient = value_coefficient
+        self.normalize_advantages = normalize_advantages
         self._prepare_functions: dict[Any, Any] = {}
 
     # Learning.
 
-    @abc.abstractmethod
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Computes what a minibatch costs.
+        """Computes what a minibatch costs: here, the plain policy gradient.
 
         Args:
             policy: Distribution of `[B]` actions, of the forward pass.
@@ -83,6 +85,20 @@ class OnPolicyAgent(ActorCritic):
         Returns:
             dict of scalars: `loss`, which is minimised, and more for the logs.
         """
+        log_prob = policy.log_prob(batch["action"])
+        return self.total_loss(
+            losses.policy_gradient(log_prob, self.advantages(batch)),
+            ops.square(batch["returns"] - value),
+            policy,
+            batch["weight"],
+        )
+
+    def advantages(self, batch: dict[str, Tensor]) -> Tensor:
+        """Returns advantages `[B]` of a minibatch, normalised if asked for."""
+        advantage = batch["advantage"]
+        if not self.normalize_advantages:
+            return advantage
+        return statistics.normalize(advantage, batch["weight"])
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch of samples."""
@@ -319,6 +335,7 @@ class OnPolicyAgent(ActorCritic):
             "gae_lambda": self.gae_lambda,
             "entropy_coefficient": self.entropy_coefficient,
             "value_coefficient": self.value_coefficient,
+            "normalize_advantages": self.normalize_advantages,
         }
 
 

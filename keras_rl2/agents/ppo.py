@@ -99,10 +99,11 @@ class PPO(OnPolicyAgent):
             if value is not None:
                 network_checks.check_in_range(**{name: (value, 0.0, 1e6)})
         self._round_stopped: Any = None
-        super().__init__(actor, critic, **kwargs)
+        super().__init__(
+            actor, critic, normalize_advantages=normalize_advantages, **kwargs
+        )
         self.clip_ratio = clip_ratio
         self.value_clip_range = value_clip_range
-        self.normalize_advantages = normalize_advantages
         self.target_kl = target_kl
         if target_kl is not None:
             self._round_stopped = tf.Variable(False, trainable=False)
@@ -135,14 +136,11 @@ class PPO(OnPolicyAgent):
     ) -> dict[str, Tensor]:
         """Computes the clipped surrogate, the value loss and the entropy."""
         log_prob = policy.log_prob(batch["action"])
-        old_log_prob, advantage = batch["log_prob"], batch["advantage"]
-        weight = batch["weight"]
-        if self.normalize_advantages:
-            advantage = statistics.normalize(advantage, weight)
+        old_log_prob, weight = batch["log_prob"], batch["weight"]
         clip_ratio = self._present_clip_ratio()
         terms = self.total_loss(
             losses.clipped_surrogate(
-                log_prob, old_log_prob, advantage, clip_ratio
+                log_prob, old_log_prob, self.advantages(batch), clip_ratio
             ),
             self._value_losses(batch, value),
             policy,
@@ -187,6 +185,5 @@ class PPO(OnPolicyAgent):
             **super().get_config(),
             "clip_ratio": clip_ratio,
             "value_clip_range": self.value_clip_range,
-            "normalize_advantages": self.normalize_advantages,
             "target_kl": self.target_kl,
         }

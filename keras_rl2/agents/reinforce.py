@@ -3,13 +3,8 @@
 from typing import Any
 
 import keras
-from keras import ops
 
-from keras_rl2 import losses
-from keras_rl2 import statistics
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-from keras_rl2.distributions import Distribution
-from keras_rl2.shapes import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -29,12 +24,10 @@ class REINFORCE(OnPolicyAgent):
             policy; or to (parameters, value).
         critic: `keras.Model` from observations to values `[B, 1]`, the
             baseline; or None. Defaults to `None`.
-        normalize_advantages: bool. Whether advantages are normalised within
-            each minibatch. Defaults to `False`.
         **kwargs: Arguments of `OnPolicyAgent` except `gae_lambda`, which is
             1: `gamma`, `entropy_coefficient`, `value_coefficient`,
-            `max_gradient_norm`, `initial_log_std`, `observation_space`,
-            `action_space`, `seed`, `name`, `dtype`.
+            `normalize_advantages`, `max_gradient_norm`, `initial_log_std`,
+            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -67,29 +60,12 @@ class REINFORCE(OnPolicyAgent):
         self,
         actor: keras.Model,
         critic: keras.Model | None = None,
-        *,
-        normalize_advantages: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(actor, critic, gae_lambda=1.0, **kwargs)
-        self.normalize_advantages = normalize_advantages
-
-    def loss_terms(
-        self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Computes the policy gradient loss, the value loss, the entropy."""
-        advantage, weight = batch["advantage"], batch["weight"]
-        if self.normalize_advantages:
-            advantage = statistics.normalize(advantage, weight)
-        return self.total_loss(
-            losses.policy_gradient(policy.log_prob(batch["action"]), advantage),
-            ops.square(batch["returns"] - value),
-            policy,
-            weight,
-        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
         config = super().get_config()
         del config["gae_lambda"]
-        return {**config, "normalize_advantages": self.normalize_advantages}
+        return config

@@ -4,6 +4,7 @@
 """
 
 import pytest
+
 from benchmarks.learning import TASKS
 from benchmarks.learning import interquartile_mean
 from benchmarks.learning import train
