@@ -64,8 +64,9 @@ def counted_networks(shared):
     """Returns networks, and the layer of each that counts."""
     inputs = keras.Input((3,))
     layers = [CountedDense(8, "tanh") for _ in range(1 if shared else 2)]
-    policy = keras.layers.Dense(3)(layers[0](inputs))
-    value = keras.layers.Dense(1)(layers[-1](inputs))
+    hidden = [layer(inputs) for layer in layers]
+    policy = keras.layers.Dense(3)(hidden[0])
+    value = keras.layers.Dense(1)(hidden[-1])
     if shared:
         return [keras.Model(inputs, [policy, value])], layers
     return [keras.Model(inputs, policy), keras.Model(inputs, value)], layers
@@ -157,7 +158,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     assert trajectory.terminated.any()
     assert trajectory.truncated.any()
     reset_rows = mode == AutoresetMode.NEXT_STEP
-    assert len(trajectory.final_index) == (0 if reset_rows else 6)
+    assert len(trajectory.final_index) == (0 if reset_rows else 4)
     assert trajectory.valid.all() != reset_rows
     assert differ(agent.get_weights(), start)
     return agent, history
@@ -186,15 +187,11 @@ def test_one_pass_equals_two(mode, settings):
             fused.get_weights(), prepared.get_weights(), strict=True
         ):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-        for key in agent_scalars(fused):
+        for key in fused.statistics_names:
             np.testing.assert_allclose(
                 history[key], expected[key], rtol=1e-4, atol=1e-5, err_msg=key
             )
         assert history["env_steps"] == expected["env_steps"]
-
-
-def agent_scalars(agent):
-    return agent.statistics_names
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -272,12 +269,11 @@ def test_loss_is_that_of_trfl(of_trfl):
 
 def test_an_update_is_the_gradient_of_trfl(of_trfl):
     agent, batch, _ = of_trfl
-    inputs, expected = published("a2c_grad/trfl_total")
+    _, expected = published("a2c_grad/trfl_total")
     before = weights_of(agent)
     agent.train_step(batch)
     steps = [
-        2 * (a - b)
-        for a, b in zip(before, agent.get_weights(), strict=True)
+        2 * (a - b) for a, b in zip(before, agent.get_weights(), strict=True)
     ]
     np.testing.assert_allclose(steps[0], expected["grad_logits"], atol=1e-4)
     np.testing.assert_allclose(
@@ -304,7 +300,7 @@ def test_a_rollout_worked_out_by_hand():
         final_index=np.empty(0, "int32"),
     )
     agent.train_on_trajectory(
-        {k: tf.constant(v) for k, v in trajectory.padded_arrays().items()}
+        {k: tf.constant(v) for k, v in trajectory.packed_arrays(True).items()}
     )
     # 0.5 + 0.9 x 0.1, and 0.4 + 0.9 of that.
     returns = np.array([0.931, 0.59])

@@ -5,11 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector import SyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2.envs import as_vector_env
 from support.agents import AGENTS
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
@@ -17,7 +14,7 @@ from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import weights_of
-from support.probe_envs import NonFiniteEnv
+from support.errors import raises
 
 pytestmark = pytest.mark.parametrize("name", AGENTS)
 
@@ -34,13 +31,6 @@ BAD_ACTIONS = {
     "Text": spaces.Text(4),
     "Box(0, 3": spaces.Box(0, 3, (2,), np.int32),
 }
-
-
-def raises(expected, received):
-    """Expects an error that names both."""
-    return pytest.raises(
-        ValueError, match=f"(?s){expected}.*Received.*{received}"
-    )
 
 
 def network(inputs, units):
@@ -324,88 +314,3 @@ def test_evaluation_arguments(name):
         agent.evaluate(make_env(), episodes=0)
     with raises("no further arguments", "episodes"):
         agent.evaluate(rl.EvaluationDataset(make_env(), 1), episodes=2)
-
-
-# Numbers that are not finite.
-
-
-class InfiniteEnd(NonFiniteEnv):
-    """An observation that is the last of an episode is infinite."""
-
-    def step(self, action):
-        observation, reward, _, ended, info = super().step(action)
-        if self._steps == 4:
-            observation[0] = np.inf
-        return observation, reward, ended, False, info
-
-
-def second_of_three(make, mode=AutoresetMode.SAME_STEP, length=10):
-    good = [lambda: NonFiniteEnv(at=-1, length=length)]
-    makers = [*good, make, *good]
-    return as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
-
-
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-@pytest.mark.parametrize("key", ["observation", "reward"])
-def test_not_finite(name, key, value, mode):
-    # Whole episodes go on until the horizon: each round is of 8 steps.
-    whole = AGENTS[name].whole_episodes
-    length = 100 if whole else 10
-    env = second_of_three(
-        lambda: NonFiniteEnv(13, key, value, length), mode, length
-    )
-    agent = make_agent(AGENTS[name], env)
-    rollouts = make_rollouts(env)
-    agent.fit(rollouts, verbose=0)
-    before = weights_of(agent)
-    # Step 13 is the fifth of the second rollout; what it returns is observed
-    # in the sixth; under NEXT_STEP one step more has gone to a reset.
-    a_reset = mode == AutoresetMode.NEXT_STEP and not whole
-    step = 4 + (key == "observation") + a_reset
-    where = f"{key}={value}.* from environment 1 at step {step} "
-    with raises(f"a finite {key}", where):
-        agent.fit(rollouts, verbose=0)
-    assert_equal_weights(agent, before)
-    assert agent.env_steps == 24
-    # The next rollout begins new episodes and is fine.
-    agent.fit(rollouts, verbose=0)
-
-
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_final_observation_that_is_not_finite(name, mode):
-    # The first episode is the only one of a round of whole episodes.
-    whole = AGENTS[name].whole_episodes
-    length = 4 if whole else 2
-    env = second_of_three(lambda: InfiniteEnd(at=-1, length=length), mode)
-    agent = make_agent(AGENTS[name], env)
-    rollouts = make_rollouts(env)
-    before = weights_of(agent)
-    if whole:
-        where = "observation=inf.* from environment 1 at step 4 "
-    elif mode == AutoresetMode.NEXT_STEP:
-        where = "observation=inf.* from environment 1 at step 5 "
-    else:
-        where = "final observation=inf.* from environment 1 at step 3 "
-    with raises("a finite", where):
-        agent.fit(rollouts, verbose=0)
-    assert_equal_weights(agent, before)
-
-
-def test_a_first_observation_that_is_not_finite(name):
-    class BadStart(NonFiniteEnv):
-        def reset(self, *, seed=None, options=None):
-            return super().reset(seed=seed)[0] * np.nan, {}
-
-    env = as_vector_env(BadStart(at=-1))
-    agent = make_agent(AGENTS[name], env)
-    with raises("a finite observation", "environment 0 at step 0"):
-        agent.fit(make_rollouts(env), verbose=0)
-
-
-@pytest.mark.parametrize("key", ["observation", "reward"])
-def test_evaluation_of_what_is_not_finite(name, key):
-    env = as_vector_env(NonFiniteEnv(3, key))
-    agent = make_agent(AGENTS[name], env)
-    with raises(f"a finite {key}", "nan.* from environment 0"):
-        agent.evaluate(env, episodes=1)

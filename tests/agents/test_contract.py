@@ -1,6 +1,7 @@
 """What every agent keeps, whatever it observes and does."""
 
 import inspect
+import itertools
 import json
 import subprocess
 import sys
@@ -170,28 +171,41 @@ def test_weights_file_round_trip(name, pair, trained, tmp_path):
     assert other.env_steps == agent.env_steps
 
 
-def test_exported_policy_acts_alike_in_a_new_process(name, trained, tmp_path):
+@pytest.fixture(scope="module")
+def exported(trained, tmp_path_factory):
+    """Actions by agent and pair: expected, and those of one new process."""
     expected = {}
-    for pair in SPACES:
+    for name, pair in itertools.product(AGENTS, SPACES):
         agent = trained(name, pair)[0]
-        folder = str(tmp_path / pair)
+        folder = str(tmp_path_factory.mktemp("exported") / "policy")
         agent.export(folder)
         batch = observations(agent).astype(agent.observation_dtype)
         np.save(folder + "/observation.npy", batch)
-        expected[folder] = agent.act(batch, deterministic=True)
+        actions = agent.act(batch, deterministic=True)
+        expected[name, pair] = folder, actions
+    folders = [folder for folder, _ in expected.values()]
     subprocess.run(
-        [sys.executable, "-c", _LOADING, json.dumps(list(expected))],
+        [sys.executable, "-c", _LOADING, json.dumps(folders)],
         check=True,
         capture_output=True,
     )
-    for folder, actions in expected.items():
-        loaded = np.load(folder + "/action.npy")
-        assert loaded.shape == actions.shape
-        np.testing.assert_allclose(loaded, actions, rtol=1e-6, err_msg=folder)
+    return {
+        key: (actions, np.load(folder + "/action.npy"))
+        for key, (folder, actions) in expected.items()
+    }
 
 
-@pytest.mark.parametrize("pair", ["act_discrete", "act_box_matrix"])
-@pytest.mark.parametrize("two_optimizers", [False, True])
+@over_spaces
+def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
+    expected, actions = exported[name, pair]
+    assert actions.shape == expected.shape
+    np.testing.assert_allclose(actions, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("pair", "two_optimizers"),
+    [("act_discrete", False), ("act_box_matrix", True)],
+)
 def test_fit_goes_on_after_loading(name, pair, two_optimizers, tmp_path):
     env = make_env(pair)
     compile_arguments = {

@@ -11,7 +11,7 @@ from support.agents import AGENTS
 from support.agents import AnySpaceEnv
 from support.agents import Hook
 from support.agents import assert_equal_weights
-from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_rollouts
 from support.agents import weights_of
 from support.probe_envs import CountingEnv
@@ -36,7 +36,7 @@ def layers_of(agent):
 def rounds(name):
     """An agent after three rounds, and the observations of each."""
     env = counting_env()
-    agent = make_agent(AGENTS[name], env, normalize_observations=True)
+    agent = make_eager_agent(AGENTS[name], env, normalize_observations=True)
     rollouts = make_rollouts(env)
     collected = []
 
@@ -91,7 +91,7 @@ def test_statistics_are_saved(name, rounds, tmp_path):
 def test_statistics_do_not_change_within_a_round(name):
     """The recorded log-probabilities still hold at the first update."""
     env = counting_env()
-    agent = make_agent(
+    agent = make_eager_agent(
         AGENTS[name],
         env,
         normalize_observations=True,
@@ -118,7 +118,7 @@ def test_a_shared_layer_takes_each_row_once(name):
     critic = keras.Model(inputs, keras.layers.Dense(1)(normal))
     env = counting_env(gymnasium.vector.AutoresetMode.SAME_STEP)
     agent = AGENTS[name].make(actor, critic)
-    agent.compile(jit_compile=False)
+    agent.compile(run_eagerly=True)
     agent.fit(make_rollouts(env), epochs=2, verbose=0)
     # Two environments: 8 steps twice; or the first and the third episode, as
     # all ends reset, and each round does again.
@@ -131,7 +131,7 @@ def test_a_shared_layer_takes_each_row_once(name):
 
 def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     env = counting_env()
-    agent = make_agent(AGENTS[name], env, gamma=0.9)
+    agent = make_eager_agent(AGENTS[name], env, gamma=0.9)
     plain, scaled = (
         make_rollouts(counting_env(), scale_rewards=s) for s in (False, True)
     )
@@ -155,7 +155,7 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
 def test_the_discounted_return_ends_with_the_episode(name):
     """Episodes of one step: each G is the reward alone, also across rounds."""
     env = CountingEnv(lengths=(1,), truncates=(True,))
-    agent = make_agent(AGENTS[name], env, gamma=0.5)
+    agent = make_eager_agent(AGENTS[name], env, gamma=0.5)
     rollouts = make_rollouts(env, horizon=4, batch_size=4, scale_rewards=True)
     rollouts.bind(agent)
     scaled, episodes = np.empty(0), np.empty(0)
@@ -181,7 +181,7 @@ def test_the_discounted_return_ends_with_the_episode(name):
 def test_episodes_broken_off_leave_no_return_behind(name):
     """`evaluate` on the same environment ends the episodes of training."""
     env = rl.envs.as_vector_env(CountingEnv(lengths=(100,)))
-    agent = make_agent(AGENTS[name], env, gamma=1.0)
+    agent = make_eager_agent(AGENTS[name], env, gamma=1.0)
     rollouts = make_rollouts(env, horizon=4, batch_size=4, scale_rewards=True)
     rollouts.bind(agent)
     # Whole episodes end within their round, and begin anew in any case.
@@ -200,7 +200,7 @@ def test_large_observations_keep_their_precision_when_mixed(name):
     env = AnySpaceEnv(space, gymnasium.spaces.Discrete(2))
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        agent = make_agent(AGENTS[name], env, normalize_observations=True)
+        agent = make_eager_agent(AGENTS[name], env, normalize_observations=True)
     finally:
         keras.config.set_dtype_policy("float32")
     agent.fit(make_rollouts(env), epochs=2, verbose=0)

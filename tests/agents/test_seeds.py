@@ -54,17 +54,22 @@ np.savez(sys.argv[3], **weights)
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory):
-    """Weights after five rounds, of two processes."""
-    results = []
+    """Weights after five rounds, of two processes at the same time."""
+    paths = json.dumps([str(TESTS), str(TESTS.parent)])
+    running = []
     for hash_seed in ("1", "2"):
         file = tmp_path_factory.mktemp("seeds") / "weights.npz"
-        paths = json.dumps([str(TESTS), str(TESTS.parent)])
-        subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, "-c", _IN_A_PROCESS, paths, __file__, str(file)],
-            check=True,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         )
+        running.append((process, file))
+    results = []
+    for process, file in running:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors[-2000:]
         results.append(dict(np.load(file)))
     return results
 

@@ -15,7 +15,7 @@ from keras_rl2.data import Trajectory
 from keras_rl2.envs import as_vector_env
 from support.agents import AGENTS
 from support.agents import assert_equal_weights
-from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.probe_envs import ChainProbe
@@ -48,7 +48,7 @@ def valid_samples(rollouts, env_index):
 
 
 def refreshed(env, horizon):
-    agent = make_agent(PPO, env, gamma=0.9, gae_lambda=0.8)
+    agent = make_eager_agent(PPO, env, gamma=0.9, gae_lambda=0.8)
     rollouts = make_rollouts(env, horizon=horizon, batch_size=horizon)
     rollouts.bind(agent)
     rollouts.refresh()
@@ -113,7 +113,7 @@ def test_modes_prepare_alike(mode):
 def test_episode_statistics_equal_gymnasiums(mode):
     recorded = [RecordEpisodeStatistics(CountingEnv(i)) for i in range(2)]
     env = vector([lambda e=e: e for e in recorded], mode)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=7)
     agent.fit(rollouts, epochs=6, verbose=0)
     collector = rollouts._collector
@@ -138,14 +138,14 @@ def test_episode_statistics_equal_gymnasiums(mode):
 
 def test_before_an_episode_has_ended_there_is_no_return():
     env = as_vector_env(CountingEnv(lengths=(100,)))
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     history = agent.fit(make_rollouts(env), verbose=0).history
     assert np.isnan(history["episode_return"]).all()
 
 
 def test_window_of_100_episodes():
     env = as_vector_env(CountingEnv(lengths=(1,)))
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=120)
     agent.fit(rollouts, verbose=0)
     assert len(rollouts._collector.episode_returns) == 100
@@ -182,7 +182,7 @@ def at_step_1():
 def counter():
     """An agent for which V(s) = s, with gamma 0.5 and lambda 0.5."""
     env = as_vector_env(ChainProbe())
-    agent = make_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.5)
+    agent = make_eager_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.5)
     agent.critic.set_weights([np.ones((1, 1)), np.zeros(1)])
     return agent
 
@@ -228,7 +228,7 @@ def test_termination_does_not_bootstrap(counter):
 def test_final_observations_belong_to_their_environment():
     """Two environments, of which the second is cut off in step 0."""
     env = vector([ChainProbe] * 2, AutoresetMode.SAME_STEP)
-    agent = make_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.0)
+    agent = make_eager_agent(PPO, env, hidden=(), gamma=0.5, gae_lambda=0.0)
     agent.critic.set_weights([np.ones((1, 1)), np.zeros(1)])
     observation = np.zeros((3, 2, 1), "float32")
     truncated = np.array([[False, True], [False, False]])
@@ -263,7 +263,7 @@ def is_continuous(trajectory):
 )
 def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
     env = counting(mode)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=6)
     rollouts.bind(agent)
     assert is_continuous(rollouts.collect())
@@ -280,7 +280,7 @@ def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
 
 def test_rollouts_and_evaluation_of_one_fit_may_share_an_environment():
     env = counting(AutoresetMode.NEXT_STEP)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=6)
     history = agent.fit(
         rollouts,
@@ -308,7 +308,7 @@ class InterruptedEnv(CountingEnv):
 def test_ctrl_c_leaves_fit_and_a_later_fit_works():
     raw = InterruptedEnv(lengths=(50,))
     env = as_vector_env(raw)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=8)
     with pytest.raises(KeyboardInterrupt):
         agent.fit(rollouts, epochs=3, verbose=0)
@@ -328,7 +328,7 @@ def is_sequence(steps):
 def test_a_rollout_that_broke_off_starts_new_episodes():
     raw = InterruptedEnv(lengths=(50,))
     env = as_vector_env(raw)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=8)
     rollouts.bind(agent)
     rollouts.collect()
@@ -345,7 +345,7 @@ def test_errors_of_an_environment_keep_their_type(vectorised):
     if vectorised:
         make = functools.partial(CrashingEnv, at=13)
         env = vector([make] * 2, AutoresetMode.SAME_STEP)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=8)
     with pytest.raises(EnvCrash, match="crash at step") as caught:
         agent.fit(rollouts, epochs=3, verbose=0)
@@ -362,7 +362,7 @@ def test_errors_of_an_environment_keep_their_type(vectorised):
 
 def test_a_time_limit_is_a_truncation():
     env = as_vector_env(TimeLimit(gymnasium.make("Pendulum-v1").unwrapped, 5))
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=10)
     rollouts.bind(agent)
     trajectory = rollouts.collect()
@@ -378,7 +378,7 @@ def test_a_time_limit_is_a_truncation():
 
 def test_state_is_plain_and_repeats_noise_and_shuffling():
     env = counting(AutoresetMode.SAME_STEP)
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, scale_rewards=True)
     agent.fit(rollouts, epochs=2, verbose=0)
     state = rollouts.get_state()
@@ -396,7 +396,7 @@ def test_state_is_plain_and_repeats_noise_and_shuffling():
 
 def test_collecting_changes_no_weight():
     env = make_env()
-    agent = make_agent(PPO, env)
+    agent = make_eager_agent(PPO, env)
     before = [np.array(w) for w in agent.get_weights()]
     rollouts = make_rollouts(env)
     rollouts.bind(agent)

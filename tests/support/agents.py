@@ -200,6 +200,12 @@ def make_agent(case, env, *, compile_arguments=None, **settings):
     return agent
 
 
+def make_eager_agent(case, env, *, compile_arguments=None, **settings):
+    """Makes a small agent for a few updates: tracing would take longer."""
+    arguments = {"run_eagerly": True, **(compile_arguments or {})}
+    return make_agent(case, env, compile_arguments=arguments, **settings)
+
+
 def make_rollouts(env, **arguments):
     """Makes short rollouts: two updates a round."""
     arguments = {

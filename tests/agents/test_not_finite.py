@@ -1,0 +1,100 @@
+"""What is not finite is refused before it changes any weight."""
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+
+from keras_rl2.envs import as_vector_env
+from support.agents import AGENTS
+from support.agents import assert_equal_weights
+from support.agents import make_eager_agent
+from support.agents import make_rollouts
+from support.agents import weights_of
+from support.errors import raises
+from support.probe_envs import NonFiniteEnv
+
+pytestmark = pytest.mark.parametrize("name", AGENTS)
+
+
+class InfiniteEnd(NonFiniteEnv):
+    """An observation that is the last of an episode is infinite."""
+
+    def step(self, action):
+        observation, reward, _, ended, info = super().step(action)
+        if self._steps == 4:
+            observation[0] = np.inf
+        return observation, reward, ended, False, info
+
+
+def second_of_three(make, mode=AutoresetMode.SAME_STEP, length=10):
+    good = [lambda: NonFiniteEnv(at=-1, length=length)]
+    makers = [*good, make, *good]
+    return as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize(
+    ("key", "value"), [("observation", np.nan), ("reward", -np.inf)]
+)
+def test_not_finite(name, key, value, mode):
+    # Whole episodes go on until the horizon: each round is of 8 steps.
+    whole = AGENTS[name].whole_episodes
+    length = 100 if whole else 10
+    env = second_of_three(
+        lambda: NonFiniteEnv(13, key, value, length), mode, length
+    )
+    agent = make_eager_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    agent.fit(rollouts, verbose=0)
+    before = weights_of(agent)
+    # Step 13 is the fifth of the second rollout; what it returns is observed
+    # in the sixth; under NEXT_STEP one step more has gone to a reset.
+    a_reset = mode == AutoresetMode.NEXT_STEP and not whole
+    step = 4 + (key == "observation") + a_reset
+    where = f"{key}={value}.* from environment 1 at step {step} "
+    with raises(f"a finite {key}", where):
+        agent.fit(rollouts, verbose=0)
+    assert_equal_weights(agent, before)
+    assert agent.env_steps == 24
+    # The next rollout begins new episodes and is fine.
+    agent.fit(rollouts, verbose=0)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_final_observation_that_is_not_finite(name, mode):
+    # The first episode is the only one of a round of whole episodes.
+    whole = AGENTS[name].whole_episodes
+    length = 4 if whole else 2
+    env = second_of_three(lambda: InfiniteEnd(at=-1, length=length), mode)
+    agent = make_eager_agent(AGENTS[name], env)
+    rollouts = make_rollouts(env)
+    before = weights_of(agent)
+    if whole:
+        where = "observation=inf.* from environment 1 at step 4 "
+    elif mode == AutoresetMode.NEXT_STEP:
+        where = "observation=inf.* from environment 1 at step 5 "
+    else:
+        where = "final observation=inf.* from environment 1 at step 3 "
+    with raises("a finite", where):
+        agent.fit(rollouts, verbose=0)
+    assert_equal_weights(agent, before)
+
+
+def test_a_first_observation_that_is_not_finite(name):
+    class BadStart(NonFiniteEnv):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)[0] * np.nan, {}
+
+    env = as_vector_env(BadStart(at=-1))
+    agent = make_eager_agent(AGENTS[name], env)
+    with raises("a finite observation", "environment 0 at step 0"):
+        agent.fit(make_rollouts(env), verbose=0)
+
+
+@pytest.mark.parametrize("key", ["observation", "reward"])
+def test_evaluation_of_what_is_not_finite(name, key):
+    env = as_vector_env(NonFiniteEnv(3, key))
+    agent = make_eager_agent(AGENTS[name], env)
+    with raises(f"a finite {key}", "nan.* from environment 0"):
+        agent.evaluate(env, episodes=1)
