@@ -44,6 +44,9 @@ class Agent(keras.Model, abc.ABC):
     learns_from_trajectories = False
     #: Names of the scalars that `train_step` reports.
     statistics_names: tuple[str, ...] = ("loss",)
+    #: What `fit` runs in one call; None for Keras' own loop.
+    round_size: fitting.RoundSize | None = None
+    train_function: Any
 
     def __init__(
         self,
@@ -279,7 +282,8 @@ class Agent(keras.Model, abc.ABC):
             x: `keras_rl2.RolloutDataset`, or a `tf.data.Dataset` of minibatch
                 dicts.
             **kwargs: `epochs` or `total_steps` (environment steps of this
-                call), `callbacks`, `validation_data` (an `EvaluationDataset`),
+                call; the resets of NEXT_STEP environments count as such),
+                `callbacks`, `validation_data` (an `EvaluationDataset`),
                 `validation_freq`, `verbose`, `initial_epoch`; and Keras' own
                 when `x` is a `tf.data.Dataset`.
 
@@ -292,8 +296,6 @@ class Agent(keras.Model, abc.ABC):
         """
         return fitting.fit(self, super().fit, x, **kwargs)
 
-    train_function: Any
-
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
         if self.train_function is not None and not force:
@@ -303,9 +305,6 @@ class Agent(keras.Model, abc.ABC):
         made = fitting.round_function(self, self.round_size)
         self.train_function = made
         return made
-
-    #: What `fit` runs in one call; None for Keras' own loop.
-    round_size: fitting.RoundSize | None = None
 
     def evaluate(self, x: Any = None, **kwargs: Any) -> dict[str, float]:
         """Plays episodes greedily and returns what they gave.
