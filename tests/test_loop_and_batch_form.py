@@ -112,35 +112,48 @@ def test_gradients_of_loop_and_batch_agree(kind, objective, count, seed):
 
 
 ARGUMENTS = {
-    "policy_gradient": (losses.policy_gradient, 2, ()),
-    "clipped_surrogate": (losses.clipped_surrogate, 3, (0.2,)),
-    "clipped_value": (losses.clipped_value, 3, (0.2,)),
-    "approximate_kl": (losses.approximate_kl, 2, ()),
-    "clip_fraction": (losses.clip_fraction, 2, (0.2,)),
-    "explained_variance": (losses.explained_variance, 3, ()),
-    "huber": (losses.huber, 1, ()),
-    "expectile": (losses.expectile, 1, (0.7,)),
+    "policy_gradient": ("n n", ()),
+    "clipped_surrogate": ("n n n", (0.2,)),
+    "clipped_value": ("n n n", (0.2,)),
+    "approximate_kl": ("n n", ()),
+    "clip_fraction": ("n n", (0.2,)),
+    "explained_variance": ("n n n", ()),
+    "huber": ("n", ()),
+    "expectile": ("n", (0.7,)),
+    "q_learning": ("na n n n na", ()),
+    "double_q_learning": ("na n n n na na", ()),
+    "conservative_q": ("na n", ()),
+    "categorical_projection": ("na na a", ()),
+    "quantile_huber": ("na a na", ()),
 }
-"""Each function of the room: how many arrays it takes, and what follows."""
+"""Each function of the room: the axes of its arrays, and what follows them."""
 
 MIXED = [
-    (name, [position == column for position in range(arrays)])
-    for name, (_, arrays, _) in ARGUMENTS.items()
-    for column in range(arrays)
+    (name, [position == wrong for position in range(len(axes.split()))])
+    for name, (axes, _) in ARGUMENTS.items()
+    for wrong in range(len(axes.split()))
 ] + [
-    (name, [position != flat for position in range(arrays)])
-    for name, (_, arrays, _) in ARGUMENTS.items()
-    if arrays > 1
-    for flat in range(arrays)
+    (name, [position != right for position in range(len(axes.split()))])
+    for name, (axes, _) in ARGUMENTS.items()
+    if len(axes.split()) > 1
+    for right in range(len(axes.split()))
 ]
 
 
-def trace(name, columns, count):
-    """Traces a loss without running it, with `[n, 1]` where told."""
-    function, _, numbers = ARGUMENTS[name]
-    signature = [
-        tf.TensorSpec((count, 1) if column else (count,)) for column in columns
-    ]
+def trace(name, wrong, count):
+    """Traces a loss without running it, where told in the wrong form.
+
+    Instead of `[n]` that is `[n, 1]`, and instead of `[n, a]` it is `[n]`.
+    """
+    axes, numbers = ARGUMENTS[name]
+    sizes = {"n": count, "a": ACTIONS}
+    signature = []
+    for letters, is_wrong in zip(axes.split(), wrong, strict=True):
+        shape = tuple(sizes[letter] for letter in letters)
+        if is_wrong:
+            shape = (*shape, 1) if len(shape) == 1 else shape[:1]
+        signature.append(tf.TensorSpec(shape))
+    function = getattr(losses, name)
     traced = tf.function(
         lambda *arrays: function(*arrays, *numbers), input_signature=signature
     )
@@ -151,26 +164,29 @@ def test_no_loss_is_left_out():
     public = {
         name
         for name, value in vars(losses).items()
-        if getattr(value, "__module__", None) == losses.__name__
+        if getattr(value, "__module__", "").startswith(losses.__name__ + ".")
         and not name.startswith("_")
     }
-    assert public == set(ARGUMENTS)
+    assert public == set(ARGUMENTS) == set(losses.__all__)
 
 
 @pytest.mark.parametrize("count", [None, 1, 100])
-@pytest.mark.parametrize(("name", "columns"), MIXED)
-def test_the_broken_form_is_refused_while_it_is_traced(name, columns, count):
+@pytest.mark.parametrize(("name", "wrong"), MIXED)
+def test_the_broken_form_is_refused_while_it_is_traced(name, wrong, count):
     with pytest.raises(ValueError, match=r"(?s)expected .*Received: "):
-        trace(name, columns, count)
+        trace(name, wrong, count)
 
 
 @pytest.mark.parametrize("count", [None, 1, 100])
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_the_right_form_is_traced(name, count):
-    arrays = ARGUMENTS[name][1]
-    (result,) = trace(name, [False] * arrays, count).outputs
-    scalar = name == "explained_variance"
-    assert result.shape.as_list() == ([] if scalar else [count])
+    axes = ARGUMENTS[name][0].split()
+    (result,) = trace(name, [False] * len(axes), count).outputs
+    shapes = {
+        "explained_variance": [],
+        "categorical_projection": [count, ACTIONS],
+    }
+    assert result.shape.as_list() == shapes.get(name, [count])
 
 
 def test_the_message_says_what_to_do():

@@ -1,0 +1,38 @@
+"""Losses and diagnostics, one number per example.
+
+Pure functions of arrays of shape `[B]`, `B` the batch; where actions or atoms
+of a distribution are told apart, of shape `[B, A]` or `[B, N]`. Nothing is
+reduced over the batch (the agent averages, so that it can weigh or mask
+examples first) and nothing is broadcast: `[B, 1]` beside `[B]` raises. Half
+precision is cast up to float32. Targets count as constants under gradient.
+"""
+
+from keras_rl2.losses.action_value import conservative_q
+from keras_rl2.losses.action_value import double_q_learning
+from keras_rl2.losses.action_value import q_learning
+from keras_rl2.losses.diagnostics import approximate_kl
+from keras_rl2.losses.diagnostics import clip_fraction
+from keras_rl2.losses.diagnostics import explained_variance
+from keras_rl2.losses.distributional import categorical_projection
+from keras_rl2.losses.distributional import quantile_huber
+from keras_rl2.losses.policy import clipped_surrogate
+from keras_rl2.losses.policy import policy_gradient
+from keras_rl2.losses.value import clipped_value
+from keras_rl2.losses.value import expectile
+from keras_rl2.losses.value import huber
+
+__all__ = [
+    "approximate_kl",
+    "categorical_projection",
+    "clip_fraction",
+    "clipped_surrogate",
+    "clipped_value",
+    "conservative_q",
+    "double_q_learning",
+    "expectile",
+    "explained_variance",
+    "huber",
+    "policy_gradient",
+    "q_learning",
+    "quantile_huber",
+]

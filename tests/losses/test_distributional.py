@@ -1,0 +1,230 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_rl2 import losses
+from support.gradients import gradient
+
+ATOMS = np.linspace(-10.0, 10.0, 51)
+UNEVEN = np.array([-3.0, -1.0, -0.9, 0.0, 4.0])
+
+
+def shifted(low, high, batch=32, atoms=51, dtype="float64"):
+    """Return atoms drawn between two numbers, unsorted, and their masses."""
+    rng = np.random.default_rng(0)
+    support = rng.uniform(low, high, (batch, atoms))
+    masses = rng.dirichlet(np.ones(atoms), batch)
+    return support.astype(dtype), masses.astype(dtype)
+
+
+def projection_by_loop(support, masses, atoms):
+    """Share each mass between its two neighbours, one at a time."""
+    result = np.zeros((len(support), len(atoms)))
+    for row, (places, weights) in enumerate(zip(support, masses, strict=True)):
+        for place, weight in zip(places, weights, strict=True):
+            inside = np.clip(place, atoms[0], atoms[-1])
+            above = min(np.searchsorted(atoms, inside), len(atoms) - 1)
+            below = max(above - 1, 0)
+            gap = atoms[above] - atoms[below]
+            share = (inside - atoms[below]) / gap if gap else 1.0
+            result[row, above] += weight * share
+            result[row, below] += weight * (1.0 - share)
+    return result
+
+
+@pytest.mark.parametrize("atoms", [ATOMS, UNEVEN], ids=["even", "uneven"])
+def test_projection_by_loop(atoms):
+    support, masses = shifted(-15.0, 15.0)
+    np.testing.assert_allclose(
+        losses.categorical_projection(support, masses, atoms),
+        projection_by_loop(support, masses, atoms),
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("atoms", [ATOMS, UNEVEN], ids=["even", "uneven"])
+@pytest.mark.parametrize(
+    ("dtype", "atol"), [("float32", 2e-6), ("float64", 1e-13)]
+)
+def test_projection_keeps_the_mass_and_unclipped_the_mean(atoms, dtype, atol):
+    support, masses = shifted(-30.0, 30.0, dtype=dtype)
+    projected = losses.categorical_projection(support, masses, atoms).numpy()
+    assert projected.dtype == dtype
+    assert projected.min() >= 0.0
+    np.testing.assert_allclose(projected.sum(axis=-1), 1.0, atol=atol)
+
+    support, masses = shifted(atoms[0], atoms[-1], dtype=dtype)
+    projected = losses.categorical_projection(support, masses, atoms)
+    before = np.sum(support * masses, axis=-1)
+    after = np.sum(projected * atoms, axis=-1)
+    np.testing.assert_allclose(after, before, atol=20.0 * atol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("atoms", [ATOMS, UNEVEN], ids=["even", "uneven"])
+def test_mass_on_a_target_atom_stays_whole(atoms, dtype):
+    masses = shifted(0.0, 1.0, atoms=len(atoms), dtype=dtype)[1]
+    order = np.random.default_rng(1).permutation(len(atoms))
+    support = np.tile(atoms[order], (len(masses), 1)).astype(dtype)
+    projected = losses.categorical_projection(support, masses[:, order], atoms)
+    np.testing.assert_array_equal(projected, masses)
+
+
+def test_a_terminal_reward_falls_between_two_atoms():
+    reward, discount = np.array([[0.1], [99.0]]), 0.0
+    masses = np.full((2, 51), 1.0 / 51.0)
+    projected = losses.categorical_projection(
+        reward + discount * ATOMS, masses, ATOMS
+    ).numpy()
+    expected = np.zeros((2, 51))
+    expected[0, 25:27] = 0.75, 0.25
+    expected[1, -1] = 1.0
+    np.testing.assert_allclose(projected, expected, atol=1e-12)
+
+
+def test_a_single_atom_takes_everything():
+    support, masses = shifted(-1.0, 1.0, batch=2)
+    projected = losses.categorical_projection(support, masses, [0.5])
+    np.testing.assert_allclose(projected, np.ones((2, 1)))
+
+
+def test_the_projection_is_a_constant_and_pulls_the_logits_to_it():
+    masses = np.array([[0.1, 0.2, 0.7]])
+
+    def cross_entropy(logits):
+        own = tf.nn.softmax(logits)
+        target = losses.categorical_projection(
+            [[0.0, 1.0, 2.0]], masses + 0.0 * own, [0.0, 1.0, 2.0]
+        )
+        return -tf.reduce_sum(target * tf.nn.log_softmax(logits), axis=-1)
+
+    slope = gradient(cross_entropy, np.zeros((1, 3)))
+    np.testing.assert_allclose(slope, 1.0 / 3.0 - masses, rtol=1e-12)
+    held = gradient(
+        lambda p: losses.categorical_projection([[0.2]], p, [0.0, 1.0]), [[1.0]]
+    )
+    assert not np.any(held)
+
+
+@pytest.mark.parametrize("atoms", [[1.0, 0.0], [0.0, 0.0], []])
+def test_atoms_that_do_not_increase_are_refused(atoms):
+    with pytest.raises(ValueError, match="expected increasing target_support"):
+        losses.categorical_projection([[0.0]], [[1.0]], atoms)
+
+
+def test_projection_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match="squeeze the last axis"):
+        losses.categorical_projection(np.ones((3, 1)), np.ones(3), [0.0, 1.0])
+    with pytest.raises(ValueError, match="expected equal shapes"):
+        losses.categorical_projection(
+            np.ones((3, 1)), np.ones((3, 2)), [0.0, 1.0]
+        )
+    with pytest.raises(ValueError, match="expected rank 1 for target_support"):
+        losses.categorical_projection(
+            np.ones((1, 2)), np.ones((1, 2)), [[0.0, 1.0]]
+        )
+
+
+def test_quantile_huber_by_loop():
+    rng = np.random.default_rng(0)
+    quantiles, taus = rng.standard_normal((2, 6, 5))
+    targets = 2.0 * rng.standard_normal((6, 7))
+    taus = 1.0 / (1.0 + np.exp(-taus))
+    expected = np.zeros(6)
+    for b in range(6):
+        for i in range(5):
+            for y in targets[b]:
+                error = y - quantiles[b, i]
+                weight = 1.0 - taus[b, i] if error < 0 else taus[b, i]
+                expected[b] += weight * losses.huber([error], 0.7)[0] / 7.0
+    loss = losses.quantile_huber(quantiles, taus, targets, 0.7)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+
+
+def test_each_quantile_is_pulled_to_its_side():
+    def slope(targets):
+        return gradient(
+            lambda q: losses.quantile_huber(q, [0.25, 0.75], targets),
+            np.zeros((1, 2)),
+        ).tolist()
+
+    assert slope([[9.0]]) == [[-0.25, -0.75]]
+    assert slope([[-9.0]]) == [[0.75, 0.25]]
+
+
+def test_quantile_targets_and_taus_are_constants():
+    quantiles, taus = [[0.0, 1.0]], tf.constant([[0.25, 0.75]])
+    targets = tf.constant([[3.0, -2.0]])
+    assert not np.any(
+        gradient(lambda y: losses.quantile_huber(quantiles, taus, y), targets)
+    )
+    assert not np.any(
+        gradient(lambda t: losses.quantile_huber(quantiles, t, targets), taus)
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_quantiles_are_fitted(delta):
+    sample = np.random.default_rng(0).standard_normal((1, 20_000))
+    grid = np.linspace(-2.0, 2.0, 401)
+    loss = [
+        losses.quantile_huber([[place]], [0.9], sample, delta)[0]
+        for place in grid
+    ]
+    # The 0.9 quantile of the standard normal distribution.
+    assert abs(grid[np.argmin(loss)] - 1.2816) < 0.04
+
+
+def test_the_same_taus_for_all_examples():
+    rng = np.random.default_rng(0)
+    quantiles, targets = rng.standard_normal((2, 3, 4))
+    taus = (np.arange(4) + 0.5) / 4
+    np.testing.assert_array_equal(
+        losses.quantile_huber(quantiles, taus, targets),
+        losses.quantile_huber(quantiles, np.tile(taus, (3, 1)), targets),
+    )
+
+
+def test_delta_may_be_a_tensor():
+    arrays = [[0.0, 2.0]], [0.25, 0.75], [[1.0, 5.0]]
+    for delta in (0.0, 0.5):
+        np.testing.assert_array_equal(
+            losses.quantile_huber(*arrays, delta),
+            losses.quantile_huber(*arrays, tf.constant(delta)),
+        )
+    with pytest.raises(ValueError, match="expected rank 0 for delta"):
+        losses.quantile_huber(*arrays, [0.5, 0.5])
+
+
+def test_quantile_huber_refuses_what_does_not_fit():
+    wide, flat, column = np.ones((3, 2)), np.ones(3), np.ones((3, 1))
+    with pytest.raises(ValueError, match="expected rank 2 for targets"):
+        losses.quantile_huber(wide, wide, flat)
+    with pytest.raises(ValueError, match=r"expected shape \[3, \?\] for targ"):
+        losses.quantile_huber(wide, wide, np.ones((1, 2)))
+    with pytest.raises(ValueError, match="expected equal shapes"):
+        losses.quantile_huber(wide, column, wide)
+    with pytest.raises(ValueError, match=r"expected shape \[2\] for taus"):
+        losses.quantile_huber(wide, flat, wide)
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_half_precision_is_cast_up(half):
+    narrow = tf.constant([[0.25, 0.75]], half)
+    atoms = np.array([0.0, 1.0])
+    projected = losses.categorical_projection(narrow, narrow, atoms)
+    loss = losses.quantile_huber(narrow, np.array([0.25, 0.75]), narrow)
+    assert projected.dtype == loss.dtype == "float32"
+    np.testing.assert_array_equal(projected, [[0.375, 0.625]])
+
+
+def test_compiled_by_xla():
+    support, masses = shifted(-15.0, 15.0)
+    for function, arrays in (
+        (losses.categorical_projection, (support, masses, ATOMS)),
+        (losses.quantile_huber, (support, masses, support[:, :7])),
+    ):
+        compiled = tf.function(function, jit_compile=True)(
+            *map(tf.constant, arrays)
+        )
+        np.testing.assert_allclose(compiled, function(*arrays), rtol=1e-9)
