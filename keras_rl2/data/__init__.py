@@ -3,9 +3,12 @@
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import minibatch
+from keras_rl2.data.sum_tree import SumTree
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.trajectory import unpack
 
@@ -13,8 +16,11 @@ __all__ = [
     "ActorSnapshot",
     "Collector",
     "EvaluationDataset",
+    "PrioritizedReplayBuffer",
+    "ReplayBuffer",
     "RolloutDataset",
     "RoundDataset",
+    "SumTree",
     "Trajectory",
     "minibatch",
     "unpack",

@@ -21,8 +21,7 @@ from support import golden_values
 
 PATH = pathlib.Path(__file__).parents[1] / "golden" / "golden_vectors.json"
 
-_REPLAY = "n-step replay is served by keras_rl2.data"
-_TREE = "the sum tree is not written yet"
+_REPLAY = "tested in tests/data/test_replay_golden.py"
 SKIPPED = {
     "expected_value": "a distributional critic is not written yet",
     "cql_continuous_stochastic": "CQL over actions is not written yet",
@@ -37,14 +36,14 @@ SKIPPED = {
     "epsilon_greedy": "epsilon-greedy exploration is not written yet",
     "nstep_ring": _REPLAY,
     "nstep_replay": _REPLAY,
-    "rllib_adjust_nstep": _REPLAY,
-    "sum_tree": _TREE,
-    "sum_tree_never_zero": _TREE,
-    "per_weights": _TREE,
+    "rllib_adjust_nstep": "n-step sums are not stored, but made when drawn",
+    "sum_tree": _REPLAY,
+    "sum_tree_never_zero": _REPLAY,
+    "per_weights": _REPLAY,
     "ema_moments": "exponential moments are not planned",
-    "running_mean_std": "served by keras_rl2.statistics, tested there",
-    "reward_normalisation": "served by keras_rl2.envs, tested there",
-    "polyak": "served by the target-network callback, tested there",
+    "running_mean_std": "tested in tests/envs/test_reward_scaler.py",
+    "reward_normalisation": "tested in tests/envs/test_reward_scaler.py",
+    "polyak": "target networks are not written yet",
 }
 """Functions that this room does not have, and why."""
 

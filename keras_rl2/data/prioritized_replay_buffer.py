@@ -1,0 +1,228 @@
+"""The transitions of the recent past, the surprising ones more often."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.sum_tree import SumTree
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """Replay that draws transitions in proportion to their last TD errors.
+
+        p_i = |δ_i| + ε,  P(i) = p_i^α / Σ_j p_j^α
+        w_i = (N P(i))^-β / max_j w_j
+
+    A new transition gets the largest priority that there ever was, so that
+    each is drawn soon. A batch is stratified (see `SumTree.sample`), and its
+    rows are in the order of the ring: draw every minibatch for itself, and do
+    not cut a large one up. The maximum is that of the weights of the batch, so
+    that one transition of a tiny priority does not slow all updates down.
+
+    Args:
+        *arguments: As of `ReplayBuffer`, in its order.
+        alpha: float. How much priorities matter, α, 0 or more: 0 draws
+            uniformly. Defaults to `0.6`.
+        beta: float, or a function from the number of batches drawn so far to
+            one, a `keras.optimizers.schedules.LearningRateSchedule` say. How
+            much of the bias is corrected, β. Defaults to `0.4`.
+        epsilon: float above 0. Keeps every transition's probability above 0,
+            ε. Defaults to `1e-6`.
+        **settings: `n_step`, `gamma` and `seed`, as of `ReplayBuffer`.
+
+    Attributes:
+        largest_priority: float. The largest p so far; 1 at first.
+
+    Raises:
+        ValueError: If an argument is out of bounds.
+        MemoryError: As of `ReplayBuffer`.
+
+    Example:
+
+    >>> buffer = PrioritizedReplayBuffer(
+    ...     100, 1, (), np.float32, (), np.int32, alpha=1.0, beta=1.0, seed=0)
+    >>> for t in range(2):
+    ...     buffer.add([t], [0], [1.0], [False], [False], [True], [t + 1])
+    >>> buffer.update_priorities([0, 1], [3.0, 1.0])
+    >>> batch = buffer.sample(8)
+    >>> batch["index"].tolist()
+    [0, 0, 0, 0, 0, 0, 1, 1]
+    >>> batch["weight"].astype(float).round(3).tolist()
+    [0.333, 0.333, 0.333, 0.333, 0.333, 0.333, 1.0, 1.0]
+
+    Reference:
+        - [Schaul et al., 2016](https://arxiv.org/abs/1511.05952)
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        alpha: float = 0.6,
+        beta: float | Callable[[int], Any] = 0.4,
+        epsilon: float = 1e-6,
+        **settings: Any,
+    ) -> None:
+        if not 0 <= alpha < np.inf:
+            raise ValueError(
+                f"Expected a finite number, 0 or more. Received: alpha={alpha}"
+            )
+        if not 0 < epsilon < np.inf:
+            raise ValueError(
+                f"Expected a finite number above 0. Received: epsilon={epsilon}"
+            )
+        self.alpha = float(alpha)
+        self.beta = beta
+        self.epsilon = float(epsilon)
+        self.largest_priority = 1.0
+        self._batches = 0
+        # Transitions that came or went since the tree was last used.
+        self._stale: list[np.ndarray] = []
+        self._beta()
+        super().__init__(*arguments, **settings)
+        self._tree = SumTree(len(self._flat("span")))
+
+    def sample(self, batch_size: int) -> dict[str, np.ndarray]:
+        """Draws transitions in proportion to p^α, with replacement.
+
+        Args:
+            batch_size: int. How many, M.
+
+        Returns:
+            dict as of `ReplayBuffer.sample`, and `weight` `[M]` float32, what
+            the loss of each is to be multiplied with, 1 at the most.
+
+        Raises:
+            ValueError: If there is nothing to draw yet, or β is below 0.
+        """
+        self._check_batch_size(batch_size)
+        beta = self._beta()
+        self._refresh()
+        flat = self._tree.sample(batch_size, self._generator)
+        self._batches += 1
+        value = self._tree.get(flat)
+        # N and the sum cancel out when the largest weight becomes 1.
+        weight = (value.min() / value) ** beta
+        batch = self._gather(self._index_of(flat))
+        return batch | {"weight": weight.astype(np.float32)}
+
+    def update_priorities(self, index: Any, td_error: Any) -> None:
+        """Says how surprising transitions were.
+
+        Transitions that have been overwritten since are left out.
+
+        Args:
+            index: `[M]` ints, of a batch. Where one comes twice, its last TD
+                error counts.
+            td_error: `[M]` floats, of either sign.
+
+        Raises:
+            ValueError: If a TD error is not finite, the shapes differ, or an
+                index was never given.
+        """
+        index = np.asarray(index, np.int64)
+        priority = np.abs(np.asarray(td_error, np.float64)) + self.epsilon
+        if index.ndim != 1 or priority.shape != index.shape:
+            raise ValueError(
+                f"Expected [M] indices and as many TD errors. Received: index "
+                f"of shape {index.shape}, td_error of shape {priority.shape}"
+            )
+        if not index.size:
+            return
+        if not np.isfinite(priority).all():
+            raise ValueError(
+                f"Expected finite TD errors. Received: td_error={td_error}"
+            )
+        if index.min() < 0 or index.max() >= self._steps * self.num_envs:
+            raise ValueError(
+                f"Expected indices of transitions. Received: index={index}"
+            )
+        # What is new has the largest priority of the time before.
+        self._refresh()
+        flat = index % len(self._flat("span"))
+        present = (self._index_of(flat) == index) & (
+            self._flat("span").take(flat) > 0
+        )
+        flat, priority = flat[present], priority[present]
+        if flat.size:
+            self.largest_priority = max(
+                self.largest_priority, float(priority.max())
+            )
+            self._tree.update(flat, priority**self.alpha)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, when the buffer is full."""
+        return super().nbytes + self._tree.nbytes
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns everything as plain arrays and numbers, copied.
+
+        Returns:
+            dict as of `ReplayBuffer`, with p^α of each transition.
+        """
+        self._refresh()
+        state = super().get_state()
+        filled = np.arange(state["span"].size)
+        return state | {
+            "priority": self._tree.get(filled).reshape(state["span"].shape),
+            "largest_priority": self.largest_priority,
+            "batches": self._batches,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it belongs to a buffer of other settings or shapes.
+        """
+        priority = np.asarray(state["priority"], np.float64)
+        if priority.shape != np.shape(state["span"]):
+            raise ValueError(
+                f"Expected one priority for each of {np.shape(state['span'])} "
+                f"transitions. Received: priority of shape {priority.shape}"
+            )
+        super().set_state(state)
+        self._stale.clear()
+        self._tree = SumTree(self._tree.capacity)
+        self._tree.update(np.arange(priority.size), priority.reshape(-1))
+        self.largest_priority = float(state["largest_priority"])
+        self._batches = int(state["batches"])
+
+    def _settings(self) -> dict[str, Any]:
+        """Returns what a state must have in common with its buffer."""
+        return super()._settings() | {"alpha": self.alpha}
+
+    def _extra_bytes(self) -> int:
+        """Bytes of the tree for each transition: as many sums as leaves."""
+        return 16
+
+    def _changed(self, flat: np.ndarray) -> None:
+        """Remembers what the tree has to be told, all at once."""
+        if flat.size:
+            self._stale.append(flat)
+
+    def _refresh(self) -> None:
+        """Tells the tree which transitions came and went."""
+        if not self._stale:
+            return
+        flat = np.concatenate(self._stale)
+        self._stale.clear()
+        newest = self.largest_priority**self.alpha
+        drawable = self._flat("span").take(flat) > 0
+        self._tree.update(flat, np.where(drawable, newest, 0.0))
+
+    def _beta(self) -> float:
+        """Returns β of the next batch."""
+        beta = self.beta
+        value = float(beta(self._batches) if callable(beta) else beta)
+        if not 0 <= value < np.inf:
+            raise ValueError(
+                f"Expected a finite number, 0 or more. Received: beta={value} "
+                f"after {self._batches} batches"
+            )
+        return value

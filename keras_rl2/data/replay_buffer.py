@@ -1,0 +1,293 @@
+"""The transitions of the recent past, to draw from at random."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.data.transition_ring import TransitionRing
+
+_TRIES = 16
+
+
+class ReplayBuffer(TransitionRing):
+    """The last transitions of B environments, drawn uniformly.
+
+    A ring of rows, one for each step of all environments. Observations are
+    stored once, as they come (uint8 stays uint8): the next observation of a
+    transition is the observation of a later row. Only where an environment
+    has reset itself within the step is that the wrong one; the true last
+    observation of the episode is kept apart then.
+
+    What is drawn are n-step transitions: the observation and action of step
+    t, the rewards of the k steps from there, and the observation after them:
+
+        R_t = Σ_{i<k} γ^i r_{t+i},  discount = γ^k (1 - terminated_{t+k-1})
+
+    k is n, or less where the episode ends before: a truncation shortens the
+    window and keeps the bootstrap. A transition can be drawn as soon as its
+    window is complete, until its row is overwritten.
+
+    Args:
+        capacity: int. Transitions to hold, of all environments together,
+            rounded down to a multiple of their number.
+        num_envs: int. Environments, B.
+        observation_shape: tuple. Shape of one observation.
+        observation_dtype: Its dtype.
+        action_shape: tuple. Shape of one action.
+        action_dtype: Its dtype.
+        n_step: int. Rewards of a transition, n. Defaults to `1`.
+        gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
+        seed: int. Of the draws. Defaults to `None`: never the same.
+
+    Attributes:
+        capacity: int. Transitions that are held when the buffer is full; the
+            last n - 1 of each environment are waiting for their window.
+
+    Raises:
+        ValueError: If an argument is out of bounds, or the capacity is too
+            small for one transition of each environment.
+        MemoryError: If the machine has not got the memory, before any of it
+            is allocated. It is taken only as the buffer fills up, and the
+            last observations of episodes come on top.
+
+    Example:
+
+    >>> buffer = ReplayBuffer(
+    ...     100, 1, (), np.float32, (), np.int32, n_step=2, gamma=0.5)
+    >>> for t in range(3):
+    ...     buffer.add(
+    ...         observation=[t], action=[7], reward=[1.0], terminated=[False],
+    ...         truncated=[t == 2], valid=[True], next_observation=[t + 1],
+    ...         final_observation=[t + 1])
+    >>> len(buffer)
+    3
+    >>> batch = buffer.sample(32)
+    >>> sorted(batch)
+    ['action', 'discount', 'index', 'next_observation', 'observation', 'reward']
+    >>> float(batch["reward"].max()), float(batch["discount"].min())
+    (1.5, 0.25)
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        num_envs: int,
+        observation_shape: tuple[int, ...],
+        observation_dtype: Any,
+        action_shape: tuple[int, ...],
+        action_dtype: Any,
+        *,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            capacity,
+            num_envs,
+            observation_shape,
+            observation_dtype,
+            action_shape,
+            action_dtype,
+            n_step,
+            gamma,
+        )
+        self._generator = np.random.default_rng(seed)
+
+    def add(
+        self,
+        observation: Any,
+        action: Any,
+        reward: Any,
+        terminated: Any,
+        truncated: Any,
+        valid: Any,
+        next_observation: Any,
+        final_observation: Any = None,
+    ) -> None:
+        """Stores one step of all environments.
+
+        `extend` is the cheaper way to store many of them. Arguments are as
+        `keras_rl2.envs.VectorEnvAdapter.step` takes and gives them.
+
+        Args:
+            observation: `[B, ...]`. What was acted on. A copy, if the
+                environment reuses its memory.
+            action: `[B, ...]`.
+            reward: `[B]`.
+            terminated: `[B]` bool.
+            truncated: `[B]` bool.
+            valid: `[B]` bool. False where the step is only the reset of a
+                NEXT_STEP environment, `~env.pending_reset` before the step.
+            next_observation: `[B, ...]`. What is to be acted on next.
+            final_observation: `[B, ...]`. The true last observation where an
+                episode ended and the environment has been reset within the
+                step; other rows do not matter. Defaults to `None`: there is
+                none, and `next_observation` is true everywhere.
+
+        Raises:
+            ValueError: If a shape or a dtype does not fit.
+        """
+        ended = np.logical_or(terminated, truncated)
+        final = np.empty((0, *self._arrays["observation"].shape[2:]))
+        (index,) = np.nonzero(ended & (final_observation is not None))
+        if index.size:
+            final = np.asarray(final_observation)[index]
+        self.extend(
+            Trajectory(
+                observation=np.array([observation, next_observation]),
+                action=np.asarray(action)[None],
+                reward=np.asarray(reward)[None],
+                terminated=np.asarray(terminated)[None],
+                truncated=np.asarray(truncated)[None],
+                valid=np.asarray(valid)[None],
+                final_observation=final,
+                final_index=index,
+            )
+        )
+
+    def extend(self, trajectory: Trajectory) -> None:
+        """Stores T steps of all environments.
+
+        Where the first observation is not the one that the last step led to,
+        that episode was broken off, and counts as truncated there; see `cut`.
+
+        Args:
+            trajectory: `Trajectory`.
+
+        Raises:
+            ValueError: If a shape or a dtype does not fit.
+        """
+        given = {
+            "observation": np.asarray(trajectory.observation),
+            "action": np.asarray(trajectory.action),
+            "reward": np.asarray(trajectory.reward),
+            "terminated": np.asarray(trajectory.terminated),
+            "ended": np.logical_or(trajectory.terminated, trajectory.truncated),
+            "valid": np.asarray(trajectory.valid),
+        }
+        self._check(given)
+        final = np.asarray(trajectory.final_observation)
+        final_index = np.asarray(trajectory.final_index, np.int64)
+        self._check_final(final, final_index, given["ended"])
+        self._cut_where_adrift(given["observation"][0])
+        steps, start = len(given["reward"]), 0
+        while start < steps:
+            row = self._steps % self._rows
+            stop = min(steps, start + self._rows - row)
+            self._write(given, start, stop)
+            step = final_index // self.num_envs
+            (here,) = np.nonzero((step >= start) & (step < stop))
+            first = (row - start) * self.num_envs
+            self._keep(first + final_index[here], final[here])
+            self._complete(stop - start)
+            start = stop
+
+    def cut(self) -> None:
+        """Says that the next step does not follow on the last one.
+
+        To be called if the environments are reset, or used by somebody else,
+        between two steps that are stored. The episodes under way count as
+        truncated.
+        """
+        self._cut(np.ones(self.num_envs, np.bool_))
+
+    def sample(self, batch_size: int) -> dict[str, np.ndarray]:
+        """Draws transitions uniformly, with replacement.
+
+        Args:
+            batch_size: int. How many, M.
+
+        Returns:
+            dict of `observation` `[M, ...]`, `action` `[M, ...]`, `reward`
+            `[M]` float32, the sum of the window, `discount` `[M]` float32,
+            what the bootstrap is to be multiplied with, `next_observation`
+            `[M, ...]`, the one to bootstrap from, and `index` `[M]` int64,
+            the number t * B + b of the transition since the first one.
+
+        Raises:
+            ValueError: If there is nothing to draw yet.
+        """
+        self._check_batch_size(batch_size)
+        oldest = max(0, self._steps - self._rows + 1) * self.num_envs
+        newest = self._steps * self.num_envs
+        index = self._generator.integers(oldest, newest, batch_size)
+        span = self._flat("span")
+        (missed,) = np.nonzero(span.take(index % len(span)) == 0)
+        for _ in range(_TRIES):
+            if not missed.size:
+                break
+            again = self._generator.integers(oldest, newest, missed.size)
+            index[missed] = again
+            missed = missed[span.take(again % len(span)) == 0]
+        if missed.size:
+            # So few can be drawn that it is quicker to look for them.
+            flat = self._generator.choice(np.flatnonzero(span), missed.size)
+            index[missed] = self._index_of(flat)
+        return self._gather(index)
+
+    def _check_batch_size(self, batch_size: int) -> None:
+        """Refuses to draw nothing, or from nothing."""
+        if batch_size < 1 or not self._drawable:
+            raise ValueError(
+                f"Expected to draw one transition at least, from one at least. "
+                f"Received: batch_size={batch_size} and a replay buffer with "
+                f"{self._drawable} transitions, of windows of "
+                f"n_step={self.n_step}"
+            )
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns everything as plain arrays and numbers, copied.
+
+        Returns:
+            dict. The rows that are filled, what was kept apart, the state of
+            the draws, and the settings that the rest depends on.
+        """
+        filled = min(self._steps + 1, self._rows)
+        places = self._final.places()
+        return {
+            **{key: a[:filled].copy() for key, a in self._arrays.items()},
+            "slot": places[self._arrays["slot"][:filled]],
+            "final_observation": self._final.array[self._final.slots],
+            "steps": self._steps,
+            "generator": self._generator.bit_generator.state,
+            **self._settings(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it belongs to a buffer of other settings or shapes.
+        """
+        given = {key: np.asarray(state[key]) for key in self._arrays}
+        filled = min(int(state["steps"]) + 1, self._rows)
+        for key, own in self._settings().items():
+            if state[key] != own:
+                raise ValueError(
+                    f"Expected the state of a replay buffer of {key}={own}. "
+                    f"Received: {key}={state[key]}"
+                )
+        for key, own in self._arrays.items():
+            if given[key].shape != (filled, *own.shape[1:]):
+                raise ValueError(
+                    f"Expected {key} of shape {(filled, *own.shape[1:])}. "
+                    f"Received: {key} of shape {given[key].shape}"
+                )
+        final = np.asarray(state["final_observation"])
+        kept = np.count_nonzero(given["slot"] >= 0)
+        if len(final) != kept:
+            raise ValueError(
+                f"Expected {kept} final observations. Received: "
+                f"final_observation of shape {final.shape}"
+            )
+        for key, own in self._arrays.items():
+            own[:filled] = given[key]
+            own[filled:] = -1 if key == "slot" else 0
+        self._final.replace(final)
+        self._steps = int(state["steps"])
+        self._drawable = int(np.count_nonzero(self._arrays["span"]))
+        self._generator.bit_generator.state = state["generator"]
