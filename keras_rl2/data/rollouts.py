@@ -30,8 +30,9 @@ class RolloutDataset(RoundDataset):
         horizon: int. Steps of one rollout per environment, T. Defaults to
             `128`.
         passes: int. Times that every step is trained on. Defaults to `4`.
-        batch_size: int or None. Steps of one minibatch, at most T x B; None
-            for the whole rollout. Defaults to `256`.
+        batch_size: int, None or `"auto"`. Steps of one minibatch, at most
+            T x B; None for the whole rollout; `"auto"` for 256, or the whole
+            rollout where that is less. Defaults to `"auto"`.
         rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
         scale_rewards: bool. Whether rewards are divided by the running
             deviation of the discounted return. Defaults to `False`.
@@ -65,7 +66,7 @@ class RolloutDataset(RoundDataset):
         env: Any,
         horizon: int = 128,
         passes: int = 4,
-        batch_size: int | None = 256,
+        batch_size: int | str | None = "auto",
         *,
         rounds_per_epoch: int = 1,
         scale_rewards: bool = False,
@@ -75,7 +76,8 @@ class RolloutDataset(RoundDataset):
         _check_positive(
             horizon=horizon,
             passes=passes,
-            batch_size=1 if batch_size is None else batch_size,
+            # Checked before any environment is made; see `_batch_size`.
+            batch_size=1 if batch_size in (None, "auto") else batch_size,
             rounds_per_epoch=rounds_per_epoch,
             num_envs=num_envs,
         )
@@ -86,16 +88,8 @@ class RolloutDataset(RoundDataset):
         self.scale_rewards = scale_rewards
         self.seed = seed
         self.steps_per_round = horizon * self.env.num_envs
-        if batch_size is None:
-            batch_size = self.steps_per_round
-        self.batch_size = batch_size
-        if batch_size > self.steps_per_round:
-            raise ValueError(
-                "Expected `batch_size` to be at most the rollout, horizon x "
-                f"environments = {horizon} x {self.env.num_envs} = "
-                f"{self.steps_per_round}. Received: batch_size={batch_size}"
-            )
-        self.minibatches = -(-self.steps_per_round // batch_size)
+        self.batch_size = _batch_size(batch_size, horizon, self.env.num_envs)
+        self.minibatches = -(-self.steps_per_round // self.batch_size)
         self.updates_per_round = passes * self.minibatches
         self._samples: dict[str, np.ndarray] = {}
         self._trajectory: Trajectory | None = None
@@ -294,7 +288,23 @@ def _generators(
     )
 
 
-def _check_positive(**numbers: int) -> None:
+def _batch_size(asked: Any, horizon: int, num_envs: int) -> int:
+    """Returns the size of a minibatch, which a rollout must fill."""
+    steps = horizon * num_envs
+    if asked is None:
+        return steps
+    if asked == "auto":
+        return min(256, steps)
+    if asked > steps:
+        raise ValueError(
+            "Expected `batch_size` to be at most the rollout, horizon x "
+            f"environments = {horizon} x {num_envs} = {steps}. "
+            f"Received: batch_size={asked}"
+        )
+    return int(asked)
+
+
+def _check_positive(**numbers: Any) -> None:
     """Refuses sizes below 1."""
     for name, value in numbers.items():
         if not isinstance(value, (int, np.integer)) or value < 1:

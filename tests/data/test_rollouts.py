@@ -148,3 +148,13 @@ def test_evaluation_of_one_dataset_follows_the_agent():
     for variable in agent.actor.trainable_variables:
         variable.assign(variable + 1.0)
     assert agent.evaluate(episodes) != before
+
+
+def test_the_default_batch_fits_any_rollout():
+    small = rl.RolloutDataset("CartPole-v1", horizon=16)
+    assert small.batch_size == 16
+    assert rl.RolloutDataset("CartPole-v1", horizon=512).batch_size == 256
+    whole = rl.RolloutDataset("CartPole-v1", horizon=512, batch_size=None)
+    assert whole.batch_size == 512
+    with pytest.raises(ValueError, match="'all'"):
+        rl.RolloutDataset("CartPole-v1", batch_size="all")
