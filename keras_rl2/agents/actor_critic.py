@@ -1,5 +1,6 @@
 """Agents made of a policy network and a value network."""
 
+import functools
 from typing import Any
 
 import keras
@@ -248,6 +249,26 @@ class ActorCritic(Agent):
         """Returns the normalisation layers of all networks, each once."""
         layers = network_checks.all_layers(self)
         return [x for x in layers if isinstance(x, ObservationNormalization)]
+
+    def observe(self, trajectory: Any) -> None:
+        """Takes a rollout into statistics that the next round will use."""
+        if not self.normalizations:
+            return
+        observation = trajectory.observation[:-1]
+        self._accumulate(
+            observation.reshape(-1, *observation.shape[2:]),
+            trajectory.valid.reshape(-1),
+        )
+
+    @functools.cached_property
+    def _accumulate(self) -> Any:
+        """Makes the compiled form of `ObservationNormalization.accumulate`."""
+
+        def accumulate(rows: Tensor, valid: Tensor) -> None:
+            for layer in self.normalizations:
+                layer.accumulate(self.encode(rows), valid)
+
+        return tf.function(accumulate, reduce_retracing=True, autograph=False)
 
     def begin_round(self) -> None:
         """Puts new observation statistics into use."""

@@ -343,6 +343,9 @@ class Agent(keras.Model, abc.ABC):
         self._require_bound()
         exporting.export(self, filepath, format, **kwargs)
 
+    def observe(self, trajectory: Any) -> None:
+        """Is given each `Trajectory` once, for statistics of observations."""
+
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
 

@@ -82,9 +82,11 @@ def fit(
     if not agent.compiled:
         agent.compile()
     agent.optimizer.build(agent.trainable_variables)
-    whole = _prepare_execution(agent, x)
+    size = _prepare_execution(agent, x)
     return keras_fit(
-        x.as_rounds(agent) if whole else x.as_dataset(agent),
+        x.as_rounds(agent, size.from_trajectory)
+        if size is not None
+        else x.as_dataset(agent),
         epochs=_epochs(x, epochs, total_steps, kwargs.get("initial_epoch", 0)),
         steps_per_epoch=x.steps_per_epoch,
         callbacks=_with_refresh(
@@ -162,11 +164,11 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     return run
 
 
-def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
+def _prepare_execution(agent: Any, x: RoundDataset) -> RoundSize | None:
     """Decides how many updates one call of TensorFlow makes.
 
     Returns:
-        Whether one call makes all updates of a round.
+        What one call runs through where it makes all updates of a round.
     """
     updates = x.updates_per_round
     asked = agent.compile_arguments.steps_per_execution
@@ -184,9 +186,8 @@ def _prepare_execution(agent: Any, x: RoundDataset) -> bool:
             compiled=_pays_to_compile(agent, x.batch_size),
             from_trajectory=agent.learns_from_trajectories and updates == 1,
         )
-    x.hands_over_trajectories = size is not None and size.from_trajectory
     _set_execution(agent, steps, size)
-    return size is not None
+    return size
 
 
 def _set_execution(

@@ -131,7 +131,6 @@ class OnPolicyAgent(ActorCritic):
             )
             terms = self.loss_terms(policy, value, samples)
             scaled = self.optimizer.scale_loss(terms["loss"])
-        self._accumulate_normalization(samples)
         return self._learn(terms, scaled, tape)
 
     def _learn(
@@ -232,7 +231,6 @@ class OnPolicyAgent(ActorCritic):
         """Does what `prepare` promises, in the graph."""
         policy, _, samples = self._samples(arrays, training=False)
         samples["log_prob"] = policy.log_prob(samples["action"])
-        self._accumulate_normalization(samples)
         computed = ("log_prob", "advantage", "returns", "value")
         return (
             {key: samples[key] for key in computed},
@@ -319,13 +317,6 @@ class OnPolicyAgent(ActorCritic):
             self.gae_lambda,
             truncated=arrays["truncated"],
         )
-
-    def _accumulate_normalization(self, samples: dict[str, Tensor]) -> None:
-        """Takes the rollout into statistics that the next round will use."""
-        for layer in self.normalizations:
-            layer.accumulate(
-                self.encode(samples["observation"]), samples["weight"]
-            )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

@@ -140,7 +140,7 @@ class RolloutDataset(RoundDataset):
         self._trajectory = trajectory
         self.valid_rows = np.flatnonzero(trajectory.valid)
         self._ready.clear()
-        if self.hands_over_trajectories:
+        if self._gives_trajectories:
             self._samples = {}
             self._ready.append(trajectory.packed_arrays(self._sees_final))
             return
@@ -177,6 +177,7 @@ class RolloutDataset(RoundDataset):
         )
         trajectory = self._collector.collect(self._actor, noise)
         self.agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        self.agent.observe(trajectory)
         if self._scaler is None:
             return trajectory
         reward = self._scaler.scale_rollout(
@@ -241,7 +242,7 @@ class RolloutDataset(RoundDataset):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
-        if self.hands_over_trajectories:
+        if self._gives_trajectories:
             return self._trajectory_spec()
         shape = (self.updates_per_round, self.batch_size)
         return {

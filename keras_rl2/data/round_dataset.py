@@ -22,13 +22,12 @@ class RoundDataset(abc.ABC):
 
     steps_per_round: int
     updates_per_round: int
-    #: Set by `fit` where the agent learns from a trajectory as it is.
-    hands_over_trajectories = False
     batch_size: int
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: Any = None
+        self._gives_trajectories = False
         self._ready: deque[dict[str, Any]] = deque()
 
     @property
@@ -85,17 +84,24 @@ class RoundDataset(abc.ABC):
 
         return _in_step(self.as_rounds(agent).flat_map(minibatches))
 
-    def as_rounds(self, agent: Any) -> tf.data.Dataset:
+    def as_rounds(
+        self, agent: Any, trajectories: bool = False
+    ) -> tf.data.Dataset:
         """Returns whole rounds, their minibatches not yet taken together.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and prepares.
+            trajectories: bool. Whether the round is given as it was
+                collected, packed and not prepared. Defaults to `False`.
 
         Returns:
             An endless `tf.data.Dataset` of dicts: `samples` of `[N, ...]`,
             `rows` `[updates, batch]` of each minibatch, and their `weight`.
         """
         self.bind(agent)
+        if trajectories != self._gives_trajectories:
+            self._gives_trajectories = trajectories
+            self._ready.clear()
         return _in_step(
             tf.data.Dataset.from_generator(
                 self._elements, output_signature=self._element_spec()

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium import Space
-from gymnasium.spaces import Discrete
 
 from keras_rl2 import spaces
 
@@ -75,7 +74,7 @@ class VectorEnvAdapter(abc.ABC):
         self.num_envs = int(num_envs)
         self.observation_space = observation_space
         self.action_space = action_space
-        self.observation_dtype = _observation_dtype(observation_space)
+        self.observation_dtype = spaces.observation_dtype(observation_space)
         self._observation_shape = (num_envs, *(observation_space.shape or ()))
         self._action_shape = (num_envs, *(action_space.shape or ()))
         self._action_dtype = np.dtype(action_space.dtype)
@@ -204,12 +203,3 @@ def _name(env: Any) -> str:
     if isinstance(env_id, str):
         return env_id
     return type(getattr(env, "unwrapped", env)).__name__
-
-
-def _observation_dtype(space: Space[Any]) -> np.dtype[Any]:
-    """Returns the dtype in which observations are handed on."""
-    if isinstance(space, Discrete):
-        return np.dtype(np.int32)
-    if space.dtype == np.float64:
-        return np.dtype(np.float32)
-    return np.dtype(space.dtype)

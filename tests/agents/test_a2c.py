@@ -152,7 +152,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     start = weights_of(agent)
     rollouts = whole_rollouts(env)
     history = agent.fit(rollouts, verbose=0).history
-    assert rollouts.hands_over_trajectories == fused
+    assert agent.round_size.from_trajectory == fused
     trajectory = rollouts._trajectory
     # Ends of either kind; final observations, or rows that are only resets.
     assert trajectory.terminated.any()
@@ -203,7 +203,7 @@ def test_what_is_not_finite_changes_no_weight(mode, key):
     agent = make_agent(CASE, env, normalize_observations=True)
     rollouts = whole_rollouts(env)
     agent.fit(rollouts, verbose=0)
-    assert rollouts.hands_over_trajectories
+    assert agent.round_size.from_trajectory
     state = [*agent.variables, *agent.optimizer.variables]
     before = [v.numpy() for v in state]
     with pytest.raises(ValueError, match="nan from environment 1 at step"):
@@ -355,3 +355,26 @@ def test_default_optimizer_is_that_of_the_paper():
     assert isinstance(optimizer, keras.optimizers.RMSprop)
     assert float(optimizer.learning_rate) == pytest.approx(7e-4)
     assert (optimizer.rho, optimizer.epsilon) == (0.99, 1e-5)
+
+
+def test_minibatches_can_be_had_after_training_on_trajectories():
+    agent = rl.A2C.for_env(make_env(), hidden=(8,), seed=0)
+    rollouts = whole_rollouts(make_env())
+    agent.fit(rollouts, epochs=1, verbose=0)
+    batches = rollouts.as_dataset(agent)
+    rollouts.refresh()
+    assert "advantage" in next(iter(batches))
+    # And back again.
+    agent.fit(rollouts, epochs=1, verbose=0)
+
+
+def test_looking_at_samples_takes_no_part_in_normalisation():
+    agent = rl.A2C.for_env(
+        make_env(), hidden=(8,), normalize_observations=True, seed=0
+    )
+    rollouts = whole_rollouts(make_env())
+    agent.fit(rollouts, epochs=1, verbose=0)
+    before = [float(layer.count) for layer in agent.normalizations]
+    assert before == [agent.env_steps] * 2
+    assert "advantage" in rollouts.samples
+    assert [float(layer.count) for layer in agent.normalizations] == before

@@ -153,8 +153,11 @@ def ours(case):
     clock(agent, "prepare", "prepare", spent)
     agent.fit(rollouts, total_steps=rounds * steps, verbose=0)
     parts = {key: value / rounds for key, value in spent.items()}
+    rounds_as_trained = rollouts.as_rounds(
+        agent, agent.round_size.from_trajectory
+    )
     rollouts.refresh()
-    element = next(iter(rollouts.as_rounds(agent)))
+    element = next(iter(rounds_as_trained))
     iterator = iter(tf.data.Dataset.from_tensors(element).repeat())
     function = agent.make_train_function()
     start = time.perf_counter()
