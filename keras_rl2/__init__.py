@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from keras_rl2 import data
     from keras_rl2 import distributions
     from keras_rl2 import envs
+    from keras_rl2 import exploration
     from keras_rl2 import layers
     from keras_rl2 import losses
     from keras_rl2 import metrics
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from keras_rl2.agents import A2C
     from keras_rl2.agents import PPO
     from keras_rl2.agents import REINFORCE
+    from keras_rl2.agents import SAC
     from keras_rl2.agents import Agent
     from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
 
 _ROOMS = (
@@ -37,6 +40,7 @@ _ROOMS = (
     "data",
     "distributions",
     "envs",
+    "exploration",
     "layers",
     "losses",
     "metrics",
@@ -47,8 +51,10 @@ _HOMES = {
     "A2C": "keras_rl2.agents",
     "PPO": "keras_rl2.agents",
     "REINFORCE": "keras_rl2.agents",
+    "SAC": "keras_rl2.agents",
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
 }
 
@@ -56,8 +62,10 @@ __all__ = [
     "A2C",
     "PPO",
     "REINFORCE",
+    "SAC",
     "Agent",
     "EvaluationDataset",
+    "ReplayDataset",
     "RolloutDataset",
     "__version__",
     "agents",
@@ -65,6 +73,7 @@ __all__ = [
     "data",
     "distributions",
     "envs",
+    "exploration",
     "layers",
     "losses",
     "metrics",

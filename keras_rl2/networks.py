@@ -169,6 +169,135 @@ def network_for(
     return mlp(shape, units, **kwargs)
 
 
+def critic_for(
+    observation_space: gymnasium.Space[Any],
+    action_size: int,
+    *,
+    hidden: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    normalize_observations: bool = False,
+    seed: int | None = None,
+    name: str = "critic",
+) -> keras.Model:
+    """Builds a network that values an action together with an observation.
+
+    Args:
+        observation_space: `gymnasium.Space`. Images go through `nature_cnn`
+            first.
+        action_size: int. Numbers of one action, A.
+        hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+            `(256, 256)`.
+        activation: str. Activation of the hidden layers. Defaults to
+            `"relu"`.
+        normalize_observations: bool. Whether an `ObservationNormalization`
+            layer comes first; not for images. Defaults to `False`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"critic"`.
+
+    Returns:
+        A `keras.Model` from a list of `[B, *observation_shape]` and
+        `[B, action_size]` to `[B, 1]`.
+
+    Example:
+
+    >>> space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+    >>> critic_for(space, 2, seed=0).input_shape
+    [(None, 3), (None, 2)]
+    """
+    seeds = _seeds(seed)
+    action = keras.Input((action_size,), name="action")
+    if is_image(observation_space):
+        features = nature_cnn(
+            tuple(observation_space.shape or ()),
+            hidden[0] if hidden else 64,
+            seed=int(next(seeds)),
+            name="features",
+        )
+        observation = keras.Input(
+            features.input_shape[1:], dtype="uint8", name="observation"
+        )
+        x = features(observation)
+    else:
+        if isinstance(observation_space, gymnasium.spaces.Discrete):
+            shape: tuple[int, ...] = (int(observation_space.n),)
+        else:
+            shape = tuple(observation_space.shape or ())
+        x = observation = keras.Input(shape, name="observation")
+        if normalize_observations:
+            x = ObservationNormalization(name="normalization")(x)
+        if len(shape) != 1:
+            x = keras.layers.Flatten(name="flatten")(x)
+    x = keras.layers.Concatenate(name="both")([x, action])
+    for index, width in enumerate(hidden):
+        x = _dense(width, activation, 2.0**0.5, seeds, f"hidden_{index}")(x)
+    outputs = _dense(1, None, 1.0, seeds, "output")(x)
+    return keras.Model([observation, action], outputs, name=name)
+
+
+def sibling(network: keras.Model, index: int = 1) -> keras.Model:
+    """Makes a network of the same architecture with weights of its own.
+
+    Args:
+        network: `keras.Model`. One that Keras can make from its config.
+        index: int. Seeds that the network fixes are changed by it, so that
+            each sibling starts from other weights. Defaults to `1`.
+
+    Returns:
+        `keras.Model` named `<name>_<index>`.
+
+    Example:
+
+    >>> one = mlp((3,), 2, seed=0)
+    >>> other = sibling(one)
+    >>> bool((one.get_weights()[0] == other.get_weights()[0]).any())
+    False
+    """
+    config = _reseeded(network.get_config(), index)
+    config["name"] = f"{network.name}_{index}"
+    made: keras.Model = type(network).from_config(config)
+    return made
+
+
+def copy_of(network: keras.Model, name: str) -> keras.Model:
+    """Makes a copy of a built network, with the same weights.
+
+    Args:
+        network: `keras.Model`. One that Keras can make from its config.
+        name: str. Name of the copy.
+
+    Returns:
+        `keras.Model`, not trainable.
+
+    Example:
+
+    >>> one = mlp((3,), 2, seed=0)
+    >>> other = copy_of(one, "target")
+    >>> bool((one.get_weights()[0] == other.get_weights()[0]).all())
+    True
+    """
+    config = {**network.get_config(), "name": name}
+    made: keras.Model = type(network).from_config(config)
+    if not made.built:
+        made.build_from_config(network.get_build_config())
+    made.set_weights(network.get_weights())
+    made.trainable = False
+    return made
+
+
+def _reseeded(config: Any, index: int) -> Any:
+    """Returns a config in which every fixed seed is another one."""
+    if isinstance(config, (list, tuple)):
+        return type(config)(_reseeded(each, index) for each in config)
+    if not isinstance(config, dict):
+        return config
+    return {
+        key: int(np.random.SeedSequence([value, index]).generate_state(1)[0])
+        if key == "seed" and isinstance(value, int)
+        else _reseeded(value, index)
+        for key, value in config.items()
+    }
+
+
 def is_image(space: gymnasium.Space[Any]) -> bool:
     """Whether observations are images that a convolution can take.
 

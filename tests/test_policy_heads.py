@@ -5,6 +5,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
 from gymnasium import spaces
 
 from keras_rl2.distributions import Bernoulli
@@ -34,9 +35,25 @@ SPACES = {
     "box_half": spaces.Box(0.0, np.inf, (2,)),
     "box_2d": spaces.Box(-2.0, 2.0, (2, 2), dtype=np.float64),
     "box_scalar": spaces.Box(-2.0, 2.0, ()),
+    "box_inexact": spaces.Box(
+        np.array([-0.1, 0.3, -10, 1e6]),
+        np.array([0.7, 1.1, 0.1, 1e6 + 1]),
+        dtype=np.float64,
+    ),
 }
-UNCHANGED = {"discrete", "multi_discrete", "multi_binary", "box_unbounded"}
-EVERY = pytest.mark.parametrize("name", SPACES)
+SQUASHED = ("box", "box_uneven", "box_2d", "box_scalar", "box_inexact")
+HEADS = {name: policy_head(space) for name, space in SPACES.items()} | {
+    f"{name}_squashed": policy_head(SPACES[name], squash=True)
+    for name in SQUASHED
+}
+UNCHANGED = {"discrete", "multi_discrete", "multi_binary"}
+UNCHANGED |= {"box_unbounded", "box_squashed"}
+EVERY = pytest.mark.parametrize("name", HEADS)
+
+
+def space_of(name):
+    """Return the space that a head of `HEADS` is for."""
+    return SPACES[name.removesuffix("_squashed")]
 
 
 def distribution(head, batch=64, seed=0):
@@ -48,8 +65,7 @@ def distribution(head, batch=64, seed=0):
 
 @EVERY
 def test_sampled_actions_are_in_the_space(name):
-    space = SPACES[name]
-    head = policy_head(space)
+    space, head = space_of(name), HEADS[name]
     draws = head.draw_noise(np.random.default_rng(0), (64,))
     assert draws.shape == (64, *head.noise_shape)
     action = distribution(head).sample(draws)
@@ -63,16 +79,17 @@ def test_sampled_actions_are_in_the_space(name):
 
 @EVERY
 def test_changes_action_tells_the_truth(name):
-    head = policy_head(SPACES[name])
+    head = HEADS[name]
     assert head.changes_action is (name not in UNCHANGED)
     if not head.changes_action:
-        action = 5 * distribution(head).mode().numpy()
+        scale = 1 if name == "box_squashed" else 5
+        action = scale * distribution(head).mode().numpy()
         np.testing.assert_array_equal(head.to_environment(action), action)
 
 
 @EVERY
 def test_config_is_plain_json_and_makes_the_same_head(name):
-    head = policy_head(SPACES[name])
+    head = HEADS[name]
     text = json.dumps(
         keras.saving.serialize_keras_object(head), allow_nan=False
     )
@@ -88,7 +105,7 @@ def test_config_is_plain_json_and_makes_the_same_head(name):
 
 @EVERY
 def test_noise_repeats_with_the_seed_and_leads_with_any_shape(name):
-    head = policy_head(SPACES[name])
+    head = HEADS[name]
     one = head.draw_noise(np.random.default_rng(3), (5, 2))
     other = head.draw_noise(np.random.default_rng(3), (5, 2))
     assert one.shape == (5, 2, *head.noise_shape)
@@ -99,7 +116,7 @@ def test_noise_repeats_with_the_seed_and_leads_with_any_shape(name):
 
 @EVERY
 def test_wrong_width_is_refused(name):
-    head = policy_head(SPACES[name])
+    head = HEADS[name]
     width = head.parameter_sizes[-1] + 1
     with pytest.raises(ValueError, match=f"Received: width {width}"):
         head(np.zeros((2, width)))
@@ -133,7 +150,7 @@ def test_interface(head, kind, sizes, noise, action):
 
 @pytest.mark.parametrize("name", ["discrete", "multi_discrete", "multi_binary"])
 def test_discrete_heads_want_no_log_std(name):
-    head = policy_head(SPACES[name])
+    head = HEADS[name]
     with pytest.raises(ValueError, match="expected no log_std"):
         head(np.zeros((2, head.parameter_sizes[0])), log_std=np.zeros(3))
 
@@ -174,18 +191,152 @@ def test_to_environment_by_hand():
     assert low_free.numpy().tolist() == [[[1.0], [-7.0]]]
 
 
-def test_squashed_actions_reach_but_never_pass_the_bounds():
-    head = BoxHead([-0.1, 0.3], [0.7, 1.1], (2,), squash=True)
-    policy = head(np.tile(np.float32([99.0, -99.0, 0.0, 0.0]), (3, 1)))
-    taken = head.to_environment(policy.mode()).numpy()
-    np.testing.assert_array_equal(
-        taken, np.tile(np.float32([0.7, 0.3]), (3, 1))
+def test_squashed_actions_are_of_the_unit_box_whatever_the_bounds():
+    parameters = np.float32([[0.5, -99.0, 0.1, 0.2]])
+    one = BoxHead(-1.0, 1.0, (2,), squash=True)(parameters)
+    other = BoxHead([0.0, -7.0], [1e3, 0.5], (2,), squash=True)(parameters)
+    draws = np.float32([[0.3, 0.3]])
+    mine, yours = (p.sample_and_log_prob(draws) for p in (one, other))
+    np.testing.assert_array_equal(mine[0], yours[0])
+    np.testing.assert_array_equal(mine[1], yours[1])
+    np.testing.assert_allclose(one.mode(), [[np.tanh(0.5), -1.0]], rtol=1e-6)
+    policy = HEADS["box_uneven_squashed"](one.base.mean, log_std=[0.0, 0.0])
+    np.testing.assert_array_equal(policy.mode(), one.mode())
+
+
+def test_unit_box_is_stretched_to_the_bounds_by_hand():
+    head = BoxHead([[0.0], [-2.0]], [[30.0], [2.0]], (2, 1), squash=True)
+    taken = head.to_environment([[-1, -1], [-0.5, 0.25], [0, 0], [1, 1]])
+    assert taken.shape == (4, 2, 1)
+    by_hand = [[0.0, -2.0], [7.5, 0.5], [15.0, 0.0], [30.0, 2.0]]
+    assert taken[..., 0].numpy().tolist() == by_hand
+
+
+@pytest.mark.parametrize("name", SQUASHED)
+def test_stretching_is_precise_and_reaches_both_bounds(name):
+    space, head = SPACES[name], HEADS[f"{name}_squashed"]
+    unit = np.linspace(-1, 1, 1001, dtype="float32")
+    unit = np.repeat(unit[:, None], head.action_shape[0], axis=1)
+    taken = head.to_environment(unit).numpy().reshape(len(unit), -1)
+    low, high = (b.ravel().astype("float64") for b in (space.low, space.high))
+    exact = low + (unit.astype("float64") + 1) / 2 * (high - low)
+    step = np.spacing(np.float32(np.maximum(abs(low), abs(high))))
+    assert np.all(abs(taken - exact) <= 2 * step)
+    assert np.all((taken >= low) & (taken <= high))
+    # The last float32 that is still within.
+    assert np.all(taken[0] - low < np.spacing(abs(low).astype("float32")))
+    assert np.all(high - taken[-1] < np.spacing(abs(high).astype("float32")))
+    for beyond in np.float32([1.0000001, 1.5, 1e6]):
+        outside = head.to_environment(beyond * unit[[0, -1]]).numpy()
+        np.testing.assert_array_equal(outside.reshape(2, -1), taken[[0, -1]])
+
+
+def test_squashing_into_the_largest_bounds_stays_finite():
+    largest = float(np.finfo("float32").max)
+    head = BoxHead(-largest, largest, (1,), squash=True)
+    taken = head.to_environment([[-1.0], [0.0], [1.0]]).numpy()
+    assert taken.tolist() == [[-largest], [0.0], [largest]]
+    fixed = BoxHead(2.0, 2.0, (1,), squash=True)
+    assert fixed.to_environment([[-1.0], [0.3]]).numpy().tolist() == [[2], [2]]
+
+
+@pytest.mark.parametrize("name", ["box_squashed", "box_inexact_squashed"])
+def test_squashing_heads_convert_to_litert(name):
+    head = HEADS[name]
+    shape = (8, head.parameter_sizes[-1])
+
+    @tf.function(input_signature=[tf.TensorSpec(shape, "float32")])
+    def act(parameters):
+        return head.to_environment(head(parameters).mode())
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [act.get_concrete_function()], act
     )
+    interpreter = Interpreter(model_content=converter.convert())
+    interpreter.allocate_tensors()
+    parameters = np.random.default_rng(0).normal(size=shape).astype("float32")
+    (given,) = interpreter.get_input_details()
+    (result,) = interpreter.get_output_details()
+    interpreter.set_tensor(given["index"], parameters)
+    interpreter.invoke()
+    taken = interpreter.get_tensor(result["index"])
+    np.testing.assert_allclose(taken, act(parameters), rtol=1e-5, atol=1e-6)
+    space = space_of(name)
+    assert all(space.contains(one.astype(space.dtype)) for one in taken)
+
+
+@EVERY
+def test_random_actions_are_in_the_space(name):
+    space, head = space_of(name), HEADS[name]
+    action = head.random_action(np.random.default_rng(0), (40, 50))
+    assert action.shape == (40, 50, *head.action_shape)
+    assert action.dtype == head.action_dtype
+    flat = action.reshape(2000, *head.action_shape)
+    taken = head.to_environment(flat).numpy()
+    assert all(space.contains(one.astype(space.dtype)) for one in taken)
+
+
+@pytest.mark.parametrize(
+    ("head", "counts"),
+    [
+        (DiscreteHead(3, start=-1), [3]),
+        (MultiDiscreteHead([[2, 3], [4, 1]]), [2, 3, 4, 1]),
+        (MultiBinaryHead((2, 3)), [2] * 6),
+    ],
+)
+def test_random_discrete_actions_are_uniform_and_count_from_0(head, counts):
+    action = head.random_action(np.random.default_rng(0), (2000,))
+    for column, count in zip(action.reshape(2000, -1).T, counts, strict=True):
+        assert column.min() >= 0
+        # Five deviations of a binomial count.
+        share = 2000 / count
+        difference = np.bincount(column, minlength=count) - share
+        assert len(difference) == count
+        assert np.all(abs(difference) <= 5 * np.sqrt(share))
+
+
+@pytest.mark.parametrize("name", [f"{name}_squashed" for name in SQUASHED])
+def test_random_squashed_actions_are_uniform_in_the_unit_box(name):
+    action = HEADS[name].random_action(np.random.default_rng(0), (10_000,))
+    for column in action.T:
+        assert_uniform(column, -1.0, 1.0)
+
+
+def test_random_box_actions_are_drawn_by_how_each_dimension_is_bounded():
+    head = BoxHead([2.0, 5.0, None, None], [3.0, None, -5.0, None], (4,))
+    action = head.random_action(np.random.default_rng(0), (10_000,))
+    both, below, above, free = action.T.astype("float64")
+    assert_uniform(both, 2.0, 3.0)
+    for beyond in (below - 5.0, -5.0 - above):
+        assert beyond.min() >= 0
+        # Mean, deviation and median of an exponential.
+        np.testing.assert_allclose(beyond.mean(), 1.0, atol=0.05)
+        np.testing.assert_allclose(beyond.std(), 1.0, atol=0.1)
+        np.testing.assert_allclose(np.median(beyond), np.log(2), atol=0.05)
+    np.testing.assert_allclose(free.mean(), 0.0, atol=0.05)
+    np.testing.assert_allclose(free.std(), 1.0, atol=0.05)
+
+
+def assert_uniform(action, low, high):
+    """Check that each tenth of the range gets a tenth of 10,000 actions."""
+    counts, _ = np.histogram(action, bins=10, range=(low, high))
+    assert counts.sum() == len(action) == 10_000
+    assert np.all(abs(counts - 1000) < 150)
+
+
+@EVERY
+def test_random_actions_repeat_with_the_seed(name):
+    one, other, third = (
+        HEADS[name].random_action(np.random.default_rng(seed), (200,))
+        for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, third)
 
 
 @EVERY
 def test_heads_work_inside_a_graph(name):
-    head = policy_head(SPACES[name])
+    head = HEADS[name]
 
     @tf.function(
         input_signature=[tf.TensorSpec([None, head.parameter_sizes[-1]])] * 1
@@ -226,6 +377,10 @@ def test_other_spaces_are_refused_by_name(space):
         lambda: BoxHead(0, 1, (2,), "int64"),
         lambda: BoxHead([0, 0, 0], 1, (2,)),
         lambda: BoxHead(None, 1, (2,), squash=True),
+        lambda: BoxHead(0, 1e39, (2,), "float64", squash=True),
+        lambda: BoxHead([0, 2], 1, (2,)),
+        lambda: BoxHead(float("nan"), 1, (2,)),
+        lambda: policy_head(spaces.Box(0, np.inf, (2,)), squash=True),
     ],
 )
 def test_wrong_arguments_are_refused_at_construction(make):

@@ -46,7 +46,7 @@ class Acting:
                 f"{('B', *shape)}. Received: shape {array.shape}"
             )
         batch = array[None] if single else array
-        noise = agent.policy_head.draw_noise(self._noise, (len(batch),))
+        noise, _ = agent.draw_noise(self._noise, (len(batch),))
         if deterministic not in self._functions:
             self._functions[deterministic] = acting_function(
                 agent, deterministic

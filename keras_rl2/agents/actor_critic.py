@@ -1,18 +1,16 @@
 """Agents made of a policy network and a value network."""
 
-import functools
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.distributions import Distribution
 from keras_rl2.envs import as_vector_env
-from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks import network_for
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
@@ -134,7 +132,6 @@ class ActorCritic(Agent):
         """Checks the networks against the spaces and makes all variables."""
         sizes = network_checks.output_sizes(self)
         network_checks.check_outputs(self, sizes)
-        self.normalizations = tuple(self._normalization_layers())
         head = self.policy_head
         if head.log_std_size and sizes[0] == head.log_std_size:
             self.log_std = self.add_weight(
@@ -243,38 +240,6 @@ class ActorCritic(Agent):
         """Returns the policy's most probable actions."""
         return self.policy(self(observation)).mode()
 
-    # Observation normalisation.
-
-    def _normalization_layers(self) -> list[ObservationNormalization]:
-        """Returns the normalisation layers of all networks, each once."""
-        layers = network_checks.all_layers(self)
-        return [x for x in layers if isinstance(x, ObservationNormalization)]
-
-    def observe(self, trajectory: Any) -> None:
-        """Takes a rollout into statistics that the next round will use."""
-        if not self.normalizations:
-            return
-        observation = trajectory.observation[:-1]
-        self._accumulate(
-            observation.reshape(-1, *observation.shape[2:]),
-            trajectory.valid.reshape(-1),
-        )
-
-    @functools.cached_property
-    def _accumulate(self) -> Any:
-        """Makes the compiled form of `ObservationNormalization.accumulate`."""
-
-        def accumulate(rows: Tensor, valid: Tensor) -> None:
-            for layer in self.normalizations:
-                layer.accumulate(self.encode(rows), valid)
-
-        return tf.function(accumulate, reduce_retracing=True, autograph=False)
-
-    def begin_round(self) -> None:
-        """Puts new observation statistics into use."""
-        for layer in self.normalizations:
-            layer.commit()
-
     # Updating.
 
     def minimize(self, loss: Tensor, tape: Any) -> Tensor:
@@ -289,15 +254,9 @@ class ActorCritic(Agent):
         """
         variables = self.trainable_variables
         gradients = tape.gradient(loss, variables)
-        # Under mixed precision gradients are scaled until they are applied.
-        scale = self.optimizer.scale_loss(1.0)
-        norm = tf.linalg.global_norm(gradients)
-        if self.max_gradient_norm is not None:
-            gradients, _ = tf.clip_by_global_norm(
-                gradients, self.max_gradient_norm * scale, use_norm=norm
-            )
-        self.optimizer.apply(gradients, variables)
-        return norm / scale
+        return apply_gradients(
+            self.optimizer, gradients, variables, self.max_gradient_norm
+        )
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns Adam with the step and epsilon that PPO is run with."""

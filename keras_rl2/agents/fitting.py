@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_rl2.agents import network_checks
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import RolloutRefresh
+from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
@@ -74,7 +75,7 @@ def fit(
         return keras_fit(
             x,
             epochs=epochs or 1,
-            callbacks=[*extra, *_list(callbacks)],
+            callbacks=[*extra, *_with_sync(agent, _list(callbacks))],
             **kwargs,
         )
     x.bind(agent)
@@ -90,7 +91,9 @@ def fit(
         epochs=_epochs(x, epochs, total_steps, kwargs.get("initial_epoch", 0)),
         steps_per_epoch=x.steps_per_epoch,
         callbacks=_with_refresh(
-            x, [*_stop(agent, total_steps), *extra], _list(callbacks)
+            x,
+            [*_stop(agent, total_steps), *extra],
+            _with_sync(agent, _list(callbacks)),
         ),
         **kwargs,
     )
@@ -126,12 +129,8 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     step = tf.function(agent.train_step, autograph=False)
 
     def run_minibatches(one_round: dict[str, Any]) -> Any:
-        rows, weight = one_round["rows"], one_round["weight"]
-
         def update(index: Any) -> Any:
-            return step(
-                minibatch(one_round["samples"], rows[index], weight[index])
-            )
+            return step(minibatch(one_round, index))
 
         return tf.while_loop(
             lambda index, _: index < size.updates,
@@ -237,8 +236,10 @@ def _epochs(
             "Expected `total_steps` to be at least 1. "
             f"Received: total_steps={total_steps}"
         )
+    # At least one round, also where all of the steps are for the warm-up.
+    steps = max(total_steps - x.steps_before_first_round, 1)
     return initial_epoch - (
-        -total_steps // (x.fewest_steps_per_round * x.rounds_per_epoch)
+        -steps // (x.fewest_steps_per_round * x.rounds_per_epoch)
     )
 
 
@@ -272,6 +273,15 @@ def _with_refresh(
             f"`fit` was given. Received: {len(given)} of them"
         )
     return [*(given or [RolloutRefresh(x)]), *extra, *others]
+
+
+def _with_sync(agent: Any, callbacks: list[Any]) -> list[Any]:
+    """Adds the algorithm's own sync of target networks, if there is none."""
+    if agent.on_policy or any(
+        isinstance(callback, TargetNetworkSync) for callback in callbacks
+    ):
+        return callbacks
+    return [agent.default_sync(), *callbacks]
 
 
 def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:

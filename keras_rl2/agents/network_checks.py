@@ -105,6 +105,73 @@ def check_outputs(agent: Any, sizes: tuple[int, int]) -> None:
         )
 
 
+def check_action_kind(
+    agent_class: type, space: Any, kinds: tuple[type, ...]
+) -> None:
+    """Refuses action spaces that an algorithm cannot act in.
+
+    Args:
+        agent_class: Class of the agent.
+        space: `gymnasium.Space`. Of actions.
+        kinds: Classes of spaces that it takes.
+
+    Raises:
+        ValueError: If the space is none of them.
+    """
+    if not isinstance(space, kinds):
+        raise ValueError(
+            f"Expected an action space that {agent_class.__name__} can act "
+            f"in, {_either(tuple(kind.__name__ for kind in kinds))}. "
+            f"Received: {space}"
+        )
+
+
+def check_policy(agent: Any, actor: Any, units: int) -> None:
+    """Refuses a policy network that does not fit, building it if need be.
+
+    Args:
+        agent: `OffPolicyAgent` whose spaces are set.
+        actor: `keras.Model`. From observations.
+        units: int. Width of the output that is wanted.
+
+    Raises:
+        ValueError: If it does not take observations or gives another width.
+    """
+    _check_width(
+        "actor", _run("actor", actor, _encoded_input(agent), agent), units
+    )
+
+
+def check_critic(agent: Any, critic: Any, units: int | None = None) -> None:
+    """Refuses a critic that does not fit, building it if need be.
+
+    Args:
+        agent: `OffPolicyAgent` whose spaces are set.
+        critic: `keras.Model`. From a list of observations and actions to one
+            value; or from observations to `units` of them.
+        units: int or None. Width of the output, one for each action.
+            Defaults to `None`.
+
+    Raises:
+        ValueError: If it does not take its inputs or gives another width.
+    """
+    inputs = _encoded_input(agent)
+    if units is None:
+        shape = (None, *agent.policy_head.action_shape)
+        inputs = [inputs, keras.KerasTensor(shape, "float32")]
+    _check_width("critic", _run("critic", critic, inputs, agent), units or 1)
+
+
+def _check_width(name: str, output: Any, units: int) -> None:
+    """Refuses an output of another shape than (batch, units)."""
+    shape = getattr(output, "shape", None)
+    if shape is None or len(shape) != 2 or shape[-1] != units:
+        raise ValueError(
+            f"Expected the {name}'s output to be one tensor of shape (batch, "
+            f"{units}). Received: {output!r}"
+        )
+
+
 def all_layers(agent: Any) -> list[keras.layers.Layer]:
     """Returns all layers within an agent's networks, each of them once.
 
@@ -143,13 +210,24 @@ def _run(name: str, network: Any, encoded: Any, agent: Any) -> Any:
         return network(encoded)
     except Exception as error:
         raise ValueError(
-            f"Expected the {name} to take observations of shape "
-            f"{tuple(encoded.shape)} for the observation space "
+            f"Expected the {name} to take {_shapes(encoded)} for the "
+            f"action space {agent.action_space} and the observation space "
             f"{agent.observation_space}. Received: {network.name!r}, which "
             f"raised {type(error).__name__}: {error}"
         ) from error
 
 
-def _either(sizes: tuple[int, ...]) -> str:
+def _shapes(inputs: Any) -> str:
+    """Describes what a network is given."""
+    if isinstance(inputs, list):
+        observation, action = inputs
+        return (
+            f"a list of observations of shape {tuple(observation.shape)} and "
+            f"actions of shape {tuple(action.shape)}"
+        )
+    return f"observations of shape {tuple(inputs.shape)}"
+
+
+def _either(sizes: tuple[Any, ...]) -> str:
     """Writes `2 or 4`."""
     return " or ".join(str(size) for size in sizes)

@@ -4,6 +4,7 @@ from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.data.round_dataset import RoundDataset
@@ -18,6 +19,7 @@ __all__ = [
     "EvaluationDataset",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
+    "ReplayDataset",
     "RolloutDataset",
     "RoundDataset",
     "SumTree",

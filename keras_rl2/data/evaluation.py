@@ -80,7 +80,7 @@ class EvaluationDataset:
                 agent, self.env.num_envs, self.deterministic
             )
         self._actor.sync()
-        returns, lengths = self._run(agent.policy_head, self._actor)
+        returns, lengths = self._run(agent, self._actor)
         return {
             "episode_return": float(np.mean(returns)),
             "episode_return_std": float(np.std(returns)),
@@ -88,7 +88,7 @@ class EvaluationDataset:
         }
 
     def _run(
-        self, head: Any, actor: ActorSnapshot
+        self, agent: Any, actor: ActorSnapshot
     ) -> tuple[list[float], list[int]]:
         """Steps until every environment has played its share."""
         env = self.env
@@ -103,7 +103,7 @@ class EvaluationDataset:
             self._check_finite("observation", observation)
             noise = None
             if not self.deterministic:
-                noise = head.draw_noise(generator, (env.num_envs,))
+                noise, _ = agent.draw_noise(generator, (env.num_envs,))
             counted = ~env.pending_reset
             _, action = actor(np.ascontiguousarray(observation), noise)
             observation, reward, terminated, truncated, _ = env.step(action)

@@ -6,17 +6,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.data.actors import ActorSnapshot
-from keras_rl2.data.collector import Collector
-from keras_rl2.data.episode_collector import EpisodeCollector
-from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import RewardScaler
-from keras_rl2.envs import as_vector_env
 
 
-class RolloutDataset(RoundDataset):
+class RolloutDataset(CollectingDataset):
     """Fresh rollouts of the current policy, as minibatches for `fit`.
 
     Each round takes `horizon` steps in every environment, lets the agent
@@ -73,7 +70,7 @@ class RolloutDataset(RoundDataset):
         num_envs: int = 1,
         seed: int | None = None,
     ) -> None:
-        _check_positive(
+        check_positive(
             horizon=horizon,
             passes=passes,
             # Checked before any environment is made; see `_batch_size`.
@@ -81,12 +78,15 @@ class RolloutDataset(RoundDataset):
             rounds_per_epoch=rounds_per_epoch,
             num_envs=num_envs,
         )
-        super().__init__(rounds_per_epoch)
-        self.env = as_vector_env(env, num_envs=num_envs)
+        super().__init__(
+            env,
+            rounds_per_epoch=rounds_per_epoch,
+            num_envs=num_envs,
+            seed=seed,
+        )
         self.horizon = horizon
         self.passes = passes
         self.scale_rewards = scale_rewards
-        self.seed = seed
         self.steps_per_round = horizon * self.env.num_envs
         self.batch_size = _batch_size(batch_size, horizon, self.env.num_envs)
         self.minibatches = -(-self.steps_per_round // self.batch_size)
@@ -95,9 +95,7 @@ class RolloutDataset(RoundDataset):
         self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
-        self._env_seed, self._noise, self._shuffle = _generators(seed)
-        self._actor: ActorSnapshot | None = None
-        self._collector: Collector | None = None
+        self._shuffle = np.random.default_rng(self._own_seed)
         self._scaler: RewardScaler | None = None
 
     @property
@@ -114,19 +112,18 @@ class RolloutDataset(RoundDataset):
             agent: `keras_rl2.Agent`. Acts and prepares.
 
         Raises:
-            ValueError: If the agent's networks or spaces do not fit those of
-                the environment.
+            ValueError: If the agent learns from replay, or its networks or
+                spaces do not fit those of the environment.
         """
-        agent.bind(self.env.observation_space, self.env.action_space)
-        if agent is self.agent:
-            return
-        self.agent = agent
-        self._actor = None
-        self._ready.clear()
-        kind = EpisodeCollector if agent.whole_episodes else Collector
-        if type(self._collector) is not kind:
-            self._collector = kind(self.env, self.horizon, agent.policy_head)
-        if self.scale_rewards:
+        if not agent.on_policy:
+            raise ValueError(
+                f"Expected a `keras_rl2.ReplayDataset` for "
+                f"{type(agent).__name__}, which learns from past transitions. "
+                f"Received: {type(self).__name__}"
+            )
+        bound = self.agent
+        super().bind(agent)
+        if self.scale_rewards and agent is not bound:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
 
     def refresh(self) -> None:
@@ -155,29 +152,9 @@ class RolloutDataset(RoundDataset):
         )
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
-    def collect(self) -> Trajectory:
-        """Takes one rollout, without preparing it.
-
-        Returns:
-            A `Trajectory`.
-        """
-        if self.agent is None or self._collector is None:
-            raise ValueError(
-                "Expected rollouts bound to an agent: call `agent.fit(...)`, "
-                "`as_dataset(agent)` or `bind(agent)` first. Received: no agent"
-            )
-        self.agent.begin_round()
-        if self._collector.adrift:
-            self._begin_episodes()
-        if self._actor is None:
-            self._actor = ActorSnapshot(self.agent, self.env.num_envs)
-        self._actor.sync()
-        noise = self.agent.policy_head.draw_noise(
-            self._noise, (self.horizon, self.env.num_envs)
-        )
-        trajectory = self._collector.collect(self._actor, noise)
-        self.agent.env_steps += int(np.count_nonzero(trajectory.valid))
-        self.agent.observe(trajectory)
+    def _take(self, actor: Any, noise: Any) -> Trajectory:
+        """Takes steps with an actor, and scales their rewards."""
+        trajectory = super()._take(actor, noise)
         if self._scaler is None:
             return trajectory
         reward = self._scaler.scale_rollout(
@@ -187,9 +164,7 @@ class RolloutDataset(RoundDataset):
 
     def _begin_episodes(self) -> None:
         """Resets all environments, and what goes with an episode."""
-        assert self._collector is not None
-        first = self._collector.observation is None
-        self._collector.reset(seed=self._env_seed if first else None)
+        super()._begin_episodes()
         if self._scaler is not None:
             self._scaler.returns = np.zeros(self.env.num_envs)
 
@@ -202,15 +177,7 @@ class RolloutDataset(RoundDataset):
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes and of the last round."""
-        collector = self._collector
-        if collector is None or not collector.episode_returns:
-            episodes = {"episode_return": np.nan, "episode_length": np.nan}
-        else:
-            episodes = {
-                "episode_return": float(np.mean(collector.episode_returns)),
-                "episode_length": float(np.mean(collector.episode_lengths)),
-            }
-        return {**episodes, **self._statistics}
+        return {**super().logs(), **self._statistics}
 
     def get_state(self) -> dict[str, Any]:
         """Returns everything that later rollouts depend on, as plain data.
@@ -219,26 +186,17 @@ class RolloutDataset(RoundDataset):
         for that. They begin new episodes after `set_state`.
         """
         return {
-            "noise": self._noise.bit_generator.state,
+            **super().get_state(),
             "shuffle": self._shuffle.bit_generator.state,
-            "env": self.env.get_state(),
-            "collector": self._collector.get_state() if self._collector else {},
             "scaler": self._scaler.get_state() if self._scaler else {},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes back what `get_state` gave, in a dataset bound to an agent."""
-        self._noise.bit_generator.state = state["noise"]
+        super().set_state(state)
         self._shuffle.bit_generator.state = state["shuffle"]
-        self.env.set_state(state["env"])
-        if self._collector is not None and state["collector"]:
-            self._collector.set_state(state["collector"])
         if self._scaler is not None and state["scaler"]:
             self._scaler.set_state(state["scaler"])
-
-    def close(self) -> None:
-        """Closes the environments."""
-        self.env.close()
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
@@ -276,19 +234,6 @@ class RolloutDataset(RoundDataset):
         return not self.env.masks_reset_rows
 
 
-def _generators(
-    seed: int | None,
-) -> tuple[int, np.random.Generator, np.random.Generator]:
-    """Derives an environment seed and two streams from one seed."""
-    env, noise, shuffle = np.random.SeedSequence(seed).spawn(3)
-    return (
-        # Gymnasium adds the index of the environment to it.
-        int(env.generate_state(1)[0] >> 2),
-        np.random.default_rng(noise),
-        np.random.default_rng(shuffle),
-    )
-
-
 def _batch_size(asked: Any, horizon: int, num_envs: int) -> int:
     """Returns the size of a minibatch, which a rollout must fill."""
     steps = horizon * num_envs
@@ -303,13 +248,3 @@ def _batch_size(asked: Any, horizon: int, num_envs: int) -> int:
             f"Received: batch_size={asked}"
         )
     return int(asked)
-
-
-def _check_positive(**numbers: Any) -> None:
-    """Refuses sizes below 1."""
-    for name, value in numbers.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(
-                f"Expected `{name}` to be an integer of at least 1. "
-                f"Received: {name}={value!r}"
-            )

@@ -36,6 +36,11 @@ class RoundDataset(abc.ABC):
         return self.rounds_per_epoch * self.updates_per_round
 
     @property
+    def steps_before_first_round(self) -> int:
+        """Steps that are still to be taken before there are any updates."""
+        return 0
+
+    @property
     def fewest_steps_per_round(self) -> int:
         """Steps that a round has at least."""
         return self.steps_per_round
@@ -73,16 +78,14 @@ class RoundDataset(abc.ABC):
         Returns:
             An endless `tf.data.Dataset` of dicts of minibatches `[batch, ...]`.
         """
+        rounds = self.as_rounds(agent)
 
         def minibatches(one_round: dict[str, Any]) -> tf.data.Dataset:
-            dealt = {key: one_round[key] for key in ("rows", "weight")}
-            return tf.data.Dataset.from_tensor_slices(dealt).map(
-                lambda each: minibatch(
-                    one_round["samples"], each["rows"], each["weight"]
-                )
+            return tf.data.Dataset.range(self.updates_per_round).map(
+                lambda index: minibatch(one_round, index)
             )
 
-        return _in_step(self.as_rounds(agent).flat_map(minibatches))
+        return _in_step(rounds.flat_map(minibatches))
 
     def as_rounds(
         self, agent: Any, trajectories: bool = False
@@ -96,7 +99,8 @@ class RoundDataset(abc.ABC):
 
         Returns:
             An endless `tf.data.Dataset` of dicts: `samples` of `[N, ...]`,
-            `rows` `[updates, batch]` of each minibatch, and their `weight`.
+            `rows` `[updates, batch]` of each minibatch, and their `weight`;
+            or `batches` of `[updates, batch, ...]`; see `minibatch`.
         """
         self.bind(agent)
         if trajectories != self._gives_trajectories:
@@ -121,21 +125,24 @@ class RoundDataset(abc.ABC):
             yield self._ready.popleft()
 
 
-def minibatch(
-    samples: dict[str, Any], rows: Any, weight: Any
-) -> dict[str, Any]:
-    """Takes one minibatch out of a round's samples, in the graph.
+def minibatch(one_round: dict[str, Any], index: Any) -> dict[str, Any]:
+    """Takes one minibatch out of a round, in the graph.
 
     Args:
-        samples: dict of `[N, ...]`. Samples of the round.
-        rows: `[B]` int32. Those of the minibatch.
-        weight: `[B]` float32. What each counts.
+        one_round: dict. Either `batches`, a dict of `[updates, batch, ...]`;
+            or `samples`, a dict of `[N, ...]`, with the `rows`
+            `[updates, batch]` of each minibatch and what they count, `weight`.
+        index: scalar int. Which minibatch.
 
     Returns:
-        dict of `[B, ...]`, with `weight` in it.
+        dict of `[batch, ...]`, with `weight` in it.
     """
+    if "batches" in one_round:
+        return {key: each[index] for key, each in one_round["batches"].items()}
+    rows = one_round["rows"][index]
+    samples = one_round["samples"]
     batch = {key: tf.gather(value, rows) for key, value in samples.items()}
-    batch["weight"] = weight
+    batch["weight"] = one_round["weight"][index]
     return batch
 
 

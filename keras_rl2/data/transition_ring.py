@@ -106,6 +106,11 @@ class TransitionRing:
         return self._drawable
 
     @property
+    def steps(self) -> int:
+        """Environment steps stored so far, those overwritten included."""
+        return self._steps * self.num_envs
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays, when the buffer is full."""
         arrays = [*self._arrays.values(), self._final.array]

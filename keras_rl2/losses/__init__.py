@@ -17,6 +17,9 @@ from keras_rl2.losses.distributional import categorical_projection
 from keras_rl2.losses.distributional import quantile_huber
 from keras_rl2.losses.policy import clipped_surrogate
 from keras_rl2.losses.policy import policy_gradient
+from keras_rl2.losses.soft import expected_soft_value
+from keras_rl2.losses.soft import soft_value
+from keras_rl2.losses.soft import temperature_loss
 from keras_rl2.losses.value import clipped_value
 from keras_rl2.losses.value import expectile
 from keras_rl2.losses.value import huber
@@ -29,10 +32,13 @@ __all__ = [
     "clipped_value",
     "conservative_q",
     "double_q_learning",
+    "expected_soft_value",
     "expectile",
     "explained_variance",
     "huber",
     "policy_gradient",
     "q_learning",
     "quantile_huber",
+    "soft_value",
+    "temperature_loss",
 ]

@@ -1,8 +1,9 @@
 """Policy heads: between a network's output and an environment's actions.
 
 A head belongs to an action space. It says how wide the network's output has
-to be, makes the distribution from it, draws the noise that sampling needs, and
-turns the policy's own action into what the environment takes.
+to be, makes the distribution from it, draws the noise that sampling needs or
+actions at random, and turns the policy's own action into what the environment
+takes.
 
 `B` is the batch, `P` the width of the network's output, `A` the number of
 action dimensions, `K` that of independent choices.

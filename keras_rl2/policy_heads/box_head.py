@@ -29,25 +29,41 @@ class BoxHead(PolicyHead):
     gives both side by side, `[B, 2A]`, and the log standard deviation is
     clipped to -20 ... 2. The policy's own action is flat, `[B, A]`.
 
+    With `squash` tanh brings the policy's own action into the unit box,
+    [-1, 1] in each dimension, whatever the bounds are: that is what replay
+    stores and critics see, so that densities, entropies and the scale of noise
+    do not depend on the bounds. `to_environment` stretches the unit box to the
+    bounds. A deterministic policy is the mode, which is tanh of the network's
+    output: `head(output, log_std=keras.ops.zeros(A)).mode()`.
+
     Args:
         low: Lower bounds, a number or nested as the action; `None` or -inf
             where there is none.
         high: Upper bounds, alike.
         shape: Shape of the environment's action.
         dtype: Floating dtype of the space. Default "float32".
-        squash: Squash the Gaussian into the bounds by tanh, as SAC does. By
-            default (False) actions are clipped on their way to the
-            environment only, as PPO does.
+        squash: Squash the Gaussian into the unit box by tanh, as SAC does. By
+            default (False) actions are in the environment's own units, and
+            clipped on their way there only, as PPO does.
 
     Raises:
         ValueError: If the dtype is not floating, the bounds do not fit the
-            shape, or `squash` is asked for without finite bounds.
+            shape or are not in order, or `squash` is asked for without finite
+            bounds.
 
     Example:
     >>> head = BoxHead(-1.0, 1.0, shape=(2,))
     >>> action = head([[0.5, 3.0]], log_std=[0.0, 0.0]).mode()
     >>> head.to_environment(action).numpy().tolist()
     [[0.5, 1.0]]
+    >>> head = BoxHead(0.0, 10.0, shape=(2,), squash=True)
+    >>> action = head([[0.0, 99.0]], log_std=[0.0, 0.0]).mode()
+    >>> action.numpy().tolist(), head.to_environment(action).numpy().tolist()
+    ([[0.0, 1.0]], [[5.0, 10.0]])
+
+    Reference:
+        - [Haarnoja et al., 2018, appendix C](
+          https://arxiv.org/abs/1801.01290)
     """
 
     action_dtype = "float32"
@@ -75,14 +91,12 @@ class BoxHead(PolicyHead):
         self.log_std_size = size
         self.noise_shape = (size,)
         self.action_shape = (size,)
+        self._check_bounds()
         bounded = np.isfinite(self.low) | np.isfinite(self.high)
         self._bounded = bool(bounded.any())
-        self.changes_action = self._bounded or len(self.shape) != 1
-        if self.squash and not np.isfinite(self.high - self.low).all():
-            raise ValueError(
-                "expected finite bounds to squash into. "
-                f"Received: low={low}, high={high}"
-            )
+        unit = self.squash and np.all(self.low == -1) and np.all(self.high == 1)
+        same = unit if self.squash else not self._bounded
+        self.changes_action = not (same and len(self.shape) == 1)
 
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
@@ -103,18 +117,40 @@ class BoxHead(PolicyHead):
         else:
             check_shape((size,), log_std=log_std)
         if self.squash:
-            return SquashedGaussian(
-                parameters, log_std, self.low.ravel(), self.high.ravel()
-            )
+            return SquashedGaussian(parameters, log_std)
         return DiagonalGaussian(parameters, log_std)
 
     def to_environment(self, action: Tensor) -> Tensor:
-        """Clip to the bounds: `[B, *shape]` float32."""
+        """Stretch to the bounds if squashed, and clip: `[B, *shape]` float32.
+
+        Actions outside the unit box, by noise that was added, become the
+        bound. Both bounds can be reached exactly.
+        """
         action = ops.cast(action, "float32")
+        low, high = self.low.ravel(), self.high.ravel()
+        if self.squash:
+            centre, half = _centre_and_half(low, high)
+            action = action * half + centre
         if self._bounded:
-            low, high = _float32_within(self.low.ravel(), self.high.ravel())
-            action = ops.minimum(ops.maximum(action, low), high)
+            lowest, highest = _float32_within(low, high)
+            action = ops.minimum(ops.maximum(action, lowest), highest)
         return reshape_action(action, self.shape)
+
+    def random_action(
+        self, generator: np.random.Generator, leading_shape: Sequence[int]
+    ) -> npt.NDArray[Any]:
+        """Draw from the unit box or the bounds: `[..., A]` float32.
+
+        Without `squash`, as `gymnasium.spaces.Box.sample`: a dimension with
+        one bound is drawn exponentially beyond it, one with none normally.
+        """
+        shape = (*leading_shape, *self.action_shape)
+        if self.squash:
+            return generator.uniform(-1.0, 1.0, shape).astype("float32")
+        low, high = self.low.ravel(), self.high.ravel()
+        action = _draw_within(generator, shape, low, high)
+        lowest, highest = _float32_within(low, high)
+        return np.clip(action, lowest, highest).astype("float32")
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON."""
@@ -125,6 +161,18 @@ class BoxHead(PolicyHead):
             "dtype": self.dtype,
             "squash": self.squash,
         }
+
+    def _check_bounds(self) -> None:
+        """Refuse bounds that are not in order or cannot be squashed into."""
+        received = f"Received: low={_plain(self.low)}, high={_plain(self.high)}"
+        if not (self.low <= self.high).all():
+            raise ValueError(f"expected low <= high. {received}")
+        furthest = np.maximum(np.abs(self.low), np.abs(self.high))
+        finite = furthest <= np.finfo("float32").max
+        if self.squash and not finite.all():
+            raise ValueError(
+                f"expected finite bounds to squash into. {received}"
+            )
 
 
 def _bounds(
@@ -150,6 +198,39 @@ def _float32_within(
     return (
         np.where(lower < low, np.nextafter(lower, infinity), lower),
         np.where(upper > high, np.nextafter(upper, -infinity), upper),
+    )
+
+
+def _centre_and_half(
+    low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return the middle of the bounds and half their distance.
+
+    Half the distance is rounded up, and counted from the rounded middle: so
+    the ends of the unit box reach both bounds, and clipping does the rest.
+    """
+    centre = (0.5 * low + 0.5 * high).astype("float32")
+    exact = np.maximum(high - centre, centre - low)
+    half = exact.astype("float32")
+    target = np.where(half < exact, np.float32(np.inf), half)
+    return centre, np.nextafter(half, target)
+
+
+def _draw_within(
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    low: npt.NDArray[np.float64],
+    high: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Draw numbers by how each dimension is bounded, float64."""
+    below, above = np.isfinite(low), np.isfinite(high)
+    low, high = np.where(below, low, 0.0), np.where(above, high, 0.0)
+    share = generator.random(shape)
+    beyond = generator.standard_exponential(shape)
+    return np.select(
+        [below & above, below, above],
+        [(1.0 - share) * low + share * high, low + beyond, high - beyond],
+        generator.standard_normal(shape),
     )
 
 

@@ -1,8 +1,11 @@
 """One choice among n."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.distributions import Categorical
@@ -49,6 +52,14 @@ class DiscreteHead(PolicyHead):
         """Add `start`: `[B]` int32."""
         action = ops.cast(action, "int32")
         return action + self.start if self.changes_action else action
+
+    def random_action(
+        self, generator: np.random.Generator, leading_shape: Sequence[int]
+    ) -> npt.NDArray[Any]:
+        """Draw from 0 ... n-1, before `start` is added: int32."""
+        return generator.integers(
+            self.n, size=tuple(leading_shape), dtype="int32"
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON."""

@@ -12,18 +12,23 @@ from keras_rl2.policy_heads.multi_discrete_head import MultiDiscreteHead
 from keras_rl2.policy_heads.policy_head import PolicyHead
 
 
-def policy_head(space: gymnasium.Space[Any]) -> PolicyHead:
+def policy_head(
+    space: gymnasium.Space[Any], squash: bool = False
+) -> PolicyHead:
     """Make the head for an action space.
 
     Args:
         space: `Discrete`, `MultiDiscrete`, `MultiBinary`, or `Box` of floating
             dtype, from `gymnasium.spaces`; of a single environment.
+        squash: Of a `Box`: whether actions come from the unit box, by tanh
+            (see `BoxHead`). No other space knows it. Default False.
 
     Returns:
-        The head; for a `Box` one that does not squash.
+        The head.
 
     Raises:
-        ValueError: If the space is none of these.
+        ValueError: If the space is none of these, or a `Box` is to be squashed
+            into bounds that are not finite.
 
     Example:
     >>> policy_head(gymnasium.spaces.Discrete(4)).parameter_sizes
@@ -39,7 +44,9 @@ def policy_head(space: gymnasium.Space[Any]) -> PolicyHead:
     if isinstance(space, spaces.Box) and np.issubdtype(
         space.dtype, np.floating
     ):
-        return BoxHead(space.low, space.high, space.shape, str(space.dtype))
+        return BoxHead(
+            space.low, space.high, space.shape, str(space.dtype), squash
+        )
     raise ValueError(
         "expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
         f"action space. Received: {space}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.distributions import Bernoulli
@@ -55,6 +56,13 @@ class MultiBinaryHead(PolicyHead):
     def to_environment(self, action: Tensor) -> Tensor:
         """Return the action in the space's shape: `[B, *shape]` int32."""
         return reshape_action(ops.cast(action, "int32"), self.shape)
+
+    def random_action(
+        self, generator: np.random.Generator, leading_shape: Sequence[int]
+    ) -> npt.NDArray[Any]:
+        """Draw 0 or 1 for each switch: `[..., K]` int32."""
+        shape = (*leading_shape, *self.action_shape)
+        return generator.integers(2, size=shape, dtype="int32")
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.distributions import MultiCategorical
@@ -63,6 +64,13 @@ class MultiDiscreteHead(PolicyHead):
         if self.start.any():
             action = action + ops.convert_to_tensor(self.start.ravel())
         return reshape_action(action, self.nvec.shape)
+
+    def random_action(
+        self, generator: np.random.Generator, leading_shape: Sequence[int]
+    ) -> npt.NDArray[Any]:
+        """Draw each choice, before `start` is added: `[..., K]` int32."""
+        shape = (*leading_shape, *self.action_shape)
+        return generator.integers(self.nvec.ravel(), size=shape, dtype="int32")
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments as plain JSON."""

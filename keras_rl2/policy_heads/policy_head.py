@@ -7,6 +7,7 @@ from typing import Any
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.distributions import Distribution
@@ -26,7 +27,8 @@ class PolicyHead(abc.ABC):
         noise_shape: Shape of the noise for one action.
         action_shape: Shape of the policy's own action, as stored.
         action_dtype: Its dtype.
-        changes_action: False where `to_environment` is the identity.
+        changes_action: False where `to_environment` leaves every action of
+            the policy as it is.
     """
 
     parameter_sizes: tuple[int, ...]
@@ -83,6 +85,24 @@ class PolicyHead(abc.ABC):
         """
         shape = (*leading_shape, *self.noise_shape)
         return type(self)._noise(generator, shape)
+
+    @abc.abstractmethod
+    def random_action(
+        self, generator: np.random.Generator, leading_shape: Sequence[int]
+    ) -> npt.NDArray[Any]:
+        """Draw actions uniformly over the space, whatever the policy is.
+
+        Off-policy agents fill their replay so before they learn. The actions
+        are the policy's own, as stored: `to_environment` turns them into
+        actions of the space.
+
+        Args:
+            generator: NumPy generator.
+            leading_shape: E.g. `(B,)`, or `(T, B)` for a whole rollout.
+
+        Returns:
+            `[*leading_shape, *action_shape]` of `action_dtype`.
+        """
 
     @abc.abstractmethod
     def get_config(self) -> dict[str, Any]:

@@ -374,7 +374,7 @@ def test_looking_at_samples_takes_no_part_in_normalisation():
     )
     rollouts = whole_rollouts(make_env())
     agent.fit(rollouts, epochs=1, verbose=0)
-    before = [float(layer.count) for layer in agent.normalizations]
+    before = [float(layer.count) for layer in agent.normalizing.layers]
     assert before == [agent.env_steps] * 2
     assert "advantage" in rollouts.samples
-    assert [float(layer.count) for layer in agent.normalizations] == before
+    assert [float(layer.count) for layer in agent.normalizing.layers] == before

@@ -1,7 +1,7 @@
 """Trains on several seeds beside Stable-Baselines3, same settings.
 
     python tests/benchmarks/learning.py ppo-cartpole --peer VENV/bin/python
-    python tests/benchmarks/learning.py a2c-cartpole --peer VENV/bin/python
+    python tests/benchmarks/learning.py sac-pendulum --peer VENV/bin/python
 
 prints the greedy return of every seed, the interquartile means, and how ours
 stands to the peer's. Both sides of a seed run one after the other.
@@ -11,72 +11,44 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import off_policy
+from benchmarks import peers
+from benchmarks.tasks import TASKS
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-PEER = Path(__file__).resolve().parent / "peer_sb3.py"
-# Published settings of RL Baselines3 Zoo (none is published for REINFORCE);
-# "linear" schedules fall to 0.
-TASKS = {
-    "ppo-cartpole": {
-        "algorithm": "PPO",
-        "env": "CartPole-v1",
-        "envs": 8,
-        "steps": 100_000,
-        "horizon": 32,
-        "passes": 20,
-        "batch_size": 256,
-        "gamma": 0.98,
-        "gae_lambda": 0.8,
-        "learning_rate": 1e-3,
-        "linear": True,
-    },
-    "ppo-pendulum": {
-        "algorithm": "PPO",
-        "env": "Pendulum-v1",
-        "envs": 4,
-        "steps": 100_000,
-        "horizon": 1024,
-        "passes": 10,
-        "batch_size": 64,
-        "gamma": 0.9,
-        "gae_lambda": 0.95,
-        "learning_rate": 1e-3,
-    },
-    "a2c-cartpole": {
-        "algorithm": "A2C",
-        "env": "CartPole-v1",
-        "envs": 8,
-        "steps": 500_000,
-        "horizon": 5,
-        "passes": 1,
-        "batch_size": 40,
-        "gamma": 0.99,
-        "gae_lambda": 1.0,
-        "learning_rate": 7e-4,
-    },
-    "reinforce-cartpole": {
-        "algorithm": "REINFORCE",
-        "env": "CartPole-v1",
-        "envs": 8,
-        "steps": 300_000,
-        "horizon": 500,
-        "passes": 1,
-        "batch_size": None,
-        "gamma": 0.99,
-        "learning_rate": 1e-3,
-    },
-}
 
-
-def train(task, seed, episodes=20):
+def train(task, seed, episodes=20, exact=False):
     """Trains one agent and returns its greedy return and training speed."""
+    if task["algorithm"] in off_policy.ALGORITHMS:
+        agent, seconds = train_off_policy(task, seed, exact)
+    else:
+        agent, seconds = train_on_policy(task, seed)
+    result = agent.evaluate(task["env"], episodes=episodes, seed=seed + 1000)
+    return {
+        "return": result["episode_return"],
+        "steps_per_second": agent.env_steps / seconds,
+    }
+
+
+def train_off_policy(task, seed, exact):
+    """Trains on a replay; returns the agent and the seconds it took."""
+    agent, replay, callbacks = off_policy.make(task, seed, exact)
+    start = time.perf_counter()
+    agent.fit(replay, total_steps=task["steps"], callbacks=callbacks, verbose=0)
+    return agent, time.perf_counter() - start
+
+
+def train_on_policy(task, seed):
+    """Trains on rollouts; returns the agent and the seconds it took."""
     import gymnasium as gym
 
     import keras_rl2 as rl
@@ -99,12 +71,7 @@ def train(task, seed, episodes=20):
             agent.fit(rollouts, epochs=10, verbose=0)
     else:
         agent.fit(rollouts, total_steps=task["steps"], verbose=0)
-    seconds = time.perf_counter() - start
-    result = agent.evaluate(task["env"], episodes=episodes, seed=seed + 1000)
-    return {
-        "return": result["episode_return"],
-        "steps_per_second": agent.env_steps / seconds,
-    }
+    return agent, time.perf_counter() - start
 
 
 def make_agent(task, env, rollouts, seed):
@@ -136,6 +103,25 @@ def make_agent(task, env, rollouts, seed):
 
 def train_peer(python, task, seed, threads, episodes=20):
     """Trains Stable-Baselines3 in its own environment."""
+    command = peers.peer_command(
+        python,
+        task["algorithm"],
+        task["env"],
+        peer_settings(task),
+        *(["linear"] if task.get("linear") else []),
+        envs=task["envs"],
+        steps=task["steps"],
+        seed=seed,
+        evaluate=episodes,
+        threads=threads,
+    )
+    return peers.run(command)
+
+
+def peer_settings(task):
+    """Returns the peer's constructor arguments."""
+    if task["algorithm"] in off_policy.ALGORITHMS:
+        return off_policy.peer_settings(task)
     settings = {
         "n_steps": task["horizon"],
         "gamma": task["gamma"],
@@ -145,15 +131,7 @@ def train_peer(python, task, seed, threads, episodes=20):
     if task["algorithm"] == "PPO":
         settings["n_epochs"] = task["passes"]
         settings["batch_size"] = task["batch_size"]
-    command = [python, str(PEER), task["algorithm"], task["env"]]
-    command += ["--envs", str(task["envs"]), "--steps", str(task["steps"])]
-    command += ["--seed", str(seed), "--evaluate", str(episodes)]
-    command += ["--settings", json.dumps(settings), "--threads", str(threads)]
-    command += ["--linear"] if task.get("linear") else []
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return settings
 
 
 def interquartile_mean(values):
@@ -172,11 +150,14 @@ def main():
     parser.add_argument("--peer", help="a Python with stable-baselines3")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2, help="of the peer")
+    parser.add_argument(
+        "--exact", action="store_true", help="rounds as short as published"
+    )
     arguments = parser.parse_args()
     task = TASKS[arguments.task]
     results = {"keras_rl2": [], "stable-baselines3": []}
     for seed in range(arguments.seeds):
-        results["keras_rl2"].append(train(task, seed))
+        results["keras_rl2"].append(train(task, seed, exact=arguments.exact))
         if arguments.peer and task["algorithm"] != "REINFORCE":
             results["stable-baselines3"].append(
                 train_peer(arguments.peer, task, seed, arguments.threads)

@@ -1,60 +1,121 @@
-"""Runs Stable-Baselines3 on one task and prints one JSON line.
+"""Runs Stable-Baselines3 (or SBX) on one task and prints one JSON line.
 
-Runs in a virtual environment of its own (torch, stable-baselines3), never in
-this project's: the other side of a ratio.
+Runs in a virtual environment of its own (torch, stable-baselines3; for SBX
+also JAX and sbx-rl), never in this project's: the other side of a ratio.
 """
 
 import argparse
+import copy
+import importlib
 import json
+import resource
+import sys
 import time
 import warnings
 
-warnings.filterwarnings("ignore")
+LIBRARIES = {"sb3": "stable_baselines3", "sbx": "sbx"}
+ON_POLICY = ("PPO", "A2C")
+OFF_POLICY = ("DQN", "SAC", "TD3", "DDPG")
+# Steps before the timed part: what is set up or compiled on first use.
+WARM_UP = 1500
 
 
 def main():
+    arguments = parse()
+    warnings.filterwarnings("ignore")
+
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    model = make_model(arguments)
+    before = 0
+    if arguments.warm:
+        model.learn(warm_up_steps(arguments))
+        before = model.num_timesteps
+    start = time.perf_counter()
+    model.learn(arguments.steps, reset_num_timesteps=not arguments.warm)
+    seconds = time.perf_counter() - start
+    # Whole rollouts are collected: it may be a little more than asked for.
+    steps = model.num_timesteps - before
+    result = {"steps_per_second": steps / seconds}
+    if arguments.evaluate:
+        result["return"] = evaluate(model, arguments)
+    result["peak_rss_mib"] = peak_rss_mib()
+    print(json.dumps({key: float(value) for key, value in result.items()}))
+
+
+def parse():
+    """Returns the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("algorithm", choices=["PPO", "A2C"])
+    parser.add_argument("algorithm", choices=[*ON_POLICY, *OFF_POLICY])
     parser.add_argument("env")
+    parser.add_argument("--library", choices=sorted(LIBRARIES), default="sb3")
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--envs", type=int, default=8)
+    parser.add_argument("--envs", type=int, help="8, or 1 off-policy")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--linear", action="store_true")
     parser.add_argument("--evaluate", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--warm", action="store_true")
     arguments = parser.parse_args()
+    if arguments.envs is None:
+        arguments.envs = 1 if arguments.algorithm in OFF_POLICY else 8
+    return arguments
 
-    import stable_baselines3
-    import torch
+
+def make_model(arguments):
+    """Makes the peer's agent from the constructor arguments in `settings`.
+
+    One of them is ours: `noise`, the deviation of Gaussian exploration noise,
+    in units of actions scaled to [-1, 1].
+    """
     from stable_baselines3.common.env_util import make_vec_env
-    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.noise import NormalActionNoise
 
-    torch.set_num_threads(arguments.threads)
-    settings = dict(arguments.settings)
+    library = importlib.import_module(LIBRARIES[arguments.library])
+    # A copy: the algorithms write into `policy_kwargs`.
+    settings = copy.deepcopy(arguments.settings)
     if arguments.linear:
         for key in ("learning_rate", "clip_range"):
             settings[key] = linear(settings.get(key, 0.2))
+    if arguments.library == "sb3":
+        settings["device"] = "cpu"
     env = make_vec_env(
         arguments.env, n_envs=arguments.envs, seed=arguments.seed
     )
-    model = getattr(stable_baselines3, arguments.algorithm)(
-        "MlpPolicy", env, seed=arguments.seed, device="cpu", **settings
+    deviation = settings.pop("noise", None)
+    if deviation is not None:
+        mean = 0.0 * env.action_space.low
+        settings["action_noise"] = NormalActionNoise(mean, mean + deviation)
+    kind = getattr(library, arguments.algorithm)
+    return kind("MlpPolicy", env, seed=arguments.seed, **settings)
+
+
+def warm_up_steps(arguments):
+    """Returns how many steps to take before the clock starts."""
+    if arguments.algorithm in OFF_POLICY:
+        return WARM_UP
+    return arguments.envs * arguments.settings["n_steps"]
+
+
+def evaluate(model, arguments):
+    """Returns the mean return of greedy episodes."""
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    mean, _ = evaluate_policy(
+        model,
+        make_vec_env(arguments.env, seed=arguments.seed + 1000),
+        n_eval_episodes=arguments.evaluate,
     )
-    if arguments.warm:
-        model.learn(arguments.envs * settings["n_steps"])
-    start = time.perf_counter()
-    model.learn(arguments.steps, reset_num_timesteps=not arguments.warm)
-    seconds = time.perf_counter() - start
-    result = {"steps_per_second": arguments.steps / seconds}
-    if arguments.evaluate:
-        result["return"], _ = evaluate_policy(
-            model,
-            make_vec_env(arguments.env, seed=arguments.seed + 1000),
-            n_eval_episodes=arguments.evaluate,
-        )
-    print(json.dumps({key: float(value) for key, value in result.items()}))
+    return mean
+
+
+def peak_rss_mib():
+    """Returns the most memory that this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def linear(start):

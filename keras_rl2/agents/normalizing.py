@@ -1,0 +1,51 @@
+"""Keeping the observation statistics of an agent's networks."""
+
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+from keras_rl2.layers import ObservationNormalization
+from keras_rl2.shapes import Tensor
+
+
+class Normalizing:
+    """The `ObservationNormalization` layers of an agent, fed once a round.
+
+    Args:
+        agent: `keras_rl2.Agent`, bound to its spaces.
+        layers: list of `keras.layers.Layer`. All layers of its networks.
+    """
+
+    def __init__(self, agent: Any, layers: list[Any]) -> None:
+        self._agent = agent
+        self.layers = tuple(
+            layer
+            for layer in layers
+            if isinstance(layer, ObservationNormalization)
+        )
+
+    def observe(self, trajectory: Any) -> None:
+        """Takes a rollout into statistics that the next round will use."""
+        if not self.layers:
+            return
+        observation = trajectory.observation[:-1]
+        self._accumulate(
+            observation.reshape(-1, *observation.shape[2:]),
+            trajectory.valid.reshape(-1),
+        )
+
+    @functools.cached_property
+    def _accumulate(self) -> Any:
+        """Makes the compiled form of `ObservationNormalization.accumulate`."""
+
+        def accumulate(rows: Tensor, valid: Tensor) -> None:
+            for layer in self.layers:
+                layer.accumulate(self._agent.encode(rows), valid)
+
+        return tf.function(accumulate, reduce_retracing=True, autograph=False)
+
+    def commit(self) -> None:
+        """Puts new observation statistics into use."""
+        for layer in self.layers:
+            layer.commit()

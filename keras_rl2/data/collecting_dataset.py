@@ -1,0 +1,164 @@
+"""What rollout and replay datasets share: environments and an actor."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.collector import Collector
+from keras_rl2.data.episode_collector import EpisodeCollector
+from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import as_vector_env
+
+
+class CollectingDataset(RoundDataset):
+    """Base of datasets whose rounds begin with steps in environments.
+
+    Args:
+        env: Environment, vector environment or id string.
+        rounds_per_epoch: int. Rounds of one Keras epoch.
+        num_envs: int. Environments to make when `env` is an id.
+        seed: int or None. Seeds environments, acting and the rest.
+    """
+
+    #: Steps of one round in each environment, T; set by a subclass.
+    horizon: int
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        rounds_per_epoch: int,
+        num_envs: int,
+        seed: int | None,
+    ) -> None:
+        super().__init__(rounds_per_epoch)
+        self.env = as_vector_env(env, num_envs=num_envs)
+        self.seed = seed
+        env_seed, noise, own = np.random.SeedSequence(seed).spawn(3)
+        # Gymnasium adds the index of the environment to it.
+        self._env_seed = int(env_seed.generate_state(1)[0] >> 2)
+        self._noise = np.random.default_rng(noise)
+        self._noise_state: Any = None
+        self._own_seed = own
+        self._actor: ActorSnapshot | None = None
+        self._collector: Collector | None = None
+
+    def bind(self, agent: Any) -> None:
+        """Ties the dataset to an agent, checking that the two fit.
+
+        Args:
+            agent: `keras_rl2.Agent`. Acts and learns.
+
+        Raises:
+            ValueError: If the agent's networks or spaces do not fit those of
+                the environment.
+        """
+        agent.bind(self.env.observation_space, self.env.action_space)
+        if agent is self.agent:
+            return
+        self.agent = agent
+        self._actor = None
+        self._noise_state = None
+        self._ready.clear()
+        kind = EpisodeCollector if agent.whole_episodes else Collector
+        if type(self._collector) is not kind:
+            self._collector = kind(self.env, self.horizon, agent.policy_head)
+
+    def collect(self) -> Trajectory:
+        """Takes the steps of one round with the agent's present weights.
+
+        Returns:
+            A `Trajectory`.
+
+        Raises:
+            ValueError: If the dataset is not bound to an agent, or an
+                observation or reward is not finite.
+        """
+        self._require_agent()
+        self.agent.begin_round()
+        if self._actor is None:
+            self._actor = ActorSnapshot(self.agent, self.env.num_envs)
+        self._actor.sync()
+        noise, self._noise_state = self.agent.draw_noise(
+            self._noise, (self.horizon, self.env.num_envs), self._noise_state
+        )
+        return self._take(self._actor, noise)
+
+    def _require_agent(self) -> None:
+        """Refuses to act without anybody who could."""
+        if self.agent is None:
+            raise ValueError(
+                f"Expected a {type(self).__name__} bound to an agent: call "
+                "`agent.fit(...)`, `as_dataset(agent)` or `bind(agent)` "
+                "first. Received: no agent"
+            )
+
+    def _take(self, actor: Any, noise: Any) -> Trajectory:
+        """Takes steps with an actor, and tells the agent of them."""
+        assert self._collector is not None
+        if self._collector.adrift:
+            self._begin_episodes()
+        trajectory = self._collector.collect(actor, noise)
+        self.agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        self.agent.observe(trajectory)
+        return trajectory
+
+    def _begin_episodes(self) -> None:
+        """Resets all environments, and what goes with an episode."""
+        assert self._collector is not None
+        first = self._collector.observation is None
+        self._collector.reset(seed=self._env_seed if first else None)
+
+    def logs(self) -> dict[str, float]:
+        """Returns the mean of the last 100 episodes."""
+        collector = self._collector
+        if collector is None or not collector.episode_returns:
+            return {"episode_return": np.nan, "episode_length": np.nan}
+        return {
+            "episode_return": float(np.mean(collector.episode_returns)),
+            "episode_length": float(np.mean(collector.episode_lengths)),
+        }
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns everything that later rounds depend on, as plain data.
+
+        The environments' own state is not in it: Gymnasium has no interface
+        for that. They begin new episodes after `set_state`.
+        """
+        return {
+            "noise": self._noise.bit_generator.state,
+            "noise_state": self._noise_state,
+            "env": self.env.get_state(),
+            "collector": self._collector.get_state() if self._collector else {},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        self._noise.bit_generator.state = state["noise"]
+        self._noise_state = state["noise_state"]
+        self.env.set_state(state["env"])
+        if self._collector is not None and state["collector"]:
+            self._collector.set_state(state["collector"])
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.env.close()
+
+
+def check_positive(**numbers: Any) -> None:
+    """Refuses sizes below 1.
+
+    Args:
+        **numbers: name = value.
+
+    Raises:
+        ValueError: If one is not an integer of at least 1.
+    """
+    for name, value in numbers.items():
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(
+                f"Expected `{name}` to be an integer of at least 1. "
+                f"Received: {name}={value!r}"
+            )

@@ -1,0 +1,23 @@
+"""Exploration noise: what a deterministic policy's actions are disturbed by.
+
+Noise is in the units of the unit box, [-1, 1] in each dimension, so that one
+scale fits every environment: 1 is half the range of an action. The objects
+hold settings only; chance comes from a NumPy generator, and a process that
+remembers takes its state and gives it back.
+
+`T` is time, `B` the environments, `A` the number of action dimensions.
+"""
+
+from keras_rl2.exploration.exploration_noise import ExplorationNoise
+from keras_rl2.exploration.gaussian_noise import GaussianNoise
+from keras_rl2.exploration.get import exploration_noise
+from keras_rl2.exploration.ornstein_uhlenbeck_noise import (
+    OrnsteinUhlenbeckNoise,
+)
+
+__all__ = [
+    "ExplorationNoise",
+    "GaussianNoise",
+    "OrnsteinUhlenbeckNoise",
+    "exploration_noise",
+]

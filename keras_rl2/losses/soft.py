@@ -1,0 +1,132 @@
+"""Values with entropy, of maximum-entropy learning: one number per example.
+
+`B` is the batch, `A` the number of actions, `N` that of critics.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from keras import ops
+
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import as_float
+from keras_rl2.shapes import as_scalar
+from keras_rl2.shapes import check_rank
+from keras_rl2.shapes import check_same_shape
+
+
+def soft_value(
+    log_prob: Tensor, values: Sequence[Tensor], temperature: Tensor
+) -> Tensor:
+    """Value a state by one action drawn from the policy.
+
+    Its negative mean is the loss of SAC's policy; of the target critics, and
+    discounted, it is what SAC's critics bootstrap from.
+
+        V = min_i Q_i(s, a) - α log π(a|s),    a ~ π
+
+    Args:
+        log_prob: `[B]`, log π(a|s) in nats.
+        values: N of `[B]`, Q_i(s, a).
+        temperature: α, number or scalar tensor.
+
+    Returns:
+        `[B]`; float32 or wider.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+    >>> soft_value([-1.0, 2.0], [[3.0, 5.0], [4.0, 0.0]], 0.5).numpy().tolist()
+    [3.5, -1.0]
+
+    Reference:
+        - [Haarnoja et al., 2018](https://arxiv.org/abs/1812.05905), eq. 3.
+    """
+    log_prob, *values = _checked(1, log_prob, values)
+    return reduce(ops.minimum, values) - _scalar(log_prob, temperature) * (
+        log_prob
+    )
+
+
+def expected_soft_value(
+    log_probs: Tensor, values: Sequence[Tensor], temperature: Tensor
+) -> Tensor:
+    """Value a state by all actions, each as probable as the policy says.
+
+        V = Σ_a π(a|s) (min_i Q_i(s, a) - α log π(a|s))
+
+    Args:
+        log_probs: `[B, A]`, log π(·|s) in nats.
+        values: N of `[B, A]`, Q_i(s, ·).
+        temperature: α, number or scalar tensor.
+
+    Returns:
+        `[B]`; float32 or wider.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+    >>> half = [[-0.6931472, -0.6931472]]
+    >>> round(float(expected_soft_value(half, [[[1.0, 3.0]]], 1.0)[0]), 4)
+    2.6931
+
+    Reference:
+        - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), eq. 10.
+    """
+    log_probs, *values = _checked(2, log_probs, values)
+    value = reduce(ops.minimum, values) - _scalar(log_probs, temperature) * (
+        log_probs
+    )
+    return ops.sum(ops.exp(log_probs) * value, axis=-1)
+
+
+def temperature_loss(
+    log_temperature: Tensor, entropy: Tensor, target_entropy: float
+) -> Tensor:
+    """Raise the temperature where the policy is less random than wanted.
+
+    The gradient with respect to log α is the excess of entropy.
+
+        L = log α (H - H_target)
+
+    Args:
+        log_temperature: log α, number or scalar tensor.
+        entropy: `[B]`, H of the policy in nats, or -log π(a|s) of an action
+            drawn from it. Counts as a constant.
+        target_entropy: float. In nats.
+
+    Returns:
+        `[B]`, to minimise; float32 or wider.
+
+    Raises:
+        ValueError: If a rank is wrong.
+
+    Example:
+    >>> temperature_loss(2.0, [1.0, -1.0], -0.5).numpy().tolist()
+    [3.0, -1.0]
+
+    Reference:
+        - [Haarnoja et al., 2018](https://arxiv.org/abs/1812.05905), eq. 18,
+          with log α in place of α as most implementations have it.
+    """
+    check_rank(1, entropy=entropy)
+    (entropy,) = as_float(entropy)
+    log_temperature = _scalar(entropy, log_temperature)
+    return log_temperature * ops.stop_gradient(entropy - target_entropy)
+
+
+def _checked(
+    rank: int, log_prob: Tensor, values: Sequence[Tensor]
+) -> list[Tensor]:
+    """Refuse arrays of other shapes, and cast the rest."""
+    named = {f"values_{i}": value for i, value in enumerate(values)}
+    check_rank(rank, log_prob=log_prob, **named)
+    check_same_shape(log_prob=log_prob, **named)
+    return list(as_float(log_prob, *values))
+
+
+def _scalar(like: Tensor, value: Tensor) -> Tensor:
+    """Return a number or scalar in the precision of an array."""
+    return as_scalar(like, value=value)

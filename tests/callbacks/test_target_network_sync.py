@@ -1,0 +1,527 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import TargetNetworkSync
+from support import golden
+from support.errors import raises
+
+MODES = {
+    "graph": {"jit_compile": False},
+    "compiled": {"jit_compile": True},
+    "eager": {"run_eagerly": True},
+}
+ONES = np.ones((5, 1), "float32")
+TRACES = []
+
+
+def linear(inputs=1, layers=(), kernel="zeros"):
+    head = keras.layers.Dense(1, use_bias=False, kernel_initializer=kernel)
+    return keras.Sequential([keras.Input((inputs,)), *layers, head])
+
+
+def add_one(target, output):
+    """A loss whose gradient is -1 for inputs of 1."""
+    return -output
+
+
+@keras.saving.register_keras_serializable("tests")
+class Counter(keras.Model):
+    """Its only weight of `network` is the number of its updates."""
+
+    def __init__(self, inputs=1, target=None, **kwargs):
+        super().__init__(**kwargs)
+        self.network = linear(inputs)
+        self.target = target or linear(inputs)
+        self.target.trainable = False
+
+    def call(self, x):
+        return self.network(x)
+
+    def train_step(self, data):
+        TRACES.append(self)
+        return super().train_step(data)
+
+
+class TwoTargets(Counter):
+    def __init__(self):
+        super().__init__()
+        self.other = linear()
+        self.other.trainable = False
+
+
+class Counted(Counter):
+    """Counts its updates itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.updates = self.add_weight(dtype="int64", trainable=False)
+
+    def train_step(self, data):
+        logs = super().train_step(data)
+        self.updates.assign_add(1)
+        return logs
+
+
+class Paired(TwoTargets):
+    """Says itself what follows what: a chain."""
+
+    @property
+    def target_pairs(self):
+        return [(self.other, self.target), (self.target, self.network)]
+
+
+def compiled(model, optimizer=None, **kwargs):
+    kwargs = kwargs or MODES["graph"]
+    optimizer = optimizer or keras.optimizers.SGD(1.0)
+    model.compile(optimizer, add_one, **kwargs)
+    return model
+
+
+def fit(model, *callbacks, epochs=1, x=ONES):
+    arguments = {"batch_size": 1, "verbose": 0, "shuffle": False}
+    model.fit(x, x, epochs=epochs, callbacks=list(callbacks), **arguments)
+
+
+def value(network):
+    return network.get_weights()[-1].item()
+
+
+def followed(updates, tau=1.0, every=1, start=0.0):
+    """What a target is when its source counts the updates."""
+    for update in updates:
+        if update % every == 0:
+            start = tau * update + (1.0 - tau) * start
+    return start
+
+
+# When targets move.
+
+
+@pytest.mark.parametrize("every", [1, 3, 5])
+@pytest.mark.parametrize("steps_per_execution", [1, 4, 5])
+@pytest.mark.parametrize("mode", MODES)
+def test_moves_are_exact(mode, steps_per_execution, every):
+    model = compiled(
+        TwoTargets(), steps_per_execution=steps_per_execution, **MODES[mode]
+    )
+    hard = TargetNetworkSync(1.0, every, "target", "network")
+    soft = TargetNetworkSync(0.5, every, "other", "network")
+    fit(model, hard, soft, epochs=2)
+    assert value(model.network) == 10
+    assert value(model.target) == followed(range(1, 11), 1.0, every)
+    assert value(model.other) == followed(range(1, 11), 0.5, every)
+    fit(model, hard, soft)
+    assert value(model.target) == followed(range(1, 16), 1.0, every)
+    assert value(model.other) == followed(range(1, 16), 0.5, every)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_in_a_loop_over_train_step(jit_compile, every):
+    model = compiled(Counter())
+    callback = TargetNetworkSync(0.5, every)
+    callback.set_model(model)
+    callback.on_train_begin()
+    step = tf.function(model.train_step, autograph=False)
+
+    @tf.function(autograph=False, jit_compile=jit_compile)
+    def run_round(x):
+        def update(index):
+            logs = step((x[index, None], x[index, None]))
+            return logs["loss"], model.target.weights[0].value[0, 0]
+
+        return tf.while_loop(
+            lambda index, *_: index < 5,
+            lambda index, *_: (index + 1, *update(index)),
+            (tf.constant(1), *update(0)),
+            parallel_iterations=1,
+        )[2]
+
+    seen = float(run_round(tf.constant(ONES)))
+    assert seen == value(model.target) == followed(range(1, 6), 0.5, every)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"jit_compile": False}, {"jit_compile": True}, {"run_eagerly": True}],
+)
+def test_in_the_rounds_of_an_agent(rollouts, arguments):
+    def train(*callbacks, **arguments):
+        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+        agent.compile(**arguments)
+        target = keras.models.clone_model(agent.actor)
+        sync = TargetNetworkSync(every=3, target=target, source="actor")
+        rounds = rl.RolloutDataset(
+            rollouts.env, horizon=64, passes=2, batch_size=32, seed=0
+        )
+        agent.fit(rounds, callbacks=[sync, *callbacks], verbose=0)
+        return target.get_weights()
+
+    snapshots = []
+    take = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: snapshots.append(
+            take.model.actor.get_weights()
+        )
+    )
+    train(take, steps_per_execution=1, jit_compile=False)
+    assert len(snapshots) == 4
+    weights = train(**arguments)
+    for ours, theirs in zip(weights, snapshots[2], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(weights[0], snapshots[3][0], rtol=1e-4)
+
+
+def test_where_an_update_is_made_from_the_trajectory(rollouts):
+    agent = rl.A2C.for_env("CartPole-v1", hidden=(8,), seed=0)
+    agent.compile(jit_compile=False)
+    target = keras.models.clone_model(agent.actor)
+    start = agent.actor.get_weights()
+    rounds = rl.RolloutDataset(
+        rollouts.env, horizon=16, passes=1, batch_size=16, seed=0
+    )
+    sync = TargetNetworkSync(target=target, source="actor")
+    agent.fit(rounds, callbacks=[sync], verbose=0)
+    assert agent.round_size.from_trajectory
+    assert not np.array_equal(target.get_weights()[0], start[0])
+    for ours, theirs in zip(target.weights, agent.actor.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+# What is counted.
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_may_count_its_updates_itself(mode, tmp_path):
+    model = compiled(Counted(), **MODES[mode])
+    fit(model, TargetNetworkSync(every=3))
+    assert value(model.target) == 3
+    model.save_weights(tmp_path / "model.weights.h5")
+
+    model = compiled(Counted(), **MODES[mode])
+    model.build((None, 1))
+    model.load_weights(tmp_path / "model.weights.h5")
+    assert int(model.optimizer.iterations) == 0
+    fit(model, TargetNetworkSync(every=3), x=ONES[:3])
+    assert (value(model.network), value(model.target)) == (8, 6)
+
+
+def test_an_attribute_that_is_no_variable_counts_nothing():
+    model = compiled(Counter())
+    model.updates = 7
+    fit(model, TargetNetworkSync(every=3))
+    assert value(model.target) == 3
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_accumulated_gradients_are_one_update(every):
+    optimizer = keras.optimizers.SGD(1.0, gradient_accumulation_steps=2)
+    model = compiled(Counter(), optimizer)
+    fit(model, TargetNetworkSync(0.5, every), epochs=2)
+    assert value(model.network) == int(model.optimizer.iterations) == 5
+    assert value(model.target) == followed(range(1, 6), 0.5, every)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_an_update_left_out_moves_nothing(every):
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(1.0))
+    model = compiled(Counter(), optimizer)
+    x = ONES.copy()
+    x[2:4] = np.inf
+    fit(model, TargetNetworkSync(0.5, every), x=x)
+    assert value(model.network) == int(model.optimizer.iterations) == 3
+    assert value(model.target) == followed(range(1, 4), 0.5, every)
+
+
+# The first copy.
+
+
+def test_the_first_fit_begins_with_a_copy():
+    model = compiled(Counter())
+    model.network.set_weights([np.full((1, 1), 40.0)])
+    fit(model, TargetNetworkSync(every=100))
+    assert (value(model.network), value(model.target)) == (45, 40)
+    fit(model, TargetNetworkSync(every=100))
+    assert value(model.target) == 40
+
+
+# Several fits.
+
+
+def test_nothing_is_traced_again():
+    model = compiled(Counter())
+    TRACES.clear()
+    for callbacks in (
+        [TargetNetworkSync(every=3)],
+        [TargetNetworkSync(every=3)],
+        [],
+        [TargetNetworkSync(every=3, target="target", source=model.network)],
+    ):
+        fit(model, *callbacks)
+        assert len(TRACES) == 1
+    fit(model, TargetNetworkSync(0.5, every=3))
+    assert len(TRACES) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_fit_without_it_moves_nothing(mode, every):
+    model = compiled(Counter(), **MODES[mode])
+    fit(model)
+    assert value(model.target) == 0
+    fit(model, TargetNetworkSync(every=every))
+    assert value(model.target) == 10 - 10 % every
+    fit(model)
+    model.train_on_batch(ONES, ONES)
+    assert (value(model.network), value(model.target)) == (
+        16,
+        10 - 10 % every,
+    )
+    fit(model, TargetNetworkSync(every=every))
+    assert value(model.target) == 21 - 21 % every
+
+
+def test_a_fit_after_one_that_was_interrupted():
+    def interrupt(batch, logs):
+        raise KeyboardInterrupt
+
+    model = compiled(Counter())
+    stop = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, TargetNetworkSync(), stop)
+    fit(model)
+    assert (value(model.network), value(model.target)) == (6, 1)
+
+
+def test_a_number_that_is_not_finite_stays_where_it_is():
+    model = compiled(Counter())
+    fit(model, TargetNetworkSync(0.5))
+    model.network.set_weights([np.full((1, 1), np.inf)])
+    fit(model)
+    assert value(model.target) == followed(range(1, 6), 0.5)
+
+
+def test_evaluating_with_it_moves_nothing():
+    model = compiled(Counter())
+    sync = TargetNetworkSync()
+    model.evaluate(ONES, ONES, callbacks=[sync], verbose=0)
+    fit(model)
+    assert value(model.target) == 0
+
+
+def test_compiling_again_keeps_it():
+    model = compiled(Counter())
+    sync = TargetNetworkSync(every=2)
+    fit(model, sync)
+    compiled(model, jit_compile=True)
+    fit(model, sync)
+    assert value(model.target) == 9
+
+
+def test_the_last_one_for_a_target_counts():
+    model = compiled(Counter())
+    fit(model, TargetNetworkSync(), TargetNetworkSync(every=4))
+    assert value(model.target) == 4
+    fit(model, TargetNetworkSync(0.5, every=2))
+    assert value(model.target) == followed(range(6, 11), 0.5, 2, start=4)
+
+
+def test_a_list_of_callbacks_may_be_used_again():
+    model = compiled(Counter())
+    callbacks = keras.callbacks.CallbackList(
+        [TargetNetworkSync(every=3)], add_history=True, model=model
+    )
+    for expected in (3, 9):
+        model.fit(ONES, ONES, batch_size=1, verbose=0, callbacks=callbacks)
+        assert value(model.target) == expected
+
+
+def test_saving_is_as_without_it(tmp_path):
+    model = compiled(Counter())
+    fit(model, TargetNetworkSync(every=3))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(
+        tmp_path / "model.keras", custom_objects={"add_one": add_one}
+    )
+    assert (value(loaded.network), value(loaded.target)) == (5, 3)
+    fit(loaded, TargetNetworkSync(every=3), x=ONES[:2])
+    assert (value(loaded.network), value(loaded.target)) == (7, 6)
+    assert value(model.target) == 3
+
+
+# What follows what.
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"target": "target"},
+        {"source": "network"},
+        {"target": "target", "source": "network"},
+    ],
+    ids=str,
+)
+def test_networks_by_name(arguments):
+    model = compiled(Counter())
+    fit(model, TargetNetworkSync(every=3, **arguments))
+    assert value(model.target) == 3
+
+
+def test_networks_themselves():
+    model, outside = compiled(Counter()), linear()
+    fit(model, TargetNetworkSync(every=2, target=outside, source=model.target))
+    assert value(model.target) == value(outside) == 0
+    sync = TargetNetworkSync(every=2, target=outside, source=model.network)
+    fit(model, sync)
+    assert (value(model.target), value(outside)) == (0, 10)
+
+
+def test_pairs_of_the_model():
+    model = compiled(Paired())
+    fit(model, TargetNetworkSync())
+    # In the order given: the first follows what the second was before.
+    assert [value(model.other), value(model.target)] == [4, 5]
+
+
+def test_arguments_come_before_pairs():
+    model = compiled(Paired())
+    fit(model, TargetNetworkSync(target="target", source="network"))
+    assert [value(model.other), value(model.target)] == [0, 5]
+
+
+class Normalized(keras.Model):
+    """Statistics, a weight of integers, and a part that is frozen."""
+
+    def __init__(self):
+        super().__init__()
+        self.network, self.target = self.make(), self.make()
+        self.target.trainable = False
+        self.network.layers[0].trainable = False
+
+    def make(self):
+        layers = [
+            keras.layers.Dense(3, name="frozen"),
+            keras.layers.BatchNormalization(momentum=0.5),
+            Steps(),
+        ]
+        return linear(2, layers, "glorot_uniform")
+
+    def call(self, x, training=False):
+        return self.network(x, training=training)
+
+
+class Steps(keras.layers.Layer):
+    def build(self, _):
+        self.steps = self.add_weight(dtype="int32", trainable=False)
+
+    def call(self, x, training=False):
+        if training:
+            self.steps.assign_add(3)
+        return x
+
+
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+@pytest.mark.parametrize("tau", [1.0, 0.5, 0.1])
+def test_only_trained_weights_are_averaged(tau, mode):
+    model = Normalized()
+    model.compile(keras.optimizers.SGD(0.1), "mse", **MODES[mode])
+    names = [w.name for w in model.network.weights]
+    start = model.network.get_weights()
+    x = np.random.default_rng(0).normal(size=(8, 2)).astype("float32")
+    model.fit(x, x[:, :1], callbacks=[TargetNetworkSync(tau)], verbose=0)
+    averaged = []
+    for name, before, after, target in zip(
+        names,
+        start,
+        model.network.get_weights(),
+        model.target.get_weights(),
+        strict=True,
+    ):
+        if np.array_equal(target, after):
+            continue
+        averaged.append(name)
+        np.testing.assert_array_equal(
+            target, before + np.float32(tau) * (after - before)
+        )
+    assert averaged == ([] if tau == 1.0 else ["gamma", "beta", "kernel"])
+    assert int(model.target.layers[2].steps) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("every", [1, 2])
+def test_published_numbers(mode, every):
+    (case,) = (c for c in golden.load_cases() if c["function"] == "polyak")
+    inputs = golden.as_arrays(case["inputs"], "float32")
+    model = compiled(Counter(2), keras.optimizers.SGD(0.0), **MODES[mode])
+    model.optimizer.iterations.assign(every * 7 - 1)
+    model.network.set_weights([inputs["param"][:, None]])
+    model.target.set_weights([inputs["target"][:, None]])
+    sync = TargetNetworkSync(inputs["tau"], every)
+    model.fit(np.ones((1, 2)), ONES[:1], callbacks=[sync], verbose=0)
+    np.testing.assert_allclose(
+        model.target.get_weights()[0][:, 0],
+        case["expected"]["target"],
+        **case["tolerance"],
+    )
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize("tau", [0.0, -0.1, 1.5, float("nan")])
+def test_a_share_out_of_range(tau):
+    with raises("`tau`", f"tau={tau}"):
+        TargetNetworkSync(tau)
+
+
+@pytest.mark.parametrize("every", [0, -1, 2.0, None])
+def test_an_interval_out_of_range(every):
+    with raises("`every`", f"every={every}"):
+        TargetNetworkSync(every=every)
+
+
+def unmatched():
+    return Counter(target=linear(3))
+
+
+def without_pairs():
+    class Empty(Counter):
+        target_pairs = ()
+
+    return Empty()
+
+
+def unbuilt():
+    return Counter(target=keras.Sequential([keras.layers.Dense(1)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "expected", "received"),
+    [
+        (linear, {}, "`target` to be a network", "target='target'"),
+        (Counter, {"target": "head"}, "`target` to be", "target='head'"),
+        (Counter, {"source": "head"}, "`source` to be", "source='head'"),
+        (Counter, {"target": 3}, "`target` to be a network", "target=3"),
+        (Counter, {"source": "target"}, "not its own source", "as both"),
+        (unmatched, {}, "pass `source`", r"\(3, 1\)\], .*\[\(1, 1\)\]"),
+        (TwoTargets, {}, "pass `source`", r"\[\(1, 1\), \(1, 1\)\]"),
+        (without_pairs, {}, "with target networks", r"target_pairs=\(\)"),
+        (unbuilt, {}, "a built target", r"with \[\]"),
+    ],
+)
+def test_networks_that_do_not_fit(make, arguments, expected, received):
+    model = compiled(make())
+    before = model.get_weights()
+    with raises(expected, received):
+        fit(model, TargetNetworkSync(**arguments))
+    for ours, theirs in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert int(model.optimizer.iterations) == 0
+
+
+def test_updates_that_nothing_counts():
+    with raises("compiled with an optimizer", "Counter"):
+        TargetNetworkSync().set_model(Counter())
