@@ -278,9 +278,7 @@ def _is_averaged(weight: Any) -> bool:
     return bool(weight.trainable and tf.as_dtype(weight.dtype).is_floating)
 
 
-def _pairs(
-    model: Any, target: Any, source: Any
-) -> list[tuple[Any, list[Any]]]:
+def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
     """Returns targets, each with the weights that its own ones follow."""
     pairs = getattr(model, "target_pairs", None)
     if target is not None or source is not None or pairs is None:

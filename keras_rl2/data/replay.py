@@ -10,7 +10,11 @@ import tensorflow as tf
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.random_actions import random_actions
+from keras_rl2.data.random_actions import random_actor
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_sizes import check_replay_sizes
+from keras_rl2.data.trajectory import Trajectory
 
 logger = logging.getLogger(__name__)
 
@@ -114,16 +118,10 @@ class ReplayDataset(CollectingDataset):
             batch_size=1 if batch_size == "auto" else batch_size,
             steps_per_round=_or(steps_per_round, 1),
             updates_per_round=_or(updates_per_round, 1),
-            # None at all is fine, less is not.
-            warm_up=warm_up + 1,
             n_step=n_step,
             rounds_per_epoch=_or(rounds_per_epoch, 1),
             num_envs=num_envs,
         )
-        if prioritized and not 0 <= alpha < np.inf:
-            raise ValueError(
-                f"Expected a finite number, 0 or more. Received: alpha={alpha}"
-            )
         super().__init__(env, rounds_per_epoch=1, num_envs=num_envs, seed=seed)
         envs = self.env.num_envs
         self.steps_per_round = _or(
@@ -142,31 +140,16 @@ class ReplayDataset(CollectingDataset):
         self._asked = {"batch": batch_size, "updates": updates_per_round}
         self.batch_size = 0 if batch_size == "auto" else int(batch_size)
         self.updates_per_round = _or(updates_per_round, 0)
-        self._check_sizes()
+        check_replay_sizes(
+            envs,
+            capacity=capacity,
+            batch_size=self.batch_size,
+            steps_per_round=self.steps_per_round,
+            warm_up=warm_up,
+            n_step=n_step,
+        )
         self.buffer = None
         self._drawn: np.ndarray | None = None
-
-    def _check_sizes(self) -> None:
-        """Refuses numbers that do not fit each other."""
-        envs, steps = self.env.num_envs, self.steps_per_round
-        if steps % envs:
-            raise ValueError(
-                "Expected `steps_per_round` to be a multiple of the number of "
-                f"environments, {envs}. Received: steps_per_round={steps}"
-            )
-        needed = max(self.n_step * envs, self.batch_size)
-        if self.capacity < needed:
-            raise ValueError(
-                f"Expected `capacity` to be at least {needed}, a minibatch "
-                f"and a window of n_step={self.n_step} in each of {envs} "
-                f"environments. Received: capacity={self.capacity}"
-            )
-        if self.warm_up + steps < self.n_step * envs:
-            raise ValueError(
-                "Expected `warm_up` and a round to fill a window of "
-                f"n_step={self.n_step} in each of {envs} environments. "
-                f"Received: warm_up={self.warm_up}, steps_per_round={steps}"
-            )
 
     @property
     def steps_before_first_round(self) -> int:
@@ -286,16 +269,12 @@ class ReplayDataset(CollectingDataset):
                 self.collect() if trained else self._collect_at_random()
             )
 
-    def _collect_at_random(self) -> Any:
+    def _collect_at_random(self) -> Trajectory:
         """Takes the steps of a round with uniformly random actions."""
-        head = self.agent.policy_head
-        leading = (self.horizon, self.env.num_envs)
-        action = head.random_action(self._noise, leading)
-        flat = action.reshape(-1, *action.shape[2:])
-        taken = np.asarray(head.to_environment(flat))
-        taken = taken.reshape(*leading, *taken.shape[1:])
+        shape = self.horizon, self.env.num_envs
+        actions = random_actions(self.agent.policy_head, self._noise, shape)
         self.agent.begin_round()
-        return self._take(_given, list(zip(action, taken, strict=True)))
+        return self._take(random_actor, actions)
 
     def _begin_episodes(self) -> None:
         """Resets all environments; what is stored does not go on there."""
@@ -332,6 +311,9 @@ class ReplayDataset(CollectingDataset):
         Args:
             index: `[M]` ints, of minibatches.
             td_error: `[M]` floats, of either sign.
+
+        Raises:
+            ValueError: If the dataset has no priorities.
         """
         if not isinstance(self.buffer, PrioritizedReplayBuffer):
             raise ValueError(
@@ -391,35 +373,25 @@ class ReplayDataset(CollectingDataset):
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
         agent, head = self.agent, self.agent.policy_head
-        updates, leading = (
-            self.updates_per_round,
-            (self.updates_per_round, self.batch_size),
-        )
-        observation = (
-            (*leading, *agent.observation_shape),
-            agent.observation_dtype,
-        )
+        leading = (self.updates_per_round, self.batch_size)
+        observation = (agent.observation_shape, agent.observation_dtype)
         specs: dict[str, tuple[Any, str]] = {
             "observation": observation,
-            "action": ((*leading, *head.action_shape), head.action_dtype),
-            "reward": (leading, "float32"),
-            "discount": (leading, "float32"),
+            "action": (head.action_shape, head.action_dtype),
+            "reward": ((), "float32"),
+            "discount": ((), "float32"),
             "next_observation": observation,
-            "weight": (leading, "float32"),
+            "weight": ((), "float32"),
         }
         if self.prioritized:
-            specs["index"] = (leading, "int64")
-            specs["position"] = ((updates,), "int32")
-        return {
-            "batches": {
-                key: tf.TensorSpec(*spec) for key, spec in specs.items()
-            }
+            specs["index"] = ((), "int64")
+        batches = {
+            key: tf.TensorSpec((*leading, *shape), dtype)
+            for key, (shape, dtype) in specs.items()
         }
-
-
-def _given(observation: np.ndarray, actions: Any) -> Any:
-    """Acts with what was drawn beforehand."""
-    return actions
+        if self.prioritized:
+            batches["position"] = tf.TensorSpec(leading[:1], "int32")
+        return {"batches": batches}
 
 
 def _or(value: int | None, default: int) -> int:

@@ -11,7 +11,7 @@ from keras_rl2.exploration.ornstein_uhlenbeck_noise import (
     OrnsteinUhlenbeckNoise,
 )
 
-_KINDS = {
+_KINDS: dict[str, type[GaussianNoise] | type[OrnsteinUhlenbeckNoise]] = {
     "gaussian": GaussianNoise,
     "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise,
 }

@@ -54,7 +54,7 @@ def make(task, seed, exact=False):
     agent.compile(
         keras.optimizers.Adam(task["learning_rate"], epsilon=ADAM_EPSILON)
     )
-    return agent, replay, [target_sync(task)]
+    return agent, replay, target_syncs(task)
 
 
 def agent_settings(task):
@@ -70,18 +70,25 @@ def agent_settings(task):
     if "temperature" in task:
         settings["temperature"] = task["temperature"]
         settings["learn_temperature"] = False
-    if "exploration" in task:
-        settings["exploration"] = task["exploration"]
+    for name in ("exploration", "max_gradient_norm"):
+        if name in task:
+            settings[name] = task[name]
     return settings
 
 
-def target_sync(task):
-    """Returns the callback that keeps the target networks up to date."""
+def target_syncs(task):
+    """Returns the callbacks that keep the target networks up to date.
+
+    None where the task leaves it to the algorithm: `fit` inserts its own.
+    """
     import keras_rl2 as rl
 
+    if "target_update_interval" in task:
+        every = updates_between_syncs(task)
+        return [rl.callbacks.TargetNetworkSync(every=every)]
     if "tau" in task:
-        return rl.callbacks.TargetNetworkSync(tau=task["tau"])
-    return rl.callbacks.TargetNetworkSync(every=updates_between_syncs(task))
+        return [rl.callbacks.TargetNetworkSync(tau=task["tau"])]
+    return []
 
 
 def round_size(task, exact=False):
@@ -103,8 +110,8 @@ def updates_between_syncs(task):
     return interval * task["updates_per_round"] // steps
 
 
-def peer_settings(task):
-    """Returns the peer's constructor arguments."""
+def peer_settings(task, library="sb3"):
+    """Returns the constructor arguments of a peer, `"sb3"` or `"sbx"`."""
     settings = {
         "gamma": task["gamma"],
         "learning_rate": task["learning_rate"],
@@ -124,7 +131,11 @@ def peer_settings(task):
         ("exploration", "noise"),
         ("temperature", "ent_coef"),
         ("tau", "tau"),
+        ("max_gradient_norm", "max_grad_norm"),
     ):
         if ours in task:
             settings[theirs] = task[ours]
+    if library == "sbx":
+        # It does not clip gradients.
+        settings.pop("max_grad_norm", None)
     return settings

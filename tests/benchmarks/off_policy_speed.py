@@ -36,7 +36,6 @@ PENDULUM = {
     "warm_up": 500,
     "steps_per_round": 1,
     "updates_per_round": 1,
-    "tau": 0.005,
 }
 CASES = {
     "DQN, CartPole-v1, batch 64, an update every 4 steps": {
@@ -55,6 +54,7 @@ CASES = {
         "epsilon": [0.16, 0.04],
         # Every 10 updates.
         "target_update_interval": 40,
+        "max_gradient_norm": 10.0,
     },
     "SAC, Pendulum-v1, batch 256, an update every step": {
         "algorithm": "SAC",
@@ -113,7 +113,7 @@ def command(case, python, library):
         python,
         task["algorithm"],
         task["env"],
-        off_policy.peer_settings(task),
+        off_policy.peer_settings(task, library),
         "warm",
         library=library,
         envs=task["envs"],

@@ -70,6 +70,7 @@ TASKS = {
         "updates_per_round": 128,
         "epsilon": [0.16, 0.04],
         "target_update_interval": 10,
+        "max_gradient_norm": 10.0,
     },
     "dqn-acrobot": {
         "algorithm": "DQN",
@@ -86,6 +87,7 @@ TASKS = {
         "updates_per_round": 4,
         "epsilon": [0.12, 0.1],
         "target_update_interval": 250,
+        "max_gradient_norm": 10.0,
     },
     "sac-pendulum": {
         "algorithm": "SAC",
@@ -100,7 +102,6 @@ TASKS = {
         "warm_up": 100,
         "steps_per_round": 1,
         "updates_per_round": 1,
-        "tau": 0.005,
     },
     "td3-pendulum": {
         "algorithm": "TD3",
@@ -116,7 +117,6 @@ TASKS = {
         "steps_per_round": 1,
         "updates_per_round": 1,
         "exploration": 0.1,
-        "tau": 0.005,
     },
     # Published with state-dependent exploration (gSDE), which is left aside
     # on both sides: what is published is no measure here, the peer is.

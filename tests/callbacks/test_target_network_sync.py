@@ -200,9 +200,10 @@ def test_a_model_may_count_its_updates_itself(mode, tmp_path):
     assert value(model.target) == 3
     model.save_weights(tmp_path / "model.weights.h5")
 
-    model = compiled(Counted(), **MODES[mode])
+    model = Counted()
     model.build((None, 1))
     model.load_weights(tmp_path / "model.weights.h5")
+    compiled(model, **MODES[mode])
     assert int(model.optimizer.iterations) == 0
     fit(model, TargetNetworkSync(every=3), x=ONES[:3])
     assert (value(model.network), value(model.target)) == (8, 6)
@@ -265,7 +266,7 @@ def test_nothing_is_traced_again():
     assert len(TRACES) == 2
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_fit_without_it_moves_nothing(mode, every):
     model = compiled(Counter(), **MODES[mode])
@@ -275,11 +276,11 @@ def test_a_fit_without_it_moves_nothing(mode, every):
     assert value(model.target) == 10 - 10 % every
     fit(model)
     model.train_on_batch(ONES, ONES)
-    assert (value(model.network), value(model.target)) == (
-        16,
-        10 - 10 % every,
-    )
+    assert value(model.target) == 10 - 10 % every
     fit(model, TargetNetworkSync(every=every))
+    assert value(model.target) == 21 - 21 % every
+    model.train_step((ONES, ONES))
+    assert value(model.network) == 22
     assert value(model.target) == 21 - 21 % every
 
 
@@ -450,7 +451,7 @@ def test_only_trained_weights_are_averaged(tau, mode):
     assert int(model.target.layers[2].steps) == 3
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("every", [1, 2])
 def test_published_numbers(mode, every):
     (case,) = (c for c in golden.load_cases() if c["function"] == "polyak")

@@ -1,0 +1,48 @@
+"""Numbers of a replay dataset that must fit each other."""
+
+
+def check_replay_sizes(
+    num_envs: int,
+    *,
+    capacity: int,
+    batch_size: int,
+    steps_per_round: int,
+    warm_up: int,
+    n_step: int,
+) -> None:
+    """Refuses a dataset that could never be drawn from, or not whole.
+
+    Args:
+        num_envs: int. Environments.
+        capacity: int. Transitions that are held.
+        batch_size: int. Transitions of one minibatch; 0 if not known yet.
+        steps_per_round: int. Environment steps of one round.
+        warm_up: int. Steps before the first round.
+        n_step: int. Rewards of one transition.
+
+    Raises:
+        ValueError: If the numbers do not fit each other.
+    """
+    if warm_up < 0:
+        raise ValueError(
+            f"Expected `warm_up` to be 0 or more. Received: warm_up={warm_up}"
+        )
+    if steps_per_round % num_envs:
+        raise ValueError(
+            "Expected `steps_per_round` to be a multiple of the number of "
+            f"environments, {num_envs}. "
+            f"Received: steps_per_round={steps_per_round}"
+        )
+    needed = max(n_step * num_envs, batch_size)
+    if capacity < needed:
+        raise ValueError(
+            f"Expected `capacity` to be at least {needed}, a minibatch and a "
+            f"window of n_step={n_step} in each of {num_envs} environments. "
+            f"Received: capacity={capacity}"
+        )
+    if warm_up + steps_per_round < n_step * num_envs:
+        raise ValueError(
+            "Expected `warm_up` and a round to fill a window of "
+            f"n_step={n_step} in each of {num_envs} environments. Received: "
+            f"warm_up={warm_up}, steps_per_round={steps_per_round}"
+        )

@@ -1,0 +1,285 @@
+"""What every noise keeps to, and how each one is distributed."""
+
+import json
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.exploration import GaussianNoise
+from keras_rl2.exploration import OrnsteinUhlenbeckNoise
+
+DECAY = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
+NOISES = {
+    "gaussian": GaussianNoise(0.3),
+    "gaussian_schedule": GaussianNoise(DECAY),
+    "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise(0.3, theta=0.5, dt=0.1),
+    "ornstein_uhlenbeck_schedule": OrnsteinUhlenbeckNoise(DECAY),
+}
+EVERY = pytest.mark.parametrize("name", NOISES)
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+class Ones:
+    """A generator that always draws 1."""
+
+    def standard_normal(self, shape, dtype=float):
+        return np.ones(shape, dtype)
+
+
+@EVERY
+def test_noise_is_float32_of_the_shape_asked_for(name):
+    noise, state = NOISES[name].draw(generator(), [5, 3, 2])
+    assert noise.shape == (5, 3, 2)
+    assert noise.dtype == "float32"
+    assert state is None or state.shape == (3, 2)
+
+
+@EVERY
+def test_noise_repeats_with_the_seed(name):
+    one, _ = NOISES[name].draw(generator(3), (5, 3, 2))
+    again, _ = NOISES[name].draw(generator(3), (5, 3, 2))
+    other, _ = NOISES[name].draw(generator(4), (5, 3, 2))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+@EVERY
+def test_two_short_draws_are_one_long_draw(name):
+    noise = NOISES[name]
+    whole, last = noise.draw(generator(), (20, 3, 2))
+    parts = generator()
+    first, state = noise.draw(parts, (10, 3, 2))
+    second, state = noise.draw(parts, (10, 3, 2), state=state)
+    np.testing.assert_array_equal(np.concatenate([first, second]), whole)
+    np.testing.assert_array_equal(state, last)
+
+
+@EVERY
+def test_no_steps_leave_the_process_where_it_was(name):
+    noise = NOISES[name]
+    _, state = noise.draw(generator(), (5, 3, 2))
+    nothing, after = noise.draw(generator(), (0, 3, 2), state=state)
+    assert nothing.shape == (0, 3, 2)
+    np.testing.assert_array_equal(after, state)
+
+
+@EVERY
+def test_a_state_is_neither_changed_nor_shared(name):
+    noise = NOISES[name]
+    drawn, state = noise.draw(generator(), (5, 3, 2))
+    before = (drawn.copy(), None if state is None else state.copy())
+    _, after = noise.draw(generator(), (5, 3, 2), state=state)
+    if state is not None:
+        np.testing.assert_array_equal(state, before[1])
+        after += 1.0
+        np.testing.assert_array_equal(state, before[1])
+        state += 1.0
+    np.testing.assert_array_equal(drawn, before[0])
+
+
+@EVERY
+def test_config_is_plain_json_and_makes_an_equal_noise(name):
+    noise = NOISES[name]
+    text = json.dumps(
+        keras.saving.serialize_keras_object(noise), allow_nan=False
+    )
+    assert '"registered_name": "keras_rl2>' in text
+    again = keras.saving.deserialize_keras_object(json.loads(text))
+    assert type(again) is type(noise)
+    assert again == noise
+    assert type(noise).from_config(noise.get_config()) == noise
+    np.testing.assert_array_equal(
+        again.draw(generator(), (5, 3, 2), step=50)[0],
+        noise.draw(generator(), (5, 3, 2), step=50)[0],
+    )
+
+
+def test_equal_are_those_of_one_class_and_config():
+    assert GaussianNoise(0.2) == GaussianNoise(np.float64(0.2))
+    assert GaussianNoise(0.2) != GaussianNoise(0.3)
+    assert GaussianNoise(0.2) != OrnsteinUhlenbeckNoise(0.2)
+    assert GaussianNoise(0.2) != 0.2
+    assert GaussianNoise(1).get_config() == {"scale": 1.0}
+    assert OrnsteinUhlenbeckNoise(dt=0.1) != OrnsteinUhlenbeckNoise()
+
+
+def test_repr_is_the_call_that_makes_it():
+    assert repr(GaussianNoise()) == "GaussianNoise(scale=0.1)"
+    noise = OrnsteinUhlenbeckNoise(0.5, dt=1.0)
+    assert repr(noise) == (
+        "OrnsteinUhlenbeckNoise(scale=0.5, theta=0.15, dt=1.0)"
+    )
+    assert "PolynomialDecay" in repr(GaussianNoise(DECAY))
+
+
+@pytest.mark.parametrize("setting", ["scale", "theta", "dt"])
+def test_settings_do_not_change(setting):
+    noise = OrnsteinUhlenbeckNoise()
+    with pytest.raises(AttributeError, match="setter"):
+        setattr(noise, setting, 0.5)
+    assert noise == OrnsteinUhlenbeckNoise()
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 2, 1), (5, -1, 2)])
+def test_shapes_of_other_ranks_are_refused(name, shape):
+    with pytest.raises(ValueError, match="Expected a shape"):
+        NOISES[name].draw(generator(), shape)
+
+
+def test_states_of_another_shape_are_refused():
+    noise = OrnsteinUhlenbeckNoise()
+    untouched = generator()
+    for shape in [(2, 3), (3, 1), (3,), (1, 3, 2)]:
+        with pytest.raises(ValueError, match=r"\(B, A\) = \(3, 2\)"):
+            noise.draw(untouched, (5, 3, 2), state=np.zeros(shape))
+    with pytest.raises(ValueError, match="Expected no state"):
+        GaussianNoise().draw(untouched, (5, 3, 2), state=np.zeros((3, 2)))
+    assert untouched.random() == generator().random()
+
+
+@pytest.mark.parametrize("kind", [GaussianNoise, OrnsteinUhlenbeckNoise])
+@pytest.mark.parametrize(
+    "scale", [-0.1, math.nan, math.inf, "0.1", None, True, [0.1], lambda s: 1]
+)
+def test_wrong_scales_are_refused_at_construction(kind, scale):
+    with pytest.raises(ValueError, match=r"Received: scale="):
+        kind(scale)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"theta": 0.0},
+        {"theta": -1.0},
+        {"dt": 0.0},
+        {"dt": math.inf},
+        {"theta": "slow"},
+        {"theta": 2.0, "dt": 1.0},
+    ],
+)
+def test_processes_that_would_not_settle_are_refused(settings):
+    with pytest.raises(ValueError, match="Received"):
+        OrnsteinUhlenbeckNoise(**settings)
+
+
+@pytest.mark.parametrize(
+    ("step", "scale"), [(0, 0.5), (50, 0.3), (100, 0.1), (10**9, 0.1)]
+)
+def test_schedule_is_asked_at_the_step_of_the_draw(step, scale):
+    noise, _ = GaussianNoise(DECAY).draw(Ones(), (2, 1, 1), step)
+    np.testing.assert_allclose(noise, scale, rtol=1e-6)
+    drifting = OrnsteinUhlenbeckNoise(DECAY, theta=0.5, dt=0.25)
+    noise, _ = drifting.draw(Ones(), (1, 1, 1), step)
+    np.testing.assert_allclose(noise, scale * 0.5, rtol=1e-6)
+
+
+class Jump(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule of Python numbers: 0.1 for ten steps, then another one."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def __call__(self, step):
+        return 0.1 if step <= 10 else self.end
+
+
+@pytest.mark.parametrize("end", [-1.0, math.inf, math.nan])
+def test_schedule_that_leaves_its_bounds_is_refused_when_it_does(end):
+    noise = GaussianNoise(Jump(end))
+    noise.draw(generator(), (5, 3, 2), step=10)
+    with pytest.raises(ValueError, match="at step=11"):
+        noise.draw(generator(), (5, 3, 2), step=11)
+
+
+def test_gaussian_noise_is_independent_and_of_the_scale():
+    noise, _ = GaussianNoise(0.4).draw(generator(), (1000, 50, 2))
+    noise = noise.astype("float64")
+    # Deviations of the estimates: 0.0013, 0.0009 and 0.003.
+    assert abs(noise.mean()) < 0.005
+    assert abs(noise.std() - 0.4) < 0.004
+    following = np.corrcoef(noise[:-1].ravel(), noise[1:].ravel())[0, 1]
+    beside = np.corrcoef(noise[..., 0].ravel(), noise[..., 1].ravel())[0, 1]
+    assert abs(following) < 0.015
+    assert abs(beside) < 0.02
+
+
+def test_no_scale_is_no_noise():
+    for noise in (GaussianNoise(0.0), OrnsteinUhlenbeckNoise(0.0)):
+        assert not noise.draw(generator(), (5, 3, 2))[0].any()
+
+
+def test_ornstein_uhlenbeck_noise_by_hand():
+    noise = OrnsteinUhlenbeckNoise(0.2, theta=0.5, dt=0.25)
+    # Kept: 1 - 0.5 * 0.25 = 0.875. Added: 0.2 * sqrt(0.25) = 0.1.
+    path, state = noise.draw(Ones(), (3, 1, 1))
+    np.testing.assert_allclose(path.ravel(), [0.1, 0.1875, 0.2640625])
+    path, state = noise.draw(Ones(), (1, 1, 1), state=[[-0.8]])
+    np.testing.assert_allclose(path.ravel(), [-0.6])
+    np.testing.assert_allclose(state, [[-0.6]])
+
+
+def test_a_row_of_zeros_begins_anew_in_that_environment():
+    noise = OrnsteinUhlenbeckNoise(0.2, theta=0.5, dt=0.25)
+    _, state = noise.draw(Ones(), (3, 2, 1))
+    state[0] = 0.0
+    path, _ = noise.draw(Ones(), (1, 2, 1), state=state)
+    np.testing.assert_allclose(path[0, 0], [0.1])
+    np.testing.assert_allclose(path[0, 1], [0.2640625 * 0.875 + 0.1])
+
+
+def test_ornstein_uhlenbeck_noise_settles_at_its_long_run_deviation():
+    scale, theta, dt = 0.3, 2.0, 0.1
+    kept = 1 - theta * dt
+    noise = OrnsteinUhlenbeckNoise(scale, theta, dt)
+    path, _ = noise.draw(generator(), (2000, 100, 1))
+    settled = path[200:].astype("float64")
+    deviation = scale * math.sqrt(dt) / math.sqrt(1 - kept**2)
+    # 20,000 samples that are worth an independent one: within 1 in 100.
+    assert abs(settled.mean()) < 0.02 * deviation
+    np.testing.assert_allclose(settled.std(), deviation, rtol=0.02)
+    for lag in (1, 5):
+        pairs = settled[:-lag].ravel(), settled[lag:].ravel()
+        correlation = np.corrcoef(*pairs)[0, 1]
+        np.testing.assert_allclose(correlation, kept**lag, atol=0.02)
+
+
+def test_ornstein_uhlenbeck_noise_spreads_as_an_autoregression_does():
+    noise = OrnsteinUhlenbeckNoise()
+    path, _ = noise.draw(generator(), (100, 5000, 1))
+    kept = 1 - 0.15 * 0.01
+    steps = np.arange(1, 101)
+    # Variance after t steps: σ² dt (1 - kept^2t) / (1 - kept²).
+    variance = 0.2**2 * 0.01 * (1 - kept ** (2 * steps)) / (1 - kept**2)
+    found = path.astype("float64").std(axis=(1, 2))
+    np.testing.assert_allclose(found, np.sqrt(variance), rtol=0.05)
+
+
+def test_a_noise_of_ones_own():
+    class Uniform(ExplorationNoise):
+        def __init__(self, scale=0.5, shift=0.0):
+            super().__init__(scale)
+            self.shift = shift
+
+        def draw(self, generator, shape, step=0, state=None):
+            noise = self.scale * generator.uniform(-1, 1, shape) + self.shift
+            return noise.astype("float32"), None
+
+        def get_config(self):
+            return {**super().get_config(), "shift": self.shift}
+
+    noise = Uniform(shift=1.0)
+    assert repr(noise) == "Uniform(scale=0.5, shift=1.0)"
+    assert Uniform.from_config(noise.get_config()) == noise != Uniform()
+
+
+def test_a_model_may_hold_noise():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.exploration_noise = OrnsteinUhlenbeckNoise()
+    assert model.exploration_noise == OrnsteinUhlenbeckNoise()
