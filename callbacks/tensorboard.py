@@ -16,6 +16,8 @@ _TAGS = {
     "episode_length": "rollout/ep_len_mean",
     "policy_loss": "train/policy_gradient_loss",
     "clip_ratio": "train/clip_range",
+    "temperature": "train/ent_coef",
+    "epsilon": "rollout/exploration_rate",
     "val_episode_return": "eval/mean_reward",
     "val_episode_length": "eval/mean_ep_length",
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Self
 
 import keras
 import numpy as np
@@ -236,6 +237,23 @@ class TwinCriticAgent(OffPolicyAgent):
                 for critic in self.critics
             ],
         }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> Self:
+        """Makes an agent from `get_config`."""
+        critic = [
+            keras.saving.deserialize_keras_object(
+                each, custom_objects=custom_objects
+            )
+            if isinstance(each, dict)
+            else each
+            for each in _as_list(config["critic"])
+        ]
+        return super().from_config(
+            {**config, "critic": critic}, custom_objects=custom_objects
+        )
 
 
 def _as_list(critic: Any) -> list[Any]:
