@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from keras_rl2 import networks
     from keras_rl2 import returns
     from keras_rl2.agents import A2C
+    from keras_rl2.agents import DDPG
+    from keras_rl2.agents import DQN
     from keras_rl2.agents import PPO
     from keras_rl2.agents import REINFORCE
     from keras_rl2.agents import SAC
+    from keras_rl2.agents import TD3
     from keras_rl2.agents import Agent
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import ReplayDataset
@@ -49,9 +52,12 @@ _ROOMS = (
 )
 _HOMES = {
     "A2C": "keras_rl2.agents",
+    "DDPG": "keras_rl2.agents",
+    "DQN": "keras_rl2.agents",
     "PPO": "keras_rl2.agents",
     "REINFORCE": "keras_rl2.agents",
     "SAC": "keras_rl2.agents",
+    "TD3": "keras_rl2.agents",
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
     "ReplayDataset": "keras_rl2.data",
@@ -60,9 +66,12 @@ _HOMES = {
 
 __all__ = [
     "A2C",
+    "DDPG",
+    "DQN",
     "PPO",
     "REINFORCE",
     "SAC",
+    "TD3",
     "Agent",
     "EvaluationDataset",
     "ReplayDataset",

@@ -16,7 +16,7 @@ from keras_rl2.layers import ObservationNormalization
 
 def mlp(
     input_shape: Sequence[int],
-    units: int,
+    units: int | Sequence[int],
     *,
     hidden: Sequence[int] = (64, 64),
     activation: str = "tanh",
@@ -32,7 +32,9 @@ def mlp(
 
     Args:
         input_shape: Sequence of ints. Shape of one observation.
-        units: int. Width of the output.
+        units: int. Width of the output. Or a sequence of ints, for streams
+            of these widths side by side in the output, each with the last
+            hidden layer for itself: the dueling networks of `DQN`.
         hidden: Sequence of ints. Widths of the hidden layers. Defaults to
             `(64, 64)`.
         activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
@@ -44,15 +46,19 @@ def mlp(
         name: str. Name of the model. Defaults to `"mlp"`.
 
     Returns:
-        A `keras.Model` from `[B, *input_shape]` to `[B, units]`.
+        A `keras.Model` from `[B, *input_shape]` to `[B, units]`, or to the
+        sum of all units.
 
     Example:
 
     >>> mlp((4,), 2, seed=0).output_shape
     (None, 2)
+    >>> mlp((4,), (1, 2), seed=0).output_shape
+    (None, 3)
 
     Reference:
         - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
+        - [Wang et al., 2016](https://arxiv.org/abs/1511.06581), streams.
     """
     seeds = _seeds(seed)
     inputs = keras.Input(tuple(input_shape), name="observation")
@@ -61,15 +67,17 @@ def mlp(
         x = ObservationNormalization(name="normalization")(x)
     if len(input_shape) != 1:
         x = keras.layers.Flatten(name="flatten")(x)
-    for index, width in enumerate(hidden):
-        x = _dense(width, activation, 2.0**0.5, seeds, f"hidden_{index}")(x)
-    outputs = _dense(units, None, output_gain, seeds, "output")(x)
+    layers = [
+        (width, activation, f"hidden_{index}")
+        for index, width in enumerate(hidden)
+    ]
+    outputs = _fully_connected(x, layers, units, output_gain, seeds)
     return keras.Model(inputs, outputs, name=name)
 
 
 def nature_cnn(
     input_shape: Sequence[int],
-    units: int,
+    units: int | Sequence[int],
     *,
     output_gain: float = 1.0,
     seed: int | None = None,
@@ -83,14 +91,16 @@ def nature_cnn(
 
     Args:
         input_shape: Sequence of 3 ints. Shape of one image, at least 36 x 36.
-        units: int. Width of the output.
+        units: int or sequence of ints. Width of the output, or of streams
+            side by side in it, as in `mlp`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"nature_cnn"`.
 
     Returns:
-        A `keras.Model` from `[B, height, width, channels]` to `[B, units]`.
+        A `keras.Model` from `[B, height, width, channels]` to `[B, units]`,
+        or to the sum of all units.
 
     Raises:
         ValueError: If the shape is not an image of at least 36 x 36.
@@ -131,20 +141,23 @@ def nature_cnn(
             name=f"convolution_{index}",
         )(x)
     x = keras.layers.Flatten(name="flatten")(x)
-    x = _dense(512, "relu", gain, seeds, "hidden")(x)
-    outputs = _dense(units, None, output_gain, seeds, "output")(x)
+    layers = [(512, "relu", "hidden")]
+    outputs = _fully_connected(x, layers, units, output_gain, seeds)
     return keras.Model(inputs, outputs, name=name)
 
 
 def network_for(
-    observation_space: gymnasium.Space[Any], units: int, **kwargs: Any
+    observation_space: gymnasium.Space[Any],
+    units: int | Sequence[int],
+    **kwargs: Any,
 ) -> keras.Model:
     """Builds the default network for an observation space.
 
     Args:
         observation_space: `gymnasium.Space`. Images (uint8, three axes, 36
             pixels or more) get `nature_cnn`, all else `mlp`.
-        units: int. Width of the output.
+        units: int or sequence of ints. Width of the output, or of its
+            streams.
         **kwargs: Further arguments of the builder.
 
     Returns:
@@ -327,6 +340,33 @@ def _channels_first(shape: Sequence[int]) -> bool:
 def _seeds(seed: int | None) -> Any:
     """Yields one seed per layer, so that no two layers start alike."""
     return iter(int(s) for s in np.random.SeedSequence(seed).generate_state(64))
+
+
+def _fully_connected(
+    x: Any,
+    hidden: Sequence[tuple[int, str, str]],
+    units: int | Sequence[int],
+    output_gain: float,
+    seeds: Any,
+) -> Any:
+    """Ends a network: hidden layers, then the output or several streams."""
+
+    def run(x: Any, layers: Sequence[tuple[int, str, str]], end: str) -> Any:
+        for width, activation, name in layers:
+            x = _dense(width, activation, 2.0**0.5, seeds, name + end)(x)
+        return x
+
+    if not isinstance(units, Sequence):
+        x = run(x, hidden, "")
+        return _dense(units, None, output_gain, seeds, "output")(x)
+    x = run(x, hidden[:-1], "")
+    streams = []
+    for index, width in enumerate(units):
+        stream = run(x, hidden[-1:], f"_stream_{index}")
+        name = f"output_{index}"
+        output = _dense(width, None, output_gain, seeds, name)(stream)
+        streams.append(output)
+    return keras.layers.Concatenate(name="output")(streams)
 
 
 def _dense(

@@ -3,17 +3,23 @@
 from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.ddpg import DDPG
+from keras_rl2.agents.dqn import DQN
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.agents.reinforce import REINFORCE
 from keras_rl2.agents.sac import SAC
+from keras_rl2.agents.td3 import TD3
 
 __all__ = [
     "A2C",
+    "DDPG",
+    "DQN",
     "PPO",
     "REINFORCE",
     "SAC",
+    "TD3",
     "ActorCritic",
     "Agent",
     "OffPolicyAgent",

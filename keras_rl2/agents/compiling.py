@@ -11,7 +11,8 @@ class Arguments:
     Args:
         optimizer: Optimizer, its name or config, or `"auto"`.
         critic_optimizer: Optimizer for the critic alone, its name or config;
-            None for one optimizer. Defaults to `None`.
+            `"auto"` for one that is made like `optimizer`; None for one
+            optimizer. Defaults to `None`.
         steps_per_execution: int, or `"auto"` for the updates of a round.
             Defaults to `"auto"`.
         jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
@@ -78,6 +79,8 @@ class Arguments:
         if self.critic_optimizer is None:
             return self.optimizer
         agent.critic_variables()
+        if self.critic_optimizer == "auto":
+            self.critic_optimizer = _like(self.optimizer)
         self.critic_optimizer = keras.optimizers.get(self.critic_optimizer)
         if self.critic_optimizer is self.optimizer:
             raise ValueError(
@@ -107,6 +110,12 @@ class Arguments:
             key: keras.saving.serialize_keras_object(value)
             for key, value in config.items()
         }
+
+
+def _like(optimizer: keras.optimizers.Optimizer) -> Any:
+    """Returns a critic's optimizer with the settings of another one."""
+    config = {**optimizer.get_config(), "name": "critic"}
+    return type(optimizer).from_config(config)
 
 
 def arguments_from_config(config: dict[str, Any]) -> dict[str, Any]:

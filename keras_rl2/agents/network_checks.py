@@ -45,6 +45,40 @@ def check_is_model(actor: Any, critic: Any) -> None:
             )
 
 
+def check_is_network(name: str, network: Any) -> None:
+    """Refuses what is not a Keras model.
+
+    Args:
+        name: str. Of the argument.
+        network: Any. Must be a `keras.Model`.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not isinstance(network, keras.Model):
+        raise ValueError(
+            f"Expected `{name}` to be a `keras.Model`. "
+            f"Received: {network!r} of type {type(network).__name__}"
+        )
+
+
+def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
+    """Refuses arguments that are not among those allowed.
+
+    Args:
+        **choices: name = (value, allowed values).
+
+    Raises:
+        ValueError: If a value is none of them.
+    """
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ValueError(
+                f"Expected `{name}` to be {_either(tuple(map(repr, allowed)))}"
+                f". Received: {name}={value!r}"
+            )
+
+
 def output_sizes(agent: Any) -> tuple[int, int]:
     """Runs the networks symbolically, building them if need be.
 
@@ -160,6 +194,36 @@ def check_critic(agent: Any, critic: Any, units: int | None = None) -> None:
         shape = (None, *agent.policy_head.action_shape)
         inputs = [inputs, keras.KerasTensor(shape, "float32")]
     _check_width("critic", _run("critic", critic, inputs, agent), units or 1)
+
+
+def check_q_network(
+    agent: Any, network: Any, *, actions: int, atoms: int, dueling: bool
+) -> None:
+    """Refuses a Q-network that does not fit, building it if need be.
+
+    Args:
+        agent: `OffPolicyAgent` whose spaces are set.
+        network: `keras.Model`. From observations.
+        actions: int. Number of actions.
+        atoms: int. Outputs of each action.
+        dueling: bool. Whether the value of the state is an output too.
+
+    Raises:
+        ValueError: If it does not take observations or gives another width.
+    """
+    output = _run("q_network", network, _encoded_input(agent), agent)
+    units = (actions + bool(dueling)) * atoms
+    shape = getattr(output, "shape", None)
+    if shape is None or len(shape) != 2 or shape[-1] != units:
+        what = f"{actions} actions"
+        if dueling:
+            what = f"the value of the state and the advantages of {what}"
+        if atoms > 1:
+            what += f", {atoms} atoms each"
+        raise ValueError(
+            "Expected the q_network's output to be one tensor of shape "
+            f"(batch, {units}): {what}. Received: {output!r}"
+        )
 
 
 def _check_width(name: str, output: Any, units: int) -> None:

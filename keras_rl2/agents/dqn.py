@@ -1,0 +1,406 @@
+"""Deep Q-networks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.agents import network_checks
+from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.updating import apply_gradients
+from keras_rl2.agents.value_distributions import as_support
+from keras_rl2.agents.value_distributions import value_distribution
+from keras_rl2.callbacks import TargetNetworkSync
+from keras_rl2.envs import as_vector_env
+from keras_rl2.networks import copy_of
+from keras_rl2.networks import network_for
+from keras_rl2.policy_heads import policy_head
+from keras_rl2.shapes import Tensor
+
+# Added to the value of an action that is taken whatever the values are.
+_FORCED = np.float32(1e30)
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class DQN(OffPolicyAgent):
+    """Deep Q-network, with the parts of Rainbow as flags.
+
+    Learns the value of each action from replayed transitions, with a target
+    network Q' that is copied now and then:
+
+        L = mean(w huber(r + γ max_a Q'(s', a) - Q(s, a)))
+
+    and takes the action of the largest value, or with probability ε a random
+    one. Each flag is independent of the others, and of `n_step` and
+    `prioritized` of the `ReplayDataset`:
+
+    - `double`: Q chooses the action that follows, Q' values it.
+    - `dueling`: the network gives V and advantages, Q = V + A - mean(A); of
+      distributions it is the logits or quantiles that are combined so.
+    - `distributional`: the network gives the distribution of the return, by
+      logits on fixed atoms (C51, trained by cross-entropy to the projected
+      target) or by quantiles (QR-DQN, trained by the quantile Huber loss with
+      a threshold of 1). Q is its mean.
+
+    Args:
+        q_network: `keras.Model` from observations to `[B, n]`, a value for
+            each action; with `dueling` to `[B, 1 + n]`, V first; with
+            `distributional` to `atoms` times as many numbers, those of V or
+            of the first action first.
+        double: bool. Whether the network that learns chooses the next action.
+            Defaults to `False`.
+        dueling: bool. Whether the network gives V and advantages. Defaults to
+            `False`.
+        distributional: None, `"categorical"` or `"quantile"`. Defaults to
+            `None`.
+        atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
+        support: Sequence of two floats. Smallest and largest return that
+            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
+            square) of the TD error; distributions have losses of their own.
+            Defaults to `"huber"`.
+        epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over environment steps. Probability of a random action; it changes
+            from round to round. None for a linear fall from 1 to 0.05 within
+            10 000 steps. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `10.0`.
+        **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `observation_space`,
+            `action_space`, `seed`, `name`, `dtype`.
+
+    Raises:
+        ValueError: If an argument is out of range or the network does not
+            fit.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> replay = rl.ReplayDataset("CartPole-v1", batch_size=32, warm_up=64,
+    ...                           n_step=3, rounds_per_epoch=1, seed=0)
+    >>> agent = rl.DQN.for_env("CartPole-v1", hidden=(32,), double=True,
+    ...                        seed=0)
+    >>> history = agent.fit(replay, epochs=2, verbose=0)
+    >>> sorted(history.history)[:3]
+    ['env_steps', 'episode_length', 'episode_return']
+
+    Reference:
+        - [Mnih et al., 2015](https://doi.org/10.1038/nature14236).
+        - [van Hasselt et al., 2016](https://arxiv.org/abs/1509.06461), double.
+        - [Wang et al., 2016](https://arxiv.org/abs/1511.06581), dueling.
+        - [Bellemare et al., 2017](https://arxiv.org/abs/1707.06887), C51.
+        - [Dabney et al., 2018](https://arxiv.org/abs/1710.10044), QR-DQN.
+        - [Hessel et al., 2018](https://arxiv.org/abs/1710.02298), Rainbow.
+    """
+
+    updates_per_step = 0.25
+    default_batch_size = 64
+    statistics_names = ("loss", "q_value", "td_error", "gradient_norm")
+
+    def __init__(
+        self,
+        q_network: keras.Model,
+        *,
+        double: bool = False,
+        dueling: bool = False,
+        distributional: str | None = None,
+        atoms: int = 51,
+        support: Sequence[float] = (-10.0, 10.0),
+        loss: str = "huber",
+        epsilon: float
+        | keras.optimizers.schedules.LearningRateSchedule
+        | None = None,
+        max_gradient_norm: float | None = 10.0,
+        **kwargs: Any,
+    ) -> None:
+        network_checks.check_is_network("q_network", q_network)
+        support = as_support(support)
+        values = value_distribution(distributional, atoms, support, loss)
+        if epsilon is None:
+            epsilon = keras.optimizers.schedules.PolynomialDecay(
+                1.0, 10_000, 0.05
+            )
+        if not callable(epsilon):
+            network_checks.check_in_range(epsilon=(epsilon, 0.0, 1.0))
+        super().__init__(max_gradient_norm=max_gradient_norm, **kwargs)
+        self.q_network = q_network
+        self.target_network: Any = None
+        self.double = double
+        self.dueling = dueling
+        self.distributional = distributional
+        self.atoms = atoms
+        self.support = support
+        self.loss_name = loss
+        self.epsilon = epsilon
+        self._values = values
+        self._present_epsilon = _Present(epsilon)
+        self._bind_requested()
+
+    @classmethod
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: tuple[int, ...] = (256, 256),
+        activation: str = "relu",
+        normalize_observations: bool = False,
+        dueling: bool = False,
+        distributional: str | None = None,
+        atoms: int = 51,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Makes a compiled agent with a default network for an environment.
+
+        Args:
+            env: An environment, vector environment or id string.
+            hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+                `(256, 256)`.
+            activation: str. Activation of the hidden layers. Defaults to
+                `"relu"`.
+            normalize_observations: bool. Whether the network begins with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            dueling: bool. Whether there are two streams, for V and for the
+                advantages, each with a last hidden layer of its own. Defaults
+                to `False`.
+            distributional: None, `"categorical"` or `"quantile"`. Defaults to
+                `None`.
+            atoms: int. Atoms or quantiles of each distribution. Defaults to
+                `51`.
+            seed: int or None. Seeds weights and `act`. Defaults to `None`.
+            **kwargs: Further arguments of the constructor.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+        """
+        env = as_vector_env(env)
+        head = cls._head_for(env.action_space)
+        each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
+        network = network_for(
+            env.observation_space,
+            (each, head.n * each) if dueling else head.n * each,
+            hidden=hidden,
+            activation=activation,
+            normalize_observations=normalize_observations,
+            seed=seed,
+            name="q_network",
+        )
+        agent = cls(
+            network,
+            dueling=dueling,
+            distributional=distributional,
+            atoms=atoms,
+            observation_space=env.observation_space,
+            action_space=env.action_space,
+            seed=seed,
+            **kwargs,
+        )
+        agent.compile()
+        return agent
+
+    @classmethod
+    def _head_for(cls, action_space: Any) -> Any:
+        """Returns the head of Discrete actions."""
+        network_checks.check_action_kind(
+            cls, action_space, (gymnasium.spaces.Discrete,)
+        )
+        return policy_head(action_space)
+
+    def _make_policy_head(self, action_space: Any) -> Any:
+        """Returns what stands between the network and the action space."""
+        return self._head_for(action_space)
+
+    def _check_and_build(self) -> None:
+        """Checks the network against the spaces and makes its target."""
+        network_checks.check_q_network(
+            self,
+            self.q_network,
+            actions=self.policy_head.n,
+            atoms=self._values.atoms,
+            dueling=self.dueling,
+        )
+        self.target_network = copy_of(
+            self.q_network, f"target_{self.q_network.name}"
+        )
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(1e-3)
+
+    def default_sync(self) -> TargetNetworkSync:
+        """Returns the callback that `fit` inserts where there is none."""
+        return TargetNetworkSync(every=100)
+
+    # Networks.
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+        return [self.q_network]
+
+    @property
+    def acting_variables(self) -> list[Any]:
+        """Variables that acting depends on."""
+        return list(self.q_network.variables)
+
+    @property
+    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
+        """The target network, with the network that it follows."""
+        return [(self.target_network, self.q_network)]
+
+    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+        """Returns Q-values `[B, n]` float32."""
+        encoded = self.encode(observation)
+        return self._values.mean(
+            self._outputs(self.q_network, encoded, training)
+        )
+
+    def value(self, observation: Tensor) -> Tensor:
+        """Returns the value of the best action.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            `[B]` float32.
+        """
+        return ops.max(self(observation), axis=-1)
+
+    def _outputs(
+        self, network: Any, encoded: Tensor, training: bool = False
+    ) -> Tensor:
+        """Returns what a network says of each action, `[B, n, N]` float32."""
+        outputs = ops.cast(network(encoded, training=training), "float32")
+        rows = self.policy_head.n + bool(self.dueling)
+        outputs = ops.reshape(outputs, (-1, rows, self._values.atoms))
+        if not self.dueling:
+            return outputs
+        value, advantages = outputs[:, :1], outputs[:, 1:]
+        return value + advantages - ops.mean(advantages, axis=1, keepdims=True)
+
+    # Acting.
+
+    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+        """Returns the best actions, or those that the noise forces."""
+        return self.policy_head(self(observation)).sample(noise)
+
+    def greedy_action(self, observation: Tensor) -> Tensor:
+        """Returns the best actions `[B]`."""
+        return self.policy_head(self(observation)).mode()
+
+    def draw_noise(
+        self, generator: np.random.Generator, shape: Any, state: Any = None
+    ) -> tuple[np.ndarray, Any]:
+        """Draws which actions are random.
+
+        Args:
+            generator: NumPy generator.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            state: Not used. Defaults to `None`.
+
+        Returns:
+            `[*shape, n]` float32: zeros, but for a number beyond all values
+            at each action that is to be taken at random; and the state.
+        """
+        shape = tuple(shape)
+        explores = generator.random(shape) < self._present_epsilon(
+            self.env_steps
+        )
+        action = self.policy_head.random_action(generator, shape)
+        chosen = np.arange(self.policy_head.n) == action[..., None]
+        return np.where(chosen & explores[..., None], _FORCED, 0).astype(
+            "float32"
+        ), state
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the present probability of a random action."""
+        return {"epsilon": self._present_epsilon(self.env_steps)}
+
+    # Learning.
+
+    def update(
+        self, batch: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Makes one update of the network."""
+        encoded = self.encode(batch["observation"])
+        following = self.encode(batch["next_observation"])
+        next_outputs = self._outputs(self.target_network, following)
+        selector = self._values.mean(
+            self._outputs(self.q_network, following)
+            if self.double
+            else next_outputs
+        )
+        variables = self.q_network.trainable_variables
+        with tf.GradientTape() as tape:
+            outputs = self._outputs(self.q_network, encoded, training=True)
+            each, td_error = self._values.loss(
+                outputs, batch, next_outputs, selector
+            )
+            loss = ops.mean(batch["weight"] * each)
+            scaled = self.optimizer.scale_loss(loss)
+        norm = apply_gradients(
+            self.optimizer,
+            tape.gradient(scaled, variables),
+            variables,
+            self.max_gradient_norm,
+        )
+        taken = ops.cast(batch["action"], "int32")[:, None]
+        values = ops.take_along_axis(self._values.mean(outputs), taken, axis=1)
+        return {
+            "loss": loss,
+            "q_value": ops.mean(values),
+            "td_error": ops.mean(td_error),
+            "gradient_norm": norm,
+        }, td_error
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        epsilon = self.epsilon
+        if callable(epsilon):
+            epsilon = keras.saving.serialize_keras_object(epsilon)
+        return {
+            **super().get_config(),
+            "q_network": keras.saving.serialize_keras_object(self.q_network),
+            "double": self.double,
+            "dueling": self.dueling,
+            "distributional": self.distributional,
+            "atoms": self.atoms,
+            "support": list(self.support),
+            "loss": self.loss_name,
+            "epsilon": epsilon,
+        }
+
+
+class _Present:
+    """What a number, or a schedule of it, is at a count of steps.
+
+    Args:
+        value: float or schedule.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._last: tuple[int, float] | None = None
+        if callable(value):
+            # Untraced, a schedule is a dozen calls of TensorFlow.
+            self._function = tf.function(
+                value,
+                input_signature=[tf.TensorSpec((), "int64")],
+                autograph=False,
+            )
+
+    def __call__(self, steps: int) -> float:
+        """Returns the number; a schedule is run once for each count."""
+        if not callable(self._value):
+            return float(self._value)
+        if self._last is None or self._last[0] != steps:
+            value = self._function(tf.constant(steps, "int64"))
+            self._last = steps, float(value.numpy())
+        return self._last[1]
