@@ -26,7 +26,8 @@ class TargetNetworkSync(keras.callbacks.Callback):
 
     Only a `fit` with this callback moves targets. What it added to the model's
     `train_step` stays there, switched off by a variable: another `fit` without
-    or with the same settings traces nothing. Other settings trace again.
+    or with the same settings traces nothing. Other settings trace again, which
+    takes a second or two for a small network.
 
     Targets are, in this order: `target` and `source` if given; the pairs of
     the model's `target_pairs`; the model's attribute `target`, with all other
@@ -170,21 +171,32 @@ class _Sync:
         """
         due = after // self.every > before // self.every
         due = tf.logical_and(due, self.enabled)
-        if self.every == 1:
-            # Nearly always due: choosing numbers is cheaper than branching.
-            self._move(lambda new, old: tf.where(due, new, old))
+        if self.every == 1 and self.tau < 1.0:
+            # Nearly always due: a share of 0 is cheaper than a branch.
+            self._move(self.tau * tf.cast(due, "float32"), due)
         else:
-            tf.cond(due, self._move, lambda: None)
+            tf.cond(due, lambda: self._move(self.tau), lambda: None)
 
-    def _move(self, choose: Any = lambda new, old: new) -> None:
-        """Moves all weights by what is chosen from a change and from none."""
+    def _move(self, share: Any, due: Any = None) -> None:
+        """Moves all weights by a share of the way; copies those that are due.
+
+        Args:
+            share: float or scalar float32. Of the way to the source.
+            due: scalar bool, or None where there is no doubt.
+        """
         for target, source, averaged in self.weights:
             variable, new = target.value, tf.cast(source.value, target.dtype)
             if averaged:
-                step = self.tau * (new - variable)
-                variable.assign_add(choose(step, tf.zeros_like(step)))
+                # A source that is not finite stays away from targets that
+                # are not to be moved.
+                step = tf.math.multiply_no_nan(
+                    new - variable, tf.cast(share, target.dtype)
+                )
+                variable.assign_add(step)
+            elif due is None:
+                variable.assign(new)
             else:
-                variable.assign(choose(new, variable))
+                variable.assign(tf.where(due, new, variable))
 
 
 class _SyncedTraining:

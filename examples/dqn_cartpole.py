@@ -41,7 +41,7 @@ def report(epoch, logs):
 
 
 callbacks = [
-    rl.callbacks.TargetNetworkSync(every=10),
+    rl.callbacks.TargetNetworkSync(every=128),
     rl.callbacks.TensorBoard(run),
     keras.callbacks.LambdaCallback(on_epoch_end=report),
 ]

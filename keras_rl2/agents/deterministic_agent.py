@@ -79,9 +79,7 @@ class DeterministicAgent(TwinCriticAgent):
     def _check_and_build(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         super()._check_and_build()
-        self.target_actor = copy_of(
-            self.actor, f"target_{self.actor.name}"
-        )
+        self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
@@ -193,7 +191,8 @@ class DeterministicAgent(TwinCriticAgent):
         self, batch: dict[str, Tensor]
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Makes one update of the critics, and of the actor if it is due."""
-        self.optimizer.build(self.trainable_variables)
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
         encoded = self.encode(batch["observation"])
         target = self.targets(batch)
         variables = self.critic_variables()
@@ -205,7 +204,9 @@ class DeterministicAgent(TwinCriticAgent):
         gradients = self.gradients(critic_loss, tape, variables)
         # Before the critics move: its gradient is that of the same weights.
         actor_loss = self.improve_actor(encoded, batch["weight"])
-        norm = self._apply("critic_optimizer", gradients, variables)
+        norm = self._apply(
+            self.compile_arguments.critic_optimizer, gradients, variables
+        )
         # Counts updates, which its parts do each for itself.
         self.optimizer.iterations.assign_add(1)
         return {
@@ -232,11 +233,11 @@ class DeterministicAgent(TwinCriticAgent):
             [value] = self.action_values(self.critics[:1], encoded, action)
             loss = -ops.mean(weight * value)
         gradients = self.gradients(loss, tape, variables)
-        self._apply("optimizer", gradients, variables)
+        self._apply(self.compile_arguments.optimizer, gradients, variables)
         return loss
 
     def _apply(
-        self, which: str, gradients: list[Any], variables: list[Any]
+        self, optimizer: Any, gradients: list[Any], variables: list[Any]
     ) -> Tensor:
         """Applies gradients by one of the two optimizers.
 
@@ -245,10 +246,7 @@ class DeterministicAgent(TwinCriticAgent):
         float16 networks learn from gradients as they are.
         """
         return apply_gradients(
-            getattr(self.compile_arguments, which),
-            gradients,
-            variables,
-            self.max_gradient_norm,
+            optimizer, gradients, variables, self.max_gradient_norm
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.epsilon_greedy import EpsilonGreedy
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.value_distributions import as_support
@@ -20,9 +21,6 @@ from keras_rl2.networks import copy_of
 from keras_rl2.networks import network_for
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
-
-# Added to the value of an action that is taken whatever the values are.
-_FORCED = np.float32(1e30)
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -119,12 +117,7 @@ class DQN(OffPolicyAgent):
         network_checks.check_is_network("q_network", q_network)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
-        if epsilon is None:
-            epsilon = keras.optimizers.schedules.PolynomialDecay(
-                1.0, 10_000, 0.05
-            )
-        if not callable(epsilon):
-            network_checks.check_in_range(epsilon=(epsilon, 0.0, 1.0))
+        exploring = EpsilonGreedy(epsilon)
         super().__init__(max_gradient_norm=max_gradient_norm, **kwargs)
         self.q_network = q_network
         self.target_network: Any = None
@@ -134,9 +127,9 @@ class DQN(OffPolicyAgent):
         self.atoms = atoms
         self.support = support
         self.loss_name = loss
-        self.epsilon = epsilon
+        self.epsilon = exploring.epsilon
         self._values = values
-        self._present_epsilon = _Present(epsilon)
+        self._exploring = exploring
         self._bind_requested()
 
     @classmethod
@@ -298,32 +291,24 @@ class DQN(OffPolicyAgent):
     def draw_noise(
         self, generator: np.random.Generator, shape: Any, state: Any = None
     ) -> tuple[np.ndarray, Any]:
-        """Draws which actions are random.
-
-        Args:
-            generator: NumPy generator.
-            shape: Leading shape, `(T, B)` or `(B,)`.
-            state: Not used. Defaults to `None`.
-
-        Returns:
-            `[*shape, n]` float32: zeros, but for a number beyond all values
-            at each action that is to be taken at random; and the state.
-        """
-        shape = tuple(shape)
-        explores = generator.random(shape) < self._present_epsilon(
-            self.env_steps
+        """Draws which actions are random; see `EpsilonGreedy.draw`."""
+        noise = self._exploring.draw(
+            generator, shape, self.policy_head.n, self.env_steps
         )
-        action = self.policy_head.random_action(generator, shape)
-        chosen = np.arange(self.policy_head.n) == action[..., None]
-        return np.where(chosen & explores[..., None], _FORCED, 0).astype(
-            "float32"
-        ), state
+        return noise, state
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the present probability of a random action."""
-        return {"epsilon": self._present_epsilon(self.env_steps)}
+        return {"epsilon": self._exploring.present(self.env_steps)}
 
     # Learning.
+
+    def critic_variables(self) -> list[Any]:
+        """Refuses a `critic_optimizer`: there is one network."""
+        raise ValueError(
+            "Expected `compile` of a DQN with one `optimizer`: it has one "
+            "network. Received: `critic_optimizer`"
+        )
 
     def update(
         self, batch: dict[str, Tensor]
@@ -345,11 +330,13 @@ class DQN(OffPolicyAgent):
             )
             loss = ops.mean(batch["weight"] * each)
             scaled = self.optimizer.scale_loss(loss)
-        norm = apply_gradients(
-            self.optimizer,
-            tape.gradient(scaled, variables),
+        gradients = tape.gradient(
+            scaled,
             variables,
-            self.max_gradient_norm,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        norm = apply_gradients(
+            self.optimizer, gradients, variables, self.max_gradient_norm
         )
         taken = ops.cast(batch["action"], "int32")[:, None]
         values = ops.take_along_axis(self._values.mean(outputs), taken, axis=1)
@@ -376,31 +363,3 @@ class DQN(OffPolicyAgent):
             "loss": self.loss_name,
             "epsilon": epsilon,
         }
-
-
-class _Present:
-    """What a number, or a schedule of it, is at a count of steps.
-
-    Args:
-        value: float or schedule.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        self._last: tuple[int, float] | None = None
-        if callable(value):
-            # Untraced, a schedule is a dozen calls of TensorFlow.
-            self._function = tf.function(
-                value,
-                input_signature=[tf.TensorSpec((), "int64")],
-                autograph=False,
-            )
-
-    def __call__(self, steps: int) -> float:
-        """Returns the number; a schedule is run once for each count."""
-        if not callable(self._value):
-            return float(self._value)
-        if self._last is None or self._last[0] != steps:
-            value = self._function(tf.constant(steps, "int64"))
-            self._last = steps, float(value.numpy())
-        return self._last[1]

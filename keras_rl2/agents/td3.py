@@ -92,7 +92,11 @@ class TD3(DeterministicAgent):
         self.target_noise = target_noise
         self.target_noise_clip = target_noise_clip
         self.last_actor_loss = self.add_weight(
-            shape=(), initializer="zeros", trainable=False, name="actor_loss"
+            shape=(),
+            initializer="zeros",
+            dtype="float32",
+            trainable=False,
+            name="last_actor_loss",
         )
         self._bind_requested()
 

@@ -160,9 +160,23 @@ class TwinCriticAgent(OffPolicyAgent):
         )
         for critic in self.critics:
             network_checks.check_critic(self, critic, self._critic_units())
+        self._check_apart()
         self.target_critics = [
             copy_of(critic, f"target_{critic.name}") for critic in self.critics
         ]
+
+    def _check_apart(self) -> None:
+        """Refuses networks that share variables, which each has a loss for."""
+        owners: dict[int, str] = {}
+        for network in (self.actor, *self.critics):
+            for variable in network.trainable_variables:
+                if id(variable) in owners:
+                    raise ValueError(
+                        "Expected actor and critics without common variables. "
+                        f"Received: {owners[id(variable)]!r} and "
+                        f"{network.name!r} both own {variable.path!r}"
+                    )
+                owners[id(variable)] = network.name
 
     def _critic_units(self) -> int | None:
         """Returns the width of critics that take no action, else None."""

@@ -1,7 +1,6 @@
 """What every agent keeps, whatever it observes and does."""
 
 import inspect
-import itertools
 import json
 import subprocess
 import sys
@@ -11,18 +10,18 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from support.agents import ACTION_SPACES
-from support.agents import AGENTS
-from support.agents import SPACES
+from support.agents import EVERY_AGENT as AGENTS
+from support.agents import PAIRS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
 from support.agents import make_env
-from support.agents import make_rollouts
+from support.agents import networks_of
+from support.agents import settings_of
 from support.agents import weights_of
 
-pytestmark = pytest.mark.parametrize("name", AGENTS)
-over_spaces = pytest.mark.parametrize("pair", SPACES)
+over_agents = pytest.mark.parametrize("name", AGENTS)
+over_spaces = pytest.mark.parametrize(("name", "pair"), PAIRS)
 
 _LOADING = """
 import json, sys
@@ -43,12 +42,16 @@ def trained():
 
     def get(name, pair):
         if (name, pair) not in made:
-            env = make_env(pair)
-            agent = make_agent(AGENTS[name], env)
+            case, env = AGENTS[name], make_env(pair)
+            agent = make_agent(case, env)
             before = weights_of(agent)
-            rollouts = make_rollouts(env)
-            history = agent.fit(rollouts, epochs=2, verbose=0).history
-            made[name, pair] = agent, rollouts, history, before
+            history = agent.fit(
+                case.make_dataset(env),
+                epochs=2,
+                callbacks=case.callbacks(),
+                verbose=0,
+            ).history
+            made[name, pair] = agent, history, before
         return made[name, pair]
 
     return get
@@ -62,12 +65,14 @@ def observations(agent, count=5, seed=0):
 
 @over_spaces
 def test_fit_changes_weights_and_reports(name, pair, trained):
-    agent, _, history, before = trained(name, pair)
+    agent, history, before = trained(name, pair)
     expected = [AGENTS[name].env_steps(rounds) for rounds in (1, 2)]
     assert history["env_steps"] == expected
     assert agent.env_steps == expected[-1]
     assert agent.optimizer.iterations.numpy() == 4
-    for key in (*agent.statistics_names, "episode_return", "learning_rate"):
+    rates = [key for key in history if key.startswith("learning_rate")]
+    assert rates
+    for key in (*agent.statistics_names, "episode_return", *rates):
         assert np.isfinite(history[key]).all(), key
     assert history["episode_length"] == [5.0, 5.0]
     for weight in agent.get_weights():
@@ -153,12 +158,6 @@ def test_saved_and_loaded_agent_is_the_same(name, pair, trained, tmp_path):
     )
 
 
-def settings_of(agent):
-    """Returns the config but for the networks, of which Keras takes care."""
-    config = agent.get_config()
-    return {k: v for k, v in config.items() if k not in ("actor", "critic")}
-
-
 @over_spaces
 def test_weights_file_round_trip(name, pair, trained, tmp_path):
     agent = trained(name, pair)[0]
@@ -175,7 +174,7 @@ def test_weights_file_round_trip(name, pair, trained, tmp_path):
 def exported(trained, tmp_path_factory):
     """Actions by agent and pair: expected, and those of one new process."""
     expected = {}
-    for name, pair in itertools.product(AGENTS, SPACES):
+    for name, pair in PAIRS:
         agent = trained(name, pair)[0]
         folder = str(tmp_path_factory.mktemp("exported") / "policy")
         agent.export(folder)
@@ -203,11 +202,16 @@ def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
 
 
 @pytest.mark.parametrize(
-    ("pair", "two_optimizers"),
-    [("act_discrete", False), ("act_box_matrix", True)],
+    ("name", "pair", "two_optimizers"),
+    [
+        (name, f"act_{action}", two)
+        for action, two in (("discrete", False), ("box_matrix", True))
+        for name, case in AGENTS.items()
+        if action in case.actions
+    ],
 )
 def test_fit_goes_on_after_loading(name, pair, two_optimizers, tmp_path):
-    env = make_env(pair)
+    case, env = AGENTS[name], make_env(pair)
     compile_arguments = {
         "optimizer": keras.optimizers.Adam(1e-2),
         "critic_optimizer": (
@@ -215,17 +219,18 @@ def test_fit_goes_on_after_loading(name, pair, two_optimizers, tmp_path):
         ),
     }
     agent = make_agent(
-        AGENTS[name],
+        case,
         env,
         compile_arguments=compile_arguments,
         normalize_observations=True,
     )
-    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    agent.fit(case.make_dataset(env), epochs=2, verbose=0)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     for one in (agent, loaded):
-        one.fit(make_rollouts(make_env(pair), seed=1), epochs=2, verbose=0)
-        assert one.env_steps == AGENTS[name].env_steps(4)
+        other = case.make_dataset(make_env(pair), seed=1)
+        one.fit(other, epochs=2, callbacks=case.callbacks(), verbose=0)
+        assert one.env_steps == case.env_steps(4)
     assert_equal_weights(loaded, agent)
     assert_equal_weights(
         [v.numpy() for v in loaded.optimizer.variables],
@@ -245,6 +250,7 @@ def constructor_defaults(agent_class):
     return defaults
 
 
+@over_agents
 def test_config_round_trip_with_nothing_at_its_default(name):
     case = AGENTS[name]
     settings = case.settings()
@@ -254,37 +260,41 @@ def test_config_round_trip_with_nothing_at_its_default(name):
     assert set(settings) == set(defaults), "`settings` is not complete"
     assert all(settings[key] != defaults[key] for key in defaults)
 
-    agent = case.make.for_env(make_env("act_box"), **settings)
+    agent = case.make.for_env(make_env(case.pair), **settings)
     config = agent.get_config()
     again = case.make.from_config(json.loads(json.dumps(config)))
     assert settings_of(again) == settings_of(agent)
     assert json.loads(json.dumps(settings_of(agent))) == settings_of(agent)
+    assert again.dtype_policy.name == settings["dtype"]
+    kept = settings_of(again)
     for key, value in settings.items():
-        if key == "dtype":
-            assert again.dtype_policy.name == value
-        elif isinstance(value, (int, float, str)):
-            assert getattr(again, key) == value, key
-        else:
+        if not isinstance(value, (int, float, str, tuple)):
             assert type(getattr(again, key)) is type(value)
-            assert getattr(again, key).get_config() == value.get_config()
+            value = keras.saving.serialize_keras_object(value)
+        assert kept[key] == (list(value) if key == "support" else value), key
     assert again.observation_space == agent.observation_space
     assert again.action_space == agent.action_space
     shapes = [v.shape for v in agent.variables]
     assert [v.shape for v in again.variables] == shapes
 
 
+@over_agents
 def test_unbound_config_round_trip(name):
     case = AGENTS[name]
-    source = case.make.for_env(make_env(), seed=0)
-    unbound = case.make(source.actor, source.critic)
+    source = case.make.for_env(make_env(case.pair), seed=0)
+    unbound = case.make(**networks_of(source))
     config = unbound.get_config()
     assert config["observation_space"] is None
     again = case.make.from_config(config)
-    again.fit(make_rollouts(make_env()), verbose=0)
+    again.compile(jit_compile=False)
+    again.fit(case.make_dataset(make_env(case.pair)), verbose=0)
     assert again.env_steps == case.env_steps(1)
 
 
-@pytest.mark.parametrize("action", ACTION_SPACES)
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [(name, action) for name in AGENTS for action in AGENTS[name].actions],
+)
 def test_for_env_takes_an_id_or_any_environment(name, action):
     env = make_env(f"act_{action}")
     for given in (env, env.env):
@@ -293,8 +303,9 @@ def test_for_env_takes_an_id_or_any_environment(name, action):
         assert agent.compiled
 
 
+@over_agents
 def test_seed_of_act_repeats(name):
-    env = make_env()
+    env = make_env(AGENTS[name].pair)
     drawn = [
         make_agent(AGENTS[name], env, seed=seed).act(np.zeros((64, 3)))
         for seed in (5, 5, 6)
@@ -303,22 +314,23 @@ def test_seed_of_act_repeats(name):
     assert (drawn[0] != drawn[2]).any()
 
 
+@over_agents
 def test_plain_dataset_after_rollouts(name):
     """`fit` on minibatches works on an agent that was fitted on rounds."""
-    env = make_env()
-    agent = make_agent(AGENTS[name], env)
-    rollouts = make_rollouts(env)
-    agent.fit(rollouts, verbose=0)
-    batches = rollouts.as_dataset(agent)
+    case, env = AGENTS[name], make_env(AGENTS[name].pair)
+    agent = make_agent(case, env)
+    dataset = case.make_dataset(env)
+    agent.fit(dataset, verbose=0)
+    batches = dataset.as_dataset(agent)
     history = agent.fit(
         batches,
         epochs=2,
-        steps_per_epoch=rollouts.steps_per_epoch,
-        callbacks=[rl.callbacks.RolloutRefresh(rollouts)],
+        steps_per_epoch=dataset.steps_per_epoch,
+        callbacks=[rl.callbacks.RolloutRefresh(dataset)],
         verbose=0,
     )
-    expected = [AGENTS[name].env_steps(rounds) for rounds in (2, 3)]
+    expected = [case.env_steps(rounds) for rounds in (2, 3)]
     assert history.history["env_steps"] == expected
     assert agent.optimizer.iterations.numpy() == 6
-    agent.fit(rollouts, verbose=0)
+    agent.fit(dataset, verbose=0)
     assert agent.optimizer.iterations.numpy() == 8

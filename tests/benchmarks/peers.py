@@ -14,7 +14,7 @@ def run(command):
     """Runs a command and reads its last line as JSON."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(done.stderr)
+        sys.exit(f"{done.stderr}\nexit status {done.returncode}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 

@@ -1,7 +1,8 @@
 """The agents that every test of agents runs over, and small things to run on.
 
-A new agent needs one line in `AGENTS`; the contract suite, the probes and the
-tests of strict on-policy training and of seeds then run on it too.
+A new agent needs one entry in `AGENTS` or `OFF_POLICY`; the contract suite,
+the probes and the tests of seeds, and for the former those of strict on-policy
+training, then run on it too.
 """
 
 import copy
@@ -16,6 +17,7 @@ from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
+from support import agent_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,26 +27,75 @@ class AgentCase:
     Attributes:
         make: The class.
         settings: Returns constructor arguments, none at its default.
-        probe_rollouts: Arguments of `RolloutDataset` on the probes.
+        probe_dataset: Arguments of its dataset on the probes.
         probe_learning_rate: Of Adam on the probes.
         probe_steps: Environment steps that Stable-Baselines3 needs at most
             until the criterion of each probe has held five times in a row.
         probe_settings: Constructor arguments on the probes.
         lacks: Arguments of a base that the constructor does not take.
+        actions: Names of the action spaces that it can act in. The first is
+            the one of tests that do not ask for any.
+        sync: Arguments of `TargetNetworkSync` where its own would not move
+            targets within a few updates, or None.
     """
 
     make: type
     settings: Callable[[], dict[str, Any]]
-    probe_rollouts: dict[str, int]
+    probe_dataset: dict[str, int]
     probe_learning_rate: float
     probe_steps: dict[int, int]
     probe_settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     lacks: frozenset[str] = frozenset()
+    actions: tuple[str, ...] = (
+        "discrete",
+        "discrete_start",
+        "multi_discrete",
+        "multi_binary",
+        "box",
+        "box_matrix",
+        "box_unbounded",
+    )
+    sync: dict[str, Any] | None = None
+
+    @property
+    def on_policy(self):
+        """Whether it learns from rollouts."""
+        return self.make.on_policy
 
     @property
     def whole_episodes(self):
         """Whether a round is one episode of each environment."""
         return self.make.whole_episodes
+
+    @property
+    def pair(self):
+        """The pair of spaces of tests that do not ask for any."""
+        return f"act_{self.actions[0]}"
+
+    @property
+    def action_space(self):
+        """The action space of that pair."""
+        return ACTION_SPACES[self.actions[0]]
+
+    @property
+    def pairs(self):
+        """Names of the pairs of spaces that it is tested on."""
+        suffix = "" if self.actions[0] == "discrete" else "_act_box"
+        return (
+            *(f"act_{name}" for name in self.actions),
+            *(f"observe_{name}{suffix}" for name in OBSERVATION_SPACES),
+        )
+
+    def make_dataset(self, env, **arguments):
+        """Makes a small dataset: 8 steps in each environment, two updates."""
+        make = make_rollouts if self.on_policy else make_replay
+        return make(env, **arguments)
+
+    def callbacks(self):
+        """Makes the callbacks that `fit` needs to move all weights."""
+        if self.sync is None:
+            return []
+        return [rl.callbacks.TargetNetworkSync(**self.sync)]
 
     def env_steps(self, rounds, horizon=8, num_envs=2):
         """Returns the steps of rounds on `make_env`, by what is promised.
@@ -56,51 +107,20 @@ class AgentCase:
         return rounds * horizon * num_envs
 
 
-def _ppo_settings():
-    return {
-        "gamma": 0.9,
-        "gae_lambda": 0.8,
-        "entropy_coefficient": 0.01,
-        "value_coefficient": 0.25,
-        "max_gradient_norm": 1.5,
-        "initial_log_std": -0.5,
-        "clip_ratio": keras.optimizers.schedules.PolynomialDecay(0.3, 10, 0.1),
-        "value_clip_range": 0.4,
-        "normalize_advantages": False,
-        "target_kl": 0.05,
-        "seed": 3,
-        "name": "my_agent",
-        "dtype": "mixed_bfloat16",
-    }
-
-
-def _a2c_settings():
-    settings = _ppo_settings()
-    for key in ("clip_ratio", "value_clip_range", "target_kl"):
-        del settings[key]
-    return {**settings, "normalize_advantages": True}
-
-
-def _reinforce_settings():
-    settings = _a2c_settings()
-    del settings["gae_lambda"]
-    return settings
-
-
 EPISODE_LENGTH = 5
 """Steps of each episode of `AnySpaceEnv`."""
 
 AGENTS = {
     "PPO": AgentCase(
         rl.PPO,
-        _ppo_settings,
+        agent_settings.ppo,
         {"horizon": 64, "passes": 10, "batch_size": 32},
         1e-2,
         {1: 704, 2: 704, 3: 640, 4: 960, 5: 960, 6: 768, 9: 3136},
     ),
     "A2C": AgentCase(
         rl.A2C,
-        _a2c_settings,
+        agent_settings.a2c,
         {"horizon": 8, "passes": 1, "batch_size": 8},
         1e-2,
         {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
@@ -108,7 +128,7 @@ AGENTS = {
     # Stable-Baselines3 has no REINFORCE: the steps are those of its A2C.
     "REINFORCE": AgentCase(
         rl.REINFORCE,
-        _reinforce_settings,
+        agent_settings.reinforce,
         {"horizon": 8, "passes": 1, "batch_size": 8},
         1e-2,
         {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
@@ -116,6 +136,47 @@ AGENTS = {
         lacks=frozenset({"gae_lambda"}),
     ),
 }
+"""Agents that learn from rollouts of their present policy, by name."""
+
+OFF_POLICY = {
+    "DQN": AgentCase(
+        rl.DQN,
+        agent_settings.dqn,
+        {"batch_size": 32, "steps_per_round": 16, "updates_per_round": 16},
+        1e-2,
+        {1: 320, 2: 384, 3: 384, 4: 320, 5: 320, 6: 512},
+        actions=("discrete", "discrete_start"),
+        sync={"every": 2},
+    ),
+    "SAC": AgentCase(
+        rl.SAC,
+        agent_settings.sac,
+        {"batch_size": 64, "steps_per_round": 16, "updates_per_round": 16},
+        1e-2,
+        {9: 960},
+        actions=("box", "box_matrix", "discrete", "discrete_start"),
+    ),
+    # Stable-Baselines3's steps are those of its SAC.
+    "TD3": AgentCase(
+        rl.TD3,
+        agent_settings.td3,
+        {"batch_size": 64, "steps_per_round": 16, "updates_per_round": 16},
+        1e-2,
+        {9: 960},
+        actions=("box", "box_matrix"),
+    ),
+    "DDPG": AgentCase(
+        rl.DDPG,
+        agent_settings.ddpg,
+        {"batch_size": 64, "steps_per_round": 16, "updates_per_round": 16},
+        1e-2,
+        {9: 960},
+        actions=("box", "box_matrix"),
+    ),
+}
+"""Agents that learn from replay, by name."""
+
+EVERY_AGENT = {**AGENTS, **OFF_POLICY}
 """All agents, by name."""
 
 _VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
@@ -147,6 +208,19 @@ SPACES = {
 }
 """Pairs of observation and action space: each kind of either."""
 
+_ALL_SPACES = {
+    **SPACES,
+    **{
+        f"observe_{k}_act_box": (v, ACTION_SPACES["box"])
+        for k, v in OBSERVATION_SPACES.items()
+    },
+}
+
+PAIRS = [
+    (name, pair) for name, case in EVERY_AGENT.items() for pair in case.pairs
+]
+"""Each agent with each pair of spaces that it is tested on."""
+
 
 class AnySpaceEnv(gymnasium.Env):
     """Any observation and action space; refuses actions outside of it.
@@ -177,8 +251,8 @@ class AnySpaceEnv(gymnasium.Env):
 
 
 def make_env(pair="act_discrete", num_envs=2):
-    """Makes a vector of `AnySpaceEnv` for a pair of `SPACES`."""
-    observation_space, action_space = SPACES[pair]
+    """Makes a vector of `AnySpaceEnv` for the name of a pair of spaces."""
+    observation_space, action_space = _ALL_SPACES[pair]
 
     def make():
         # Each environment seeds a space of its own.
@@ -218,6 +292,22 @@ def make_rollouts(env, **arguments):
     return rl.RolloutDataset(env, **arguments)
 
 
+def make_replay(env, **arguments):
+    """Makes a small replay: two updates a round, and no warm-up."""
+    env = as_vector_env(env)
+    arguments = {
+        "capacity": 256,
+        "batch_size": 8,
+        "steps_per_round": 8 * env.num_envs,
+        "updates_per_round": 2,
+        "warm_up": 0,
+        "rounds_per_epoch": 1,
+        "seed": 0,
+        **arguments,
+    }
+    return rl.ReplayDataset(env, **arguments)
+
+
 def fresh(agent, initial_weights):
     """Takes an agent back to the start, keeping what has been compiled.
 
@@ -230,6 +320,22 @@ def fresh(agent, initial_weights):
     for variable in agent.optimizer.variables:
         if not variable.path.endswith("learning_rate"):
             variable.assign(np.zeros(variable.shape))
+
+
+def networks_of(agent):
+    """Returns the networks that an agent is made from, by their arguments."""
+    names = ("actor", "critic", "q_network")
+    given = {name: getattr(agent, name, None) for name in names}
+    given["critic"] = getattr(agent, "critics", given["critic"])
+    return {
+        name: network for name, network in given.items() if network is not None
+    }
+
+
+def settings_of(agent):
+    """Returns the config but for the networks, of which Keras takes care."""
+    config, networks = agent.get_config(), networks_of(agent)
+    return {key: config[key] for key in config if key not in networks}
 
 
 def weights_of(agent):

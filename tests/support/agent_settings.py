@@ -1,0 +1,85 @@
+"""Constructor arguments of each agent, none of them at its default."""
+
+import keras
+
+import keras_rl2 as rl
+
+_COMMON = {
+    "gamma": 0.9,
+    "seed": 3,
+    "name": "my_agent",
+    "dtype": "mixed_bfloat16",
+}
+
+
+def _decay(start, end):
+    return keras.optimizers.schedules.PolynomialDecay(start, 10, end)
+
+
+def ppo():
+    return {
+        **_COMMON,
+        "gae_lambda": 0.8,
+        "entropy_coefficient": 0.01,
+        "value_coefficient": 0.25,
+        "max_gradient_norm": 1.5,
+        "initial_log_std": -0.5,
+        "clip_ratio": _decay(0.3, 0.1),
+        "value_clip_range": 0.4,
+        "normalize_advantages": False,
+        "target_kl": 0.05,
+    }
+
+
+def a2c():
+    settings = ppo()
+    for key in ("clip_ratio", "value_clip_range", "target_kl"):
+        del settings[key]
+    return {**settings, "normalize_advantages": True}
+
+
+def reinforce():
+    settings = a2c()
+    del settings["gae_lambda"]
+    return settings
+
+
+def sac():
+    return {
+        **_COMMON,
+        "max_gradient_norm": 1.5,
+        "temperature": 0.5,
+        "learn_temperature": False,
+        "target_entropy": -0.75,
+    }
+
+
+def dqn():
+    return {
+        **_COMMON,
+        "max_gradient_norm": 1.5,
+        "double": True,
+        "dueling": True,
+        "distributional": "categorical",
+        "atoms": 5,
+        "support": (-2.0, 3.0),
+        "loss": "mse",
+        "epsilon": _decay(0.5, 0.1),
+    }
+
+
+def ddpg():
+    return {
+        **_COMMON,
+        "max_gradient_norm": 1.5,
+        "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_decay(0.4, 0.2)),
+    }
+
+
+def td3():
+    return {
+        **ddpg(),
+        "policy_delay": 3,
+        "target_noise": 0.3,
+        "target_noise_clip": 0.4,
+    }
