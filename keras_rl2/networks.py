@@ -11,6 +11,7 @@ import gymnasium
 import keras
 import numpy as np
 
+from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
 
 
@@ -22,10 +23,11 @@ def mlp(
     activation: str = "tanh",
     output_gain: float = 1.0,
     normalize_observations: bool = False,
+    initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "mlp",
 ) -> keras.Model:
-    """Builds a fully connected network with orthogonal weights.
+    """Builds a fully connected network.
 
     Orthogonal weights with a small gain in the last layer of a policy are
     among the details of PPO that matter (Andrychowicz et al., 2021).
@@ -42,6 +44,8 @@ def mlp(
             policy, 1 for a value. Defaults to `1.0`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first. Defaults to `False`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"mlp"`.
 
@@ -60,7 +64,7 @@ def mlp(
         - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
         - [Wang et al., 2016](https://arxiv.org/abs/1511.06581), streams.
     """
-    seeds = _seeds(seed)
+    start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), name="observation")
     x = inputs
     if normalize_observations:
@@ -71,7 +75,7 @@ def mlp(
         (width, activation, f"hidden_{index}")
         for index, width in enumerate(hidden)
     ]
-    outputs = _fully_connected(x, layers, units, output_gain, seeds)
+    outputs = _fully_connected(x, layers, units, output_gain, start)
     return keras.Model(inputs, outputs, name=name)
 
 
@@ -80,6 +84,7 @@ def nature_cnn(
     units: int | Sequence[int],
     *,
     output_gain: float = 1.0,
+    initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "nature_cnn",
 ) -> keras.Model:
@@ -95,6 +100,8 @@ def nature_cnn(
             side by side in it, as in `mlp`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"nature_cnn"`.
 
@@ -120,8 +127,7 @@ def nature_cnn(
             "`nature_cnn` expects an image of three axes, at least 36 x 36. "
             f"Received: input_shape={tuple(input_shape)}"
         )
-    seeds = _seeds(seed)
-    gain = 2.0**0.5
+    start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), dtype="uint8", name="observation")
     x = inputs
     if channels_first:
@@ -137,12 +143,13 @@ def nature_cnn(
             activation="relu",
             # 36 pixels leave less than 3 x 3 before the third convolution.
             padding="same" if index == 2 else "valid",
-            kernel_initializer=keras.initializers.Orthogonal(gain, next(seeds)),
+            kernel_initializer=start.kernel(),
+            bias_initializer=start.bias(size * size * x.shape[-1]),
             name=f"convolution_{index}",
         )(x)
     x = keras.layers.Flatten(name="flatten")(x)
     layers = [(512, "relu", "hidden")]
-    outputs = _fully_connected(x, layers, units, output_gain, seeds)
+    outputs = _fully_connected(x, layers, units, output_gain, start)
     return keras.Model(inputs, outputs, name=name)
 
 
@@ -176,7 +183,7 @@ def network_for(
         image_options = {
             key: value
             for key, value in kwargs.items()
-            if key in ("output_gain", "seed", "name")
+            if key in ("output_gain", "initialization", "seed", "name")
         }
         return nature_cnn(shape, units, **image_options)
     return mlp(shape, units, **kwargs)
@@ -189,6 +196,7 @@ def critic_for(
     hidden: Sequence[int] = (256, 256),
     activation: str = "relu",
     normalize_observations: bool = False,
+    initialization: str = "fan_in",
     seed: int | None = None,
     name: str = "critic",
 ) -> keras.Model:
@@ -204,6 +212,8 @@ def critic_for(
             `"relu"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"critic"`.
 
@@ -217,13 +227,14 @@ def critic_for(
     >>> critic_for(space, 2, seed=0).input_shape
     [(None, 3), (None, 2)]
     """
-    seeds = _seeds(seed)
+    start = Initialization(initialization, seed)
     action = keras.Input((action_size,), name="action")
     if is_image(observation_space):
         features = nature_cnn(
             tuple(observation_space.shape or ()),
             hidden[0] if hidden else 64,
-            seed=int(next(seeds)),
+            initialization=initialization,
+            seed=start.next_seed(),
             name="features",
         )
         observation = keras.Input(
@@ -242,8 +253,8 @@ def critic_for(
             x = keras.layers.Flatten(name="flatten")(x)
     x = keras.layers.Concatenate(name="both")([x, action])
     for index, width in enumerate(hidden):
-        x = _dense(width, activation, 2.0**0.5, seeds, f"hidden_{index}")(x)
-    outputs = _dense(1, None, 1.0, seeds, "output")(x)
+        x = _dense(x, width, start, f"hidden_{index}", activation)
+    outputs = _dense(x, 1, start, "output", gain=1.0)
     return keras.Model([observation, action], outputs, name=name)
 
 
@@ -337,45 +348,47 @@ def _channels_first(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[0] < min(shape[1:])
 
 
-def _seeds(seed: int | None) -> Any:
-    """Yields one seed per layer, so that no two layers start alike."""
-    return iter(int(s) for s in np.random.SeedSequence(seed).generate_state(64))
-
-
 def _fully_connected(
     x: Any,
     hidden: Sequence[tuple[int, str, str]],
     units: int | Sequence[int],
     output_gain: float,
-    seeds: Any,
+    start: Initialization,
 ) -> Any:
     """Ends a network: hidden layers, then the output or several streams."""
 
     def run(x: Any, layers: Sequence[tuple[int, str, str]], end: str) -> Any:
         for width, activation, name in layers:
-            x = _dense(width, activation, 2.0**0.5, seeds, name + end)(x)
+            x = _dense(x, width, start, name + end, activation)
         return x
 
     if not isinstance(units, Sequence):
         x = run(x, hidden, "")
-        return _dense(units, None, output_gain, seeds, "output")(x)
+        return _dense(x, units, start, "output", gain=output_gain)
     x = run(x, hidden[:-1], "")
     streams = []
     for index, width in enumerate(units):
         stream = run(x, hidden[-1:], f"_stream_{index}")
         name = f"output_{index}"
-        output = _dense(width, None, output_gain, seeds, name)(stream)
+        output = _dense(stream, width, start, name, gain=output_gain)
         streams.append(output)
     return keras.layers.Concatenate(name="output")(streams)
 
 
 def _dense(
-    units: int, activation: str | None, gain: float, seeds: Any, name: str
-) -> keras.layers.Dense:
-    """Makes a dense layer with orthogonal weights."""
-    return keras.layers.Dense(
+    x: Any,
+    units: int,
+    start: Initialization,
+    name: str,
+    activation: str | None = None,
+    gain: float | None = None,
+) -> Any:
+    """Applies a new dense layer."""
+    layer = keras.layers.Dense(
         units,
         activation=activation,
-        kernel_initializer=keras.initializers.Orthogonal(gain, next(seeds)),
+        kernel_initializer=start.kernel(gain),
+        bias_initializer=start.bias(x.shape[-1]),
         name=name,
     )
+    return layer(x)

@@ -117,6 +117,34 @@ def test_network_for_a_space(space, shape, name):
     assert ("Conv2D" in kinds) == (name == "Conv2D")
 
 
+@pytest.mark.parametrize(
+    ("hidden", "shared", "own"),
+    [((), [], []), ((5,), [], [5]), ((5, 6, 7), [5, 6], [7])],
+)
+def test_streams_share_all_but_the_last_hidden_layer(hidden, shared, own):
+    model = networks.mlp((4,), (1, 3), hidden=hidden, seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    widths = sorted(layer.units for layer in dense)
+    assert widths == sorted([*shared, *own, *own, 1, 3])
+    assert model.output_shape == (None, 4)
+    # Side by side, in their order.
+    first = next(layer for layer in dense if layer.units == 1)
+    before = model(np.ones((1, 4), "float32")).numpy()
+    first.bias.assign([1.0])
+    moved = model(np.ones((1, 4), "float32")).numpy() - before
+    np.testing.assert_allclose(moved, [[1.0, 0.0, 0.0, 0.0]], atol=1e-6)
+    assert (kernels(model)[-2][:, 0] != kernels(model)[-1][:, 0]).any()
+
+
+def test_streams_of_images():
+    """Wang et al., 2016: convolutions are shared, 512 units are not."""
+    space = Box(0, 255, (36, 36, 4), "uint8")
+    model = networks.network_for(space, [1, 6], hidden=(4,), seed=0)
+    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+    assert sorted(layer.units for layer in dense) == [1, 6, 512, 512]
+    assert model.output_shape == (None, 7)
+
+
 def test_networks_are_saved_as_plain_keras_models(tmp_path):
     model = networks.mlp((4,), 2, normalize_observations=True, seed=0)
     model.save(tmp_path / "model.keras")

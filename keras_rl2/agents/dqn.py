@@ -182,6 +182,7 @@ class DQN(OffPolicyAgent):
             hidden=hidden,
             activation=activation,
             normalize_observations=normalize_observations,
+            initialization="fan_in",
             seed=seed,
             name="q_network",
         )

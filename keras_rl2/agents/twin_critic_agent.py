@@ -106,12 +106,12 @@ class TwinCriticAgent(OffPolicyAgent):
             "hidden": hidden,
             "activation": activation,
             "normalize_observations": normalize_observations,
+            "initialization": "fan_in",
         }
         agent = cls(
             network_for(
                 env.observation_space,
                 cls._actor_size(head),
-                output_gain=0.01,
                 seed=actor_seed,
                 name="actor",
                 **options,

@@ -15,6 +15,7 @@ from support.agents import PAIRS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import networks_of
 from support.agents import settings_of
@@ -43,7 +44,10 @@ def trained():
     def get(name, pair):
         if (name, pair) not in made:
             case, env = AGENTS[name], make_env(pair)
-            agent = make_agent(case, env)
+            # Tracing of many updates that are made four times takes longest;
+            # `test_tracing` and others run them traced.
+            make = make_agent if case.on_policy else make_eager_agent
+            agent = make(case, env)
             before = weights_of(agent)
             history = agent.fit(
                 case.make_dataset(env),

@@ -1,16 +1,27 @@
-"""Networks that a user brings, one or two optimizers, mixed precision."""
+"""Networks that a user brings, one or two optimizers, mixed precision.
+
+What agents that learn from replay have of their own is in
+`test_off_policy_networks.py`.
+"""
 
 import keras
 import numpy as np
 import pytest
 
 from support.agents import AGENTS
+from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
+from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.agents import weights_of
 
-pytestmark = pytest.mark.parametrize("name", AGENTS)
+on_policy = pytest.mark.parametrize("name", AGENTS)
+with_critic = pytest.mark.parametrize(
+    "name", [n for n, case in EVERY_AGENT.items() if not case.acts_by_values]
+)
 
 
 def dense(units, name):
@@ -62,6 +73,7 @@ BUILDERS = {
 }
 
 
+@on_policy
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):
     build = BUILDERS[builder]
@@ -98,6 +110,7 @@ def shared_trunk(units):
     return keras.Model(inputs, heads, name="trunk_and_heads")
 
 
+@on_policy
 @pytest.mark.parametrize("action", ["discrete", "box"])
 def test_shared_trunk_with_two_outputs(name, action, tmp_path):
     env = make_env(f"act_{action}")
@@ -116,6 +129,7 @@ def test_shared_trunk_with_two_outputs(name, action, tmp_path):
     agent.export(str(tmp_path / "policy"))
 
 
+@on_policy
 def test_two_optimizers_refuse_shared_variables(name):
     trunk = dense(8, "trunk")
     inputs = keras.Input((3,))
@@ -131,41 +145,50 @@ def test_two_optimizers_refuse_shared_variables(name):
     assert len(agent.trainable_variables) == 6
 
 
+@with_critic
 def test_two_optimizers_may_not_be_one(name):
-    agent = make_agent(AGENTS[name], make_env())
+    case = EVERY_AGENT[name]
+    agent = make_agent(case, make_env(case.pair))
     adam = keras.optimizers.Adam()
     with pytest.raises(ValueError, match="the same object"):
         agent.compile(adam, critic_optimizer=adam)
 
 
+@with_critic
 def test_two_optimizers_equal_to_one_when_alike(name):
     """Adam for each half gives what one Adam for all gives."""
-    agents = []
+    case, agents = EVERY_AGENT[name], []
     for critic_optimizer in (None, keras.optimizers.Adam(1e-2)):
-        env = make_env()
+        env = make_env(case.pair)
         agent = make_agent(
-            AGENTS[name],
+            case,
             env,
             compile_arguments={
                 "optimizer": keras.optimizers.Adam(1e-2),
                 "critic_optimizer": critic_optimizer,
             },
         )
-        agent.fit(make_rollouts(env), epochs=2, verbose=0)
+        agent.fit(case.make_dataset(env), epochs=2, verbose=0)
         agents.append(agent)
     for one, two in zip(*(a.get_weights() for a in agents), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", EVERY_AGENT)
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):
-    env = make_env("act_box_matrix")
+    case = EVERY_AGENT[name]
+    matrix = "box_matrix" in case.actions
+    env = make_env("act_box_matrix" if matrix else case.pair)
+    make = make_agent if case.on_policy else make_eager_agent
     keras.config.set_dtype_policy(dtype)
     try:
-        agent = make_agent(AGENTS[name], env, normalize_observations=True)
+        agent = make(case, env, normalize_observations=True)
     finally:
         keras.config.set_dtype_policy("float32")
-    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    before = weights_of(agent)
+    agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+    assert differ(before, agent.get_weights())
     assert agent.dtype_policy.name == dtype
     assert all(v.dtype == "float32" for v in agent.trainable_variables)
     scaled = isinstance(agent.optimizer, keras.optimizers.LossScaleOptimizer)

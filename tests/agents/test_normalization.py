@@ -8,47 +8,67 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
 from support.agents import AGENTS
+from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv
-from support.agents import Hook
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_rollouts
+from support.agents import networks_of
 from support.agents import weights_of
 from support.probe_envs import CountingEnv
 
-pytestmark = pytest.mark.parametrize("name", AGENTS)
+over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
+on_policy = pytest.mark.parametrize("name", AGENTS)
 
 
-def counting_env(mode=gymnasium.vector.AutoresetMode.NEXT_STEP):
+def counting_env(
+    mode=gymnasium.vector.AutoresetMode.NEXT_STEP, action_space=None
+):
+    def make(index):
+        env = CountingEnv(index)
+        # The action does not matter to it.
+        env.action_space = action_space or env.action_space
+        return env
+
     return rl.envs.as_vector_env(
         gymnasium.vector.SyncVectorEnv(
-            [lambda i=i: CountingEnv(i) for i in range(2)], autoreset_mode=mode
+            [lambda i=i: make(i) for i in range(2)], autoreset_mode=mode
         )
     )
 
 
 def layers_of(agent):
-    networks = agent.actor, agent.critic
+    networks = []
+    for given in networks_of(agent).values():
+        networks += given if isinstance(given, list) else [given]
     return [network.get_layer("normalization") for network in networks]
 
 
+def outputs_of(agent, observation):
+    """Returns what the network that acts makes of observations."""
+    return agent(np.asarray(observation)).numpy()
+
+
 @pytest.fixture
-def rounds(name):
+def rounds(name, monkeypatch):
     """An agent after three rounds, and the observations of each."""
-    env = counting_env()
-    agent = make_eager_agent(AGENTS[name], env, normalize_observations=True)
-    rollouts = make_rollouts(env)
-    collected = []
+    case = EVERY_AGENT[name]
+    env = counting_env(action_space=case.action_space)
+    agent = make_eager_agent(case, env, normalize_observations=True)
+    collected, observe = [], agent.observe
 
-    def keep(_):
-        collected.append(
-            rollouts.samples["observation"][rollouts.valid_rows].copy()
-        )
+    def keep(trajectory):
+        collected.append(trajectory.observation[:-1][trajectory.valid])
+        observe(trajectory)
 
-    agent.fit(rollouts, epochs=3, callbacks=[Hook(keep)], verbose=0)
+    monkeypatch.setattr(agent, "observe", keep)
+    dataset = case.make_dataset(env)
+    callbacks = case.callbacks()
+    agent.fit(dataset, epochs=3, callbacks=callbacks, verbose=0)
     return agent, collected, env
 
 
+@over_agents
 def test_statistics_equal_numpys(name, rounds):
     agent, collected, _ = rounds
     # Rows that are only resets were left out.
@@ -66,16 +86,30 @@ def test_statistics_equal_numpys(name, rounds):
         np.testing.assert_allclose(layer.mean, before.mean(0), rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in EVERY_AGENT if name not in AGENTS]
+)
+def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
+    """They are copied and not averaged: a mean of means fits no rows."""
+    agent, _, _ = rounds
+    for target, source in agent.target_pairs:
+        ours, theirs = (n.get_layer("normalization") for n in (target, source))
+        assert float(ours.count) > 0
+        assert_equal_weights(ours.get_weights(), theirs.get_weights())
+
+
+@over_agents
 def test_evaluating_and_acting_change_nothing(name, rounds):
     agent, collected, env = rounds
     before = weights_of(agent)
     agent.evaluate(env, episodes=4)
     agent.act(collected[0] + 100.0)
     agent.act(collected[0], deterministic=True)
-    agent.value(collected[0])
+    agent(collected[0])
     assert_equal_weights(agent, before)
 
 
+@over_agents
 def test_statistics_are_saved(name, rounds, tmp_path):
     agent, collected, _ = rounds
     agent.save(tmp_path / "agent.keras")
@@ -84,10 +118,11 @@ def test_statistics_are_saved(name, rounds, tmp_path):
         assert_equal_weights(theirs.get_weights(), ours.get_weights())
         assert float(theirs.count) > 0
     np.testing.assert_array_equal(
-        loaded.value(collected[0]), agent.value(collected[0])
+        *(outputs_of(one, collected[0]) for one in (loaded, agent))
     )
 
 
+@on_policy
 def test_statistics_do_not_change_within_a_round(name):
     """The recorded log-probabilities still hold at the first update."""
     env = counting_env()
@@ -110,6 +145,7 @@ def test_statistics_do_not_change_within_a_round(name):
     )
 
 
+@on_policy
 def test_a_shared_layer_takes_each_row_once(name):
     normalization = rl.layers.ObservationNormalization()
     inputs = keras.Input((4,))
@@ -129,6 +165,7 @@ def test_a_shared_layer_takes_each_row_once(name):
 # Rewards.
 
 
+@on_policy
 def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     env = counting_env()
     agent = make_eager_agent(AGENTS[name], env, gamma=0.9)
@@ -152,6 +189,7 @@ def test_rewards_are_scaled_as_by_the_scaler_itself(name):
     assert scaled.logs()["episode_return"] == plain.logs()["episode_return"]
 
 
+@on_policy
 def test_the_discounted_return_ends_with_the_episode(name):
     """Episodes of one step: each G is the reward alone, also across rounds."""
     env = CountingEnv(lengths=(1,), truncates=(True,))
@@ -178,6 +216,7 @@ def test_the_discounted_return_ends_with_the_episode(name):
         assert reward == pytest.approx(min(expected, 10.0), rel=1e-4)
 
 
+@on_policy
 def test_episodes_broken_off_leave_no_return_behind(name):
     """`evaluate` on the same environment ends the episodes of training."""
     env = rl.envs.as_vector_env(CountingEnv(lengths=(100,)))
@@ -194,15 +233,18 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     assert rollouts._scaler.returns[0] == (0 if whole else 21 + 22 + 23 + 24)
 
 
+@over_agents
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""
+    case = EVERY_AGENT[name]
     space = gymnasium.spaces.Box(1000.0, 1004.0, (1,), np.float32)
-    env = AnySpaceEnv(space, gymnasium.spaces.Discrete(2))
+    env = AnySpaceEnv(space, case.action_space)
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        agent = make_eager_agent(AGENTS[name], env, normalize_observations=True)
+        agent = make_eager_agent(case, env, normalize_observations=True)
     finally:
         keras.config.set_dtype_policy("float32")
-    agent.fit(make_rollouts(env), epochs=2, verbose=0)
-    values = agent.value(np.array([[1001.0], [1003.0]], "float32")).numpy()
-    assert abs(values[0] - values[1]) > 0.01
+    agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+    first, second = outputs_of(agent, np.array([[1001.0], [1003.0]], "float32"))
+    # The last layer of a policy begins with weights of 0.01.
+    assert np.abs(first - second).max() > 1e-3

@@ -10,27 +10,40 @@ import numpy as np
 import pytest
 
 from support.agents import AGENTS
+from support.agents import EVERY_AGENT
+from support.agents import OFF_POLICY
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
 from support.agents import make_env
+from support.agents import make_replay
 from support.agents import make_rollouts
 
 TESTS = pathlib.Path(__file__).parents[1]
-RUNS = [("plain", 0, False), ("compiled", 0, True), ("other", 1, False)]
+# XLA takes seconds for each of the others, which share their code.
+COMPILED = (*AGENTS, "DQN", "SAC")
+RUNS = [(name, "plain", False) for name in EVERY_AGENT]
+RUNS += [(name, "compiled", True) for name in COMPILED]
 
 
-def train(name, seed, jit_compile):
-    env = make_env("act_box")
+def train(name, seed, epochs=5, **compile_arguments):
+    case = EVERY_AGENT[name]
+    env = make_env("act_box" if "box" in case.actions else case.pair)
     agent = make_agent(
-        AGENTS[name],
+        case,
         env,
         seed=seed,
-        compile_arguments={"jit_compile": jit_compile},
+        compile_arguments=compile_arguments,
         normalize_observations=True,
     )
-    rollouts = make_rollouts(env, passes=2, seed=seed, scale_rewards=True)
-    agent.fit(rollouts, epochs=5, verbose=0)
+    if case.on_policy:
+        settings = {"passes": 2, "scale_rewards": True}
+    else:
+        # Priorities follow the TD errors, of either precision.
+        prioritized = not compile_arguments.get("jit_compile")
+        settings = {"warm_up": 16, "n_step": 2, "prioritized": prioritized}
+    dataset = case.make_dataset(env, seed=seed, **settings)
+    agent.fit(dataset, epochs=epochs, verbose=0)
     return agent
 
 
@@ -43,11 +56,10 @@ spec = importlib.util.spec_from_file_location("test_seeds", sys.argv[2])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 weights = {}
-for name in module.AGENTS:
-    for run, seed, jit_compile in module.RUNS:
-        agent = module.train(name, seed, jit_compile)
-        for i, weight in enumerate(agent.get_weights()):
-            weights[f"{name}/{run}/{i:02}"] = weight
+for name, run, jit_compile in module.RUNS:
+    agent = module.train(name, 0, jit_compile=jit_compile)
+    for i, weight in enumerate(agent.get_weights()):
+        weights[f"{name}/{run}/{i:02}"] = weight
 np.savez(sys.argv[3], **weights)
 """
 
@@ -78,25 +90,23 @@ def of_run(result, name, run):
     return [result[key] for key in sorted(result) if f"{name}/{run}/" in key]
 
 
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("run", ["plain", "compiled"])
+@pytest.mark.parametrize(("name", "run"), [run[:2] for run in RUNS])
 def test_new_processes_give_equal_weights(name, run, processes):
     one, two = (of_run(result, name, run) for result in processes)
     assert_equal_weights(one, two)
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_seeds_differ(name, processes):
-    plain, other = (of_run(processes[0], name, r) for r in ("plain", "other"))
-    assert differ(plain, other)
+@pytest.mark.parametrize("name", EVERY_AGENT)
+def test_seeds_differ(name):
+    one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
+    assert differ(one.get_weights(), other.get_weights())
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", EVERY_AGENT)
 def test_this_process_gives_the_same(name, processes):
     """What else has happened in a process does not matter."""
-    assert_equal_weights(
-        train(name, 0, False).get_weights(), of_run(processes[0], name, "plain")
-    )
+    agent = train(name, 0, jit_compile=False)
+    assert_equal_weights(agent, of_run(processes[0], name, "plain"))
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -135,3 +145,39 @@ def test_each_source_of_chance_is_seeded(name, what):
     # Actions may or may not change with observations and weights.
     assert changed - {"action"} == expected[what] - {"action"}
     assert "action" in changed or what != "noise"
+
+
+@pytest.mark.parametrize("name", OFF_POLICY)
+@pytest.mark.parametrize("what", ["env", "noise", "draws", "weights"])
+def test_each_source_of_chance_of_replay_is_seeded(name, what):
+    case = OFF_POLICY[name]
+
+    def first_round(changed):
+        env = make_env(case.pair)
+        replay = make_replay(env, prioritized=True)
+        seed = int(changed == "weights")
+        replay.bind(make_agent(case, env, seed=seed))
+        if changed == "env":
+            replay._env_seed += 1
+        elif changed == "noise":
+            replay._noise = np.random.default_rng(99)
+        elif changed == "draws":
+            replay.buffer._generator = np.random.default_rng(99)
+        replay.refresh()
+        # In the order that it was stored in, but for what was drawn of it.
+        buffer, batches = replay.buffer.get_state(), replay._ready[0]["batches"]
+        stored = {key: buffer[key] for key in ("observation", "action")}
+        return {**stored, "index": batches["index"]}
+
+    changed, twin = first_round(what), first_round(None)
+    differing = {key for key in twin if (changed[key] != twin[key]).any()}
+    expected = {
+        "env": {"observation"},
+        "noise": {"action"},
+        "draws": {"index"},
+        "weights": set(),
+    }
+    # Actions may or may not change with observations and weights.
+    assert differing - {"action"} == expected[what] - {"action"}
+    assert "action" in differing or what != "noise"
+    np.testing.assert_equal(first_round(None), twin)

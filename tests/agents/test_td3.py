@@ -279,52 +279,61 @@ MODES = {
 }
 
 
+@pytest.fixture(scope="module")
+def trained():
+    """Agents after a round of seven updates in one execution; made once."""
+    made = {}
+
+    def get(mode, delay):
+        if (mode, delay) not in made:
+            agent = small_agent(policy_delay=delay, target_noise=0.0)
+            agent.compile(**MODES[mode])
+            agent.fit(small_replay(), verbose=0)
+            made[mode, delay] = agent
+        return made[mode, delay]
+
+    return get
+
+
 @pytest.mark.parametrize(
     ("mode", "delay"),
     [("eager", 1), ("eager", 2), ("eager", 3), ("graph", 3), ("xla", 2)],
 )
-def test_actor_updates_are_counted_exactly(mode, delay, tmp_path):
-    agent = small_agent(policy_delay=delay)
-    agent.compile(**MODES[mode])
-    # Seven updates are one execution.
-    agent.fit(small_replay(), verbose=0)
+def test_actor_updates_are_counted_exactly(mode, delay, trained):
+    agent = trained(mode, delay)
+    assert agent.updates.numpy() == 7
     assert iterations(agent) == [7 // delay, 7, 7]
+
+
+@pytest.mark.parametrize(("mode", "delay"), [("graph", 3), ("xla", 2)])
+def test_compiled_updates_are_those_of_eager_ones(mode, delay, trained):
+    eager, compiled = trained("eager", delay), trained(mode, delay)
+    for one, other in zip(
+        eager.get_weights(), compiled.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("delay", [1, 2, 3])
+def test_training_goes_on_after_loading(delay, tmp_path):
+    agent = small_agent(policy_delay=delay)
+    agent.compile(run_eagerly=True)
+    agent.fit(small_replay(), verbose=0)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert iterations(loaded) == [7 // delay, 7, 7]
-    assert_equal_weights(
-        [v.numpy() for v in loaded.optimizer.variables],
-        [v.numpy() for v in agent.optimizer.variables],
-    )
-    loaded.fit(small_replay(seed=1), verbose=0)
-    assert iterations(loaded) == [14 // delay, 14, 14]
-    assert loaded.updates.numpy() == 14
-
-
-def test_fit_goes_on_after_loading(tmp_path):
-    agent = small_agent()
-    agent.compile(jit_compile=False)
-    agent.fit(small_replay(), verbose=0)
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
     histories = [
         one.fit(small_replay(seed=1), verbose=0).history
         for one in (agent, loaded)
     ]
+    assert iterations(loaded) == [14 // delay, 14, 14]
     assert_equal_weights(loaded, agent)
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
     for key in rl.TD3.statistics_names:
         assert histories[0][key] == histories[1][key], key
-
-
-def test_eager_and_compiled_updates_are_the_same():
-    weights = []
-    for mode in ("eager", "xla"):
-        agent = small_agent()
-        agent.compile(**MODES[mode])
-        agent.fit(small_replay(), verbose=0)
-        weights.append(agent.get_weights())
-    for eager, compiled in zip(*weights, strict=True):
-        np.testing.assert_allclose(eager, compiled, rtol=1e-4, atol=1e-6)
 
 
 # Optimizers.
@@ -339,7 +348,7 @@ def rates(agent):
 
 def test_default_optimizers():
     agent = small_agent()
-    agent.compile(jit_compile=False)
+    agent.compile(run_eagerly=True)
     history = agent.fit(small_replay(updates_per_round=1), verbose=0).history
     assert rates(agent) == pytest.approx([1e-3, 1e-3])
     assert history["learning_rate_actor"] == pytest.approx([1e-3])
@@ -366,7 +375,7 @@ def test_two_optimizers_own_their_networks(tmp_path):
     agent.compile(
         keras.optimizers.Adam(1e-2),
         critic_optimizer=keras.optimizers.SGD(2e-2),
-        jit_compile=False,
+        run_eagerly=True,
     )
     agent.fit(small_replay(updates_per_round=2), verbose=0)
     adam, sgd = agent.optimizer.optimizers
@@ -391,7 +400,7 @@ def test_mixed_precision_trains_and_is_saved(dtype, tmp_path):
         agent = small_agent("act_box_matrix", policy_delay=1)
     finally:
         keras.config.set_dtype_policy("float32")
-    agent.compile(jit_compile=False)
+    agent.compile(run_eagerly=True)
     before = agent.get_weights()
     agent.fit(small_replay("act_box_matrix", updates_per_round=2), verbose=0)
     assert iterations(agent) == [2, 2, 2]
@@ -475,7 +484,7 @@ def test_act_explores_unless_it_is_deterministic():
 def test_environment_never_sees_more_than_its_bounds():
     """It raises if it does. The nearest float32 of 0.3 is outside of them."""
     agent = small_agent("act_box_matrix", exploration=2.0)
-    agent.compile(jit_compile=False)
+    agent.compile(run_eagerly=True)
     replay = small_replay(
         "act_box_matrix", steps_per_round=32, updates_per_round=1
     )

@@ -7,7 +7,10 @@ from gymnasium.vector import AutoresetMode
 
 from keras_rl2.envs import as_vector_env
 from support.agents import AGENTS
+from support.agents import EVERY_AGENT
+from support.agents import OFF_POLICY
 from support.agents import make_agent
+from support.agents import make_replay
 from support.agents import make_rollouts
 from support.probe_envs import CountingEnv
 
@@ -15,14 +18,19 @@ ROUNDS = 24
 
 
 @pytest.fixture
-def env():
+def env(name):
     """Episodes of other lengths: each round has other resets and ends."""
-    makers = [
-        lambda i=i: CountingEnv(i, lengths=(3, 1, 5 + i)) for i in range(3)
-    ]
+
+    def make(index):
+        env = CountingEnv(index, lengths=(3, 1, 5 + index))
+        # The action does not matter to it.
+        env.action_space = EVERY_AGENT[name].action_space
+        return env
+
     return as_vector_env(
         gymnasium.vector.SyncVectorEnv(
-            makers, autoreset_mode=AutoresetMode.NEXT_STEP
+            [lambda i=i: make(i) for i in range(3)],
+            autoreset_mode=AutoresetMode.NEXT_STEP,
         )
     )
 
@@ -66,6 +74,29 @@ def test_one_trace(name, compile_arguments, env, monkeypatch):
     assert (len(updates), len(preparations), len(policies)) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "jit_compile"),
+    # XLA takes seconds for each of the others.
+    [*((name, False) for name in OFF_POLICY), ("SAC", True)],
+)
+def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
+    case = EVERY_AGENT[name]
+    agent = make_agent(
+        case, env, compile_arguments={"jit_compile": jit_compile}
+    )
+    updates = counted(agent, "train_step", monkeypatch)
+    policies = counted(agent, "sample_action", monkeypatch)
+    # The buffer fills up, and its oldest rows go.
+    replay = make_replay(env, capacity=90, n_step=2, prioritized=True)
+    lengths = set()
+    for _ in range(4):
+        agent.fit(replay, epochs=2, callbacks=case.callbacks(), verbose=0)
+        lengths.add(len(replay.buffer))
+    assert len(lengths) > 1
+    assert agent.optimizer.iterations.numpy() == agent.updates.numpy() == 16
+    assert (len(updates), len(policies)) == (1, 1)
+
+
 @pytest.mark.parametrize("name", AGENTS)
 def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
     env = as_vector_env(CountingEnv(lengths=(3, 1, 5)))
@@ -85,9 +116,9 @@ def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
     assert len(preparations) == 1
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", EVERY_AGENT)
 def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
-    agent = make_agent(AGENTS[name], env)
+    agent = make_agent(EVERY_AGENT[name], env)
     policies = counted(agent, "sample_action", monkeypatch)
     for count in (1, 2, 5, 17):
         agent.act(env.reset()[:1].repeat(count, axis=0))

@@ -35,6 +35,7 @@ class AgentCase:
         lacks: Arguments of a base that the constructor does not take.
         actions: Names of the action spaces that it can act in. The first is
             the one of tests that do not ask for any.
+        units: Width of the network that acts, in the first of them.
         sync: Arguments of `TargetNetworkSync` where its own would not move
             targets within a few updates, or None.
     """
@@ -55,6 +56,7 @@ class AgentCase:
         "box_matrix",
         "box_unbounded",
     )
+    units: int = 3
     sync: dict[str, Any] | None = None
 
     @property
@@ -66,6 +68,11 @@ class AgentCase:
     def whole_episodes(self):
         """Whether a round is one episode of each environment."""
         return self.make.whole_episodes
+
+    @property
+    def acts_by_values(self):
+        """Whether it has but one network, of the values of all actions."""
+        return self.make is rl.DQN
 
     @property
     def pair(self):
@@ -155,6 +162,7 @@ OFF_POLICY = {
         1e-2,
         {9: 960},
         actions=("box", "box_matrix", "discrete", "discrete_start"),
+        units=2,
     ),
     # Stable-Baselines3's steps are those of its SAC.
     "TD3": AgentCase(
@@ -164,6 +172,7 @@ OFF_POLICY = {
         1e-2,
         {9: 960},
         actions=("box", "box_matrix"),
+        units=1,
     ),
     "DDPG": AgentCase(
         rl.DDPG,
@@ -172,12 +181,16 @@ OFF_POLICY = {
         1e-2,
         {9: 960},
         actions=("box", "box_matrix"),
+        units=1,
     ),
 }
 """Agents that learn from replay, by name."""
 
 EVERY_AGENT = {**AGENTS, **OFF_POLICY}
 """All agents, by name."""
+
+EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
+"""Agents for what their dataset does, whatever they learn from it."""
 
 _VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 

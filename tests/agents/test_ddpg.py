@@ -1,0 +1,223 @@
+"""DDPG: one critic, no delay and no smoothing, by hand."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from support.agents import assert_equal_weights
+from support.agents import make_env
+from support.probe_envs import PROBES
+
+UNIT = spaces.Box(-1.0, 1.0, (1,), np.float32)
+# tanh of it is a half.
+ATANH_HALF = 0.5493061443340549
+
+
+def linear(weights, bias, inputs, name):
+    """A linear network of one or of two inputs."""
+    tensors = [keras.Input((1,)) for _ in range(inputs)]
+    joined = keras.layers.Concatenate()(tensors) if inputs > 1 else tensors[0]
+    layer = keras.layers.Dense(1)
+    network = keras.Model(
+        tensors if inputs > 1 else tensors[0], layer(joined), name=name
+    )
+    layer.set_weights([np.array(weights)[:, None], np.array([bias])])
+    return network
+
+
+def linear_agent(**settings):
+    """Acts ½; values observation + 2 action + ½. SGD of rate 1."""
+    agent = rl.DDPG(
+        linear([0.0], ATANH_HALF, 1, "actor"),
+        linear([1.0, 2.0], 0.5, 2, "critic"),
+        observation_space=UNIT,
+        action_space=UNIT,
+        **settings,
+    )
+    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    return agent
+
+
+def assert_linear(network, *expected):
+    """Asserts all of the kernel and the bias of a linear network."""
+    kernel, bias = network.get_weights()
+    np.testing.assert_allclose([*kernel.ravel(), *bias], expected, rtol=1e-5)
+
+
+DATA = {
+    "observation": tf.constant([[1.0], [2.0]]),
+    "action": tf.constant([[0.5], [-1.0]]),
+    "reward": tf.constant([1.0, 3.0]),
+    # The second one ends an episode.
+    "discount": tf.constant([0.5, 0.0]),
+    "next_observation": tf.constant([[-1.0], [9.0]]),
+    "weight": tf.constant([1.0, 0.5]),
+}
+
+
+def small_agent(pair="act_box", **settings):
+    settings = {"hidden": (8,), "seed": 0, **settings}
+    return rl.DDPG.for_env(make_env(pair), **settings)
+
+
+def small_replay(pair="act_box", **arguments):
+    arguments = {
+        "capacity": 200,
+        "batch_size": 8,
+        "steps_per_round": 4,
+        "updates_per_round": 3,
+        "warm_up": 8,
+        "rounds_per_epoch": 1,
+        "seed": 0,
+        **arguments,
+    }
+    return rl.ReplayDataset(make_env(pair), **arguments)
+
+
+def test_targets_are_those_of_the_target_networks_without_noise():
+    agent = linear_agent()
+    agent.actor.set_weights([np.array([[9.0]]), np.array([9.0])])
+    agent.critics[0].set_weights([np.array([[9.0], [9.0]]), np.array([9.0])])
+    # 1 + ½ (-1 + 2 * ½ + ½).
+    for updates in (0, 1):
+        agent.updates.assign(updates)
+        np.testing.assert_allclose(agent.targets(DATA), [1.25, 3.0])
+
+
+def test_update_by_hand():
+    agent = linear_agent()
+    logs = agent.train_step(DATA)
+    # Values 2.5 and 0.5, TD errors -1.25 and 2.5. Weights gain the means of
+    # weight * error * (observation, action, 1): 0.625, -0.9375, 0.
+    assert_linear(agent.critics[0], 1.625, 1.0625, 0.5)
+    critic_loss = 0.5 * (1.25**2 + 0.5 * 2.5**2) / 2
+    assert float(logs["critic_loss"]) == pytest.approx(critic_loss)
+    assert float(logs["q_value"]) == pytest.approx(1.5)
+    norm = np.hypot(0.625, 0.9375)
+    assert float(logs["gradient_norm"]) == pytest.approx(norm)
+    # The slope of 2 is that before the update, that of tanh ¾.
+    assert float(logs["actor_loss"]) == pytest.approx(-(2.5 + 0.5 * 3.5) / 2)
+    assert_linear(agent.actor, 1.5, ATANH_HALF + 1.125)
+
+
+def test_targets_follow_each_update():
+    agent = linear_agent()
+    sync = agent.default_sync()
+    assert (sync.tau, sync.every) == (0.005, 1)
+    data = tf.data.Dataset.from_tensors(DATA)
+    agent.fit(data, verbose=0)
+    assert_linear(agent.target_actor, 0.0075, ATANH_HALF + 0.005625)
+    [target] = agent.target_critics
+    assert_linear(target, 1.003125, 1.9953125, 0.5)
+
+
+@pytest.mark.parametrize("mode", [{"run_eagerly": True}, {"jit_compile": True}])
+def test_each_update_is_one_of_both_networks(mode, tmp_path):
+    agent = small_agent()
+    agent.compile(**mode)
+    before = agent.get_weights()
+    history = agent.fit(small_replay(), epochs=2, verbose=0).history
+    arguments = agent.compile_arguments
+    assert arguments.optimizer is not arguments.critic_optimizer
+    for optimizer in (
+        arguments.optimizer,
+        arguments.critic_optimizer,
+        agent.optimizer,
+    ):
+        assert optimizer.iterations.numpy() == 6
+    for old, new in zip(before, agent.get_weights(), strict=True):
+        assert (old != new).any()
+    for key in rl.DDPG.statistics_names:
+        assert np.isfinite(history[key]).all(), key
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert_equal_weights(loaded, agent)
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
+
+
+def test_ornstein_uhlenbeck_noise_goes_on_over_rounds():
+    """Actions of one environment lie near each other, also between rounds."""
+    noise = rl.exploration.OrnsteinUhlenbeckNoise(0.2, theta=0.15, dt=0.1)
+    agent = small_agent("act_box_matrix", exploration=noise)
+    agent.compile(run_eagerly=True)
+    replay = small_replay(
+        "act_box_matrix", steps_per_round=64, updates_per_round=1, warm_up=0
+    )
+    replay.bind(agent)
+    rounds = [replay.collect().action for _ in range(4)]
+    assert replay._actor.backend == "litert"
+    actions = np.concatenate(rounds)
+    assert actions.shape == (128, 2, 4)
+    steps = np.diff(actions, axis=0)
+    # scale √dt = 0.063, and a little for the policy, which is about 0 all over.
+    assert steps.std() == pytest.approx(0.065, rel=0.1)
+    between = steps[[31, 63, 95]]
+    assert np.abs(between).max() < 4.0 * steps.std()
+    assert actions[64:].std() > 2.0 * steps.std()
+
+
+def test_config_round_trip_with_nothing_at_its_default():
+    settings = {
+        "exploration": rl.exploration.GaussianNoise(0.3),
+        "gamma": 0.9,
+        "max_gradient_norm": 0.5,
+        "seed": 3,
+        "name": "my_agent",
+    }
+    agent = small_agent(**settings)
+    again = rl.DDPG.from_config(json.loads(json.dumps(agent.get_config())))
+    for key, value in settings.items():
+        assert getattr(again, key) == value, key
+    assert again.action_space == agent.action_space
+    assert len(again.critics) == 1
+
+
+def test_no_noise_at_all_is_possible():
+    agent = small_agent(exploration=None)
+    observation = np.zeros((4, 3))
+    np.testing.assert_array_equal(
+        agent.act(observation), agent.act(observation, deterministic=True)
+    )
+    again = rl.DDPG.from_config(agent.get_config())
+    assert again.exploration is None
+
+
+def test_what_it_cannot_do_is_refused():
+    with pytest.raises(ValueError, match="DDPG can act in, Box"):
+        rl.DDPG.for_env("CartPole-v1")
+    unbounded = PROBES[1](spaces.Box(-np.inf, 1.0, (1,), np.float32))
+    with pytest.raises(ValueError, match="finite bounds"):
+        rl.DDPG.for_env(unbounded)
+    critic = linear([1.0, 1.0], 0.0, 2, "critic")
+    with pytest.raises(ValueError, match="one `critic`"):
+        rl.DDPG(linear([1.0], 0.0, 1, "actor"), [critic, critic])
+    with pytest.raises(ValueError, match="scale of 0 or more"):
+        rl.DDPG(linear([1.0], 0.0, 1, "actor"), critic, exploration=-1.0)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_probe_of_a_continuous_action(seed):
+    """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""
+    env = PROBES[9]()
+    agent = rl.DDPG.for_env(env, hidden=(32,), gamma=0.5, seed=seed)
+    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+    replay = rl.ReplayDataset(
+        env, batch_size=64, warm_up=64, rounds_per_epoch=1, seed=seed
+    )
+    actions = []
+    watch = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: actions.append(
+            agent.act(np.zeros(1), deterministic=True)[0]
+        )
+    )
+    agent.fit(replay, total_steps=960, callbacks=[watch], verbose=0)
+    assert agent.env_steps <= 960
+    np.testing.assert_allclose(actions[-5:], np.full(5, 0.5), atol=0.05)

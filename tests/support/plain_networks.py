@@ -1,0 +1,34 @@
+"""Networks as a user would write them, for `make_env` of a case's pair."""
+
+import keras
+
+
+def dense(inputs, units):
+    """Makes a network of one layer, from observations `[B, *inputs]`."""
+    return keras.Sequential([keras.Input(inputs), keras.layers.Dense(units)])
+
+
+def dense_of_both(inputs, units):
+    """Makes a network of one layer, from observations and an action."""
+    observation, action = keras.Input(inputs), keras.Input((1,))
+    both = keras.layers.Concatenate()([observation, action])
+    return keras.Model([observation, action], keras.layers.Dense(units)(both))
+
+
+def plain_networks(case, inputs=(3,), units=None, value_units=1):
+    """Makes the networks of an agent.
+
+    Args:
+        case: `AgentCase`.
+        inputs: Shape of an observation.
+        units: Width of the network that acts; None for the right one.
+        value_units: Width of the critic.
+
+    Returns:
+        dict of networks by the constructor's arguments.
+    """
+    acting = dense(inputs, case.units if units is None else units)
+    if case.acts_by_values:
+        return {"q_network": acting}
+    critic = dense if case.on_policy else dense_of_both
+    return {"actor": acting, "critic": critic(inputs, value_units)}
