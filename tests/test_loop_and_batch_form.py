@@ -125,8 +125,24 @@ ARGUMENTS = {
     "conservative_q": ("na n", ()),
     "categorical_projection": ("na na a", ()),
     "quantile_huber": ("na a na", ()),
+    "soft_value": ("n n n", ()),
+    "expected_soft_value": ("na na na", ()),
+    "temperature_loss": ("n", ()),
 }
 """Each function of the room: the axes of its arrays, and what follows them."""
+
+CALLS = {
+    "soft_value": lambda log_prob, *values: losses.soft_value(
+        log_prob, values, 0.5
+    ),
+    "expected_soft_value": lambda log_probs, *values: (
+        losses.expected_soft_value(log_probs, values, 0.5)
+    ),
+    "temperature_loss": lambda entropy: losses.temperature_loss(
+        0.5, entropy, -1.0
+    ),
+}
+"""How to call functions that do not take their arrays one by one."""
 
 MIXED = [
     (name, [position == wrong for position in range(len(axes.split()))])
@@ -153,7 +169,7 @@ def trace(name, wrong, count):
         if is_wrong:
             shape = (*shape, 1) if len(shape) == 1 else shape[:1]
         signature.append(tf.TensorSpec(shape))
-    function = getattr(losses, name)
+    function = CALLS.get(name, getattr(losses, name))
     traced = tf.function(
         lambda *arrays: function(*arrays, *numbers), input_signature=signature
     )

@@ -128,27 +128,17 @@ class OffPolicyAgent(Agent):
 
     # Priorities.
 
-    def keep_td_errors(self, updates: int, batch_size: int) -> None:
-        """Makes room for the TD errors of a round.
+    def keep_td_errors(self, td_errors: Any) -> None:
+        """Says where the TD errors of minibatches are to be written.
 
         Args:
-            updates: int. Updates of a round.
-            batch_size: int. Transitions of each.
+            td_errors: `tf.Variable` `[updates, batch]`, by the `position` of
+                a minibatch.
         """
-        if self.td_errors is not None and self.td_errors.shape == (
-            updates,
-            batch_size,
-        ):
-            return
-        self.td_errors = tf.Variable(
-            tf.fill((updates, batch_size), np.nan), trainable=False
-        )
-        # Traced without them.
-        self.train_function = None
-
-    def forget_td_errors(self) -> None:
-        """Marks the TD errors of a round as not known yet."""
-        self.td_errors.assign(tf.fill(self.td_errors.shape, np.nan))
+        if self.td_errors is not td_errors:
+            self.td_errors = td_errors
+            # Traced with another one, or with none.
+            self.train_function = None
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns how the agent explores at present, for the logs."""

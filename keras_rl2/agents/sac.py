@@ -180,9 +180,9 @@ class SAC(TwinCriticAgent):
                 policy.log_probs, values, temperature
             )
             return value, policy.entropy()
-        noise = self.draw_normal(
-            (encoded.shape[0], *self.policy_head.noise_shape), stream
-        )
+        # The last batch of a dataset of one's own may be a smaller one.
+        shape = ops.shape(encoded)[:1] + self.policy_head.noise_shape
+        noise = self.draw_normal(shape, stream)
         action, log_prob = policy.sample_and_log_prob(noise)
         values = self.action_values(critics, encoded, action)
         return losses.soft_value(log_prob, values, temperature), -log_prob

@@ -94,8 +94,6 @@ class ReplayDataset(CollectingDataset):
     (5,)
     """
 
-    buffer: ReplayBuffer | None
-
     def __init__(
         self,
         env: Any,
@@ -148,8 +146,9 @@ class ReplayDataset(CollectingDataset):
             warm_up=warm_up,
             n_step=n_step,
         )
-        self.buffer = None
+        self.buffer: ReplayBuffer | None = None
         self._drawn: np.ndarray | None = None
+        self._td_errors: Any = None
 
     @property
     def steps_before_first_round(self) -> int:
@@ -178,17 +177,18 @@ class ReplayDataset(CollectingDataset):
                 f"{type(agent).__name__}, which learns from its present "
                 f"policy only. Received: {type(self).__name__}"
             )
-        if agent is self.agent:
-            return
-        agent.bind(self.env.observation_space, self.env.action_space)
-        self._check_same_discount(agent)
-        self._resolve(agent)
-        if self.buffer is None:
-            self.buffer = self._make_buffer(agent)
-        super().bind(agent)
-        self._drawn = None
+        if agent is not self.agent:
+            agent.bind(self.env.observation_space, self.env.action_space)
+            self._check_same_discount(agent)
+            # Of the agent so far.
+            self._feed_back()
+            self._resolve(agent)
+            if self.buffer is None:
+                self.buffer = self._make_buffer(agent)
+            super().bind(agent)
         if self.prioritized:
-            agent.keep_td_errors(self.updates_per_round, self.batch_size)
+            # Each time: it may have learned from another dataset since.
+            agent.keep_td_errors(self._td_errors)
 
     def _check_same_discount(self, agent: Any) -> None:
         """Refuses an agent for which stored returns would be wrong."""
@@ -206,6 +206,8 @@ class ReplayDataset(CollectingDataset):
         if self._asked["updates"] is None:
             updates = round(agent.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
+        shape = self.updates_per_round, self.batch_size
+        self._td_errors = tf.Variable(tf.fill(shape, np.nan), trainable=False)
 
     def _make_buffer(self, agent: Any) -> ReplayBuffer:
         """Makes the buffer for an agent's transitions."""
@@ -223,12 +225,11 @@ class ReplayDataset(CollectingDataset):
             "gamma": agent.gamma,
             "seed": int(self._own_seed.generate_state(1)[0]),
         }
-        if not self.prioritized:
-            buffer = ReplayBuffer(*layout, **settings)
-        else:
-            buffer = PrioritizedReplayBuffer(
-                *layout, alpha=self.alpha, beta=self.beta, **settings
-            )
+        kind: type[ReplayBuffer] = ReplayBuffer
+        if self.prioritized:
+            kind = PrioritizedReplayBuffer
+            settings |= {"alpha": self.alpha, "beta": self.beta}
+        buffer = kind(*layout, **settings)
         logger.info(
             "A replay buffer of %d transitions takes %.1f MiB when full.",
             buffer.capacity,
@@ -337,15 +338,15 @@ class ReplayDataset(CollectingDataset):
         batches = {key: np.stack([p[key] for p in parts]) for key in parts[0]}
         batches["position"] = np.arange(updates, dtype=np.int32)
         self._drawn = batches["index"]
-        self.agent.forget_td_errors()
+        self._td_errors.assign(tf.fill(self._td_errors.shape, np.nan))
         return batches
 
     def _feed_back(self) -> None:
         """Takes over the TD errors of the last round as priorities."""
         if self._drawn is None:
             return
-        td_errors = self.agent.td_errors.numpy()
-        # Minibatches that nobody has trained on have none.
+        td_errors = self._td_errors.numpy()
+        # Others belong to minibatches that nobody has trained on.
         known = np.isfinite(td_errors)
         self.update_priorities(self._drawn[known], td_errors[known])
         self._drawn = None
@@ -355,20 +356,20 @@ class ReplayDataset(CollectingDataset):
         return {**super().logs(), **self.agent.exploration_logs()}
 
     def get_state(self) -> dict[str, Any]:
-        """Returns everything that later rounds depend on, as plain data.
-
-        The environments' own state is not in it: Gymnasium has no interface
-        for that. They begin new episodes after `set_state`.
-        """
+        """As of `CollectingDataset`, with all that is stored."""
         self._feed_back()
         buffer = None if self.buffer is None else self.buffer.get_state()
         return {**super().get_state(), "buffer": buffer}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes back what `get_state` gave, in a dataset bound to an agent."""
-        if self.buffer is not None and state["buffer"] is not None:
+        self._require_agent()
+        assert self.buffer is not None
+        if state["buffer"] is not None:
             self.buffer.set_state(state["buffer"])
         super().set_state(state)
+        self._drawn = None
+        self._ready.clear()
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
@@ -383,13 +384,12 @@ class ReplayDataset(CollectingDataset):
             "next_observation": observation,
             "weight": ((), "float32"),
         }
-        if self.prioritized:
-            specs["index"] = ((), "int64")
         batches = {
             key: tf.TensorSpec((*leading, *shape), dtype)
             for key, (shape, dtype) in specs.items()
         }
         if self.prioritized:
+            batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")
         return {"batches": batches}
 

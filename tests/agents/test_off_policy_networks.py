@@ -36,11 +36,6 @@ class Subclassed(keras.Model):
         self.hidden = keras.layers.Dense(8, "tanh")
         self.out = keras.layers.Dense(units)
 
-    def build(self, input_shape):
-        shapes = input_shape if isinstance(input_shape, list) else [input_shape]
-        self.hidden.build((None, sum(shape[-1] for shape in shapes)))
-        self.out.build((None, 8))
-
     def call(self, inputs):
         if isinstance(inputs, list):
             inputs = keras.ops.concatenate(inputs, axis=-1)
@@ -84,9 +79,6 @@ def test_networks_of_the_user(name, builder, tmp_path):
     np.testing.assert_array_equal(
         *(one.act(batch, deterministic=True) for one in (loaded, agent))
     )
-    for one in (loaded, agent):
-        one.fit(make_replay(make_env(case.pair)), verbose=0)
-    assert_equal_weights(loaded, agent)
 
 
 @over_agents
@@ -198,5 +190,5 @@ def test_two_optimizers_are_saved(name, tmp_path):
 def test_a_second_optimizer_needs_critics():
     case = OFF_POLICY["DQN"]
     agent = make_eager_agent(case, make_env(case.pair))
-    with raises("critic", "critic_optimizer"):
+    with raises("one `optimizer`", "`critic_optimizer`"):
         agent.compile("adam", critic_optimizer="sgd")

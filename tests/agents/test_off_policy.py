@@ -1,0 +1,311 @@
+"""What agents that learn from replay have in common."""
+
+import copy
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium.vector import AutoresetMode
+
+import keras_rl2 as rl
+from keras_rl2.envs import as_vector_env
+from support.agents import OFF_POLICY
+from support.agents import assert_equal_weights
+from support.agents import differ
+from support.agents import make_agent
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.agents import make_replay
+from support.agents import weights_of
+from support.probe_envs import CountingEnv
+
+over_agents = pytest.mark.parametrize("name", OFF_POLICY)
+sync = rl.callbacks.TargetNetworkSync
+
+
+@pytest.fixture
+def case(name):
+    return OFF_POLICY[name]
+
+
+@pytest.fixture
+def env(case):
+    return make_env(case.pair)
+
+
+@pytest.fixture
+def agent(case, env):
+    return make_eager_agent(case, env)
+
+
+def split(agent):
+    """Returns copies of the weights of targets, and of what they follow."""
+    pairs = agent.target_pairs
+    return tuple(
+        [np.array(w) for pair in pairs for w in pair[which].get_weights()]
+        for which in (0, 1)
+    )
+
+
+# Target networks.
+
+
+@over_agents
+def test_an_update_leaves_targets_alone(env, agent):
+    replay = make_replay(env)
+    batches = iter(replay.as_dataset(agent))
+    targets, sources = split(agent)
+    assert_equal_weights(targets, sources)
+    # Two of them: the actor of TD3 waits for the second.
+    for _ in range(replay.updates_per_round):
+        if not replay._ready:
+            replay.refresh()
+        agent.train_step(next(batches))
+    after, moved = split(agent)
+    assert_equal_weights(after, targets)
+    assert all((a != b).any() for a, b in zip(moved, sources, strict=True))
+
+
+@over_agents
+def test_fit_inserts_the_algorithms_own_sync(env, agent, monkeypatch):
+    own = []
+    default = agent.default_sync
+    monkeypatch.setattr(
+        agent, "default_sync", lambda: own.append(default()) or own[-1]
+    )
+    agent.fit(make_replay(env), verbose=0)
+    assert len(own) == 1
+    assert own[0].model is agent
+    # One that is given is the only one.
+    agent.fit(make_replay(env), callbacks=[sync(tau=0.5)], verbose=0)
+    assert len(own) == 1
+
+
+@over_agents
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [({"tau": 1.0}, "sources"), ({"every": 1000}, "at first")],
+)
+def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
+    before, _ = split(agent)
+    replay, callbacks = make_replay(env), [sync(**arguments)]
+    agent.fit(replay, epochs=2, callbacks=callbacks, verbose=0)
+    targets, sources = split(agent)
+    assert differ(sources, before)
+    assert_equal_weights(
+        targets, {"sources": sources, "at first": before}[expected]
+    )
+
+
+# Going on.
+
+
+@over_agents
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_two_fits_are_one(case, env, prioritized):
+    results = []
+    for epochs in ((4,), (1, 3)):
+        env = make_env(case.pair)
+        agent = make_eager_agent(case, env)
+        replay = make_replay(env, prioritized=prioritized)
+        for each in epochs:
+            agent.fit(replay, epochs=each, verbose=0)
+        assert agent.updates.numpy() == 8
+        results.append((agent.get_weights(), replay.get_state()["buffer"]))
+    assert_equal_weights(results[0][0], results[1][0])
+    np.testing.assert_equal(results[0][1], results[1][1])
+
+
+class CycleEnv(gymnasium.Env):
+    """Without chance: where a seed and where it goes on is all the same.
+
+    Episodes of 8 steps, as many as a round has: each begins a new one.
+    """
+
+    def __init__(self, action_space):
+        self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        self._step = 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self._step += 1
+        reward = float(np.mean(action) * np.cos(self._step))
+        ended = self._step == 8
+        return self._observation(), reward, False, ended, {}
+
+    def _observation(self):
+        return np.sin(self._step * np.arange(1, 4)).astype(np.float32)
+
+
+def cycle_env(case):
+    return as_vector_env(
+        gymnasium.vector.SyncVectorEnv(
+            [lambda: CycleEnv(case.action_space)] * 2,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )
+    )
+
+
+@over_agents
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_saved_agent_and_replay_go_on_bit_for_bit(case, prioritized, tmp_path):
+    def make_data(agent):
+        settings = {"prioritized": prioritized, "n_step": 3}
+        replay = make_replay(cycle_env(case), **settings)
+        replay.bind(agent)
+        return replay
+
+    agent = make_eager_agent(case, cycle_env(case))
+    replay = make_data(agent)
+    agent.fit(replay, epochs=2, verbose=0)
+    agent.save(tmp_path / "agent.keras")
+    state = copy.deepcopy(replay.get_state())
+    agent.fit(replay, epochs=2, verbose=0)
+
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    other = make_data(loaded)
+    other.set_state(state)
+    history = loaded.fit(other, epochs=2, verbose=0).history
+    assert_equal_weights(loaded, agent)
+    assert_equal_weights(
+        [v.numpy() for v in loaded.optimizer.variables],
+        [v.numpy() for v in agent.optimizer.variables],
+    )
+    states = [one.get_state() for one in (other, replay)]
+    # The environments begin anew, which these do in any case.
+    assert states[0].pop("env") != states[1].pop("env")
+    np.testing.assert_equal(*states)
+    assert history["env_steps"] == [48, 64]
+
+
+# Interruptions.
+
+
+# One algorithm in all modes, of which it knows nothing, and the others in one.
+in_each_mode = pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *(("SAC", mode) for mode in AutoresetMode),
+        *((name, AutoresetMode.SAME_STEP) for name in ("DQN", "TD3", "DDPG")),
+    ],
+)
+
+
+class InterruptedEnv(CountingEnv):
+    """Raises Ctrl-C at one step, counted over all episodes."""
+
+    def __init__(self, index, at, action_space):
+        super().__init__(index)
+        self.action_space = action_space
+        self._left = at if index == 1 else 10**6
+
+    def step(self, action):
+        self._left -= 1
+        if not self._left:
+            raise KeyboardInterrupt
+        return super().step(action)
+
+
+def counting_env(case, mode, at=10**6):
+    makers = [
+        lambda i=i: InterruptedEnv(i, at, case.action_space) for i in range(2)
+    ]
+    return as_vector_env(
+        gymnasium.vector.SyncVectorEnv(makers, autoreset_mode=mode)
+    )
+
+
+def assert_holds_what_happened(replay):
+    """Asserts that each transition could be one of `CountingEnv`."""
+    batch = replay.sample(512)
+    index, episode, step, _ = batch["observation"].T
+    following = batch["next_observation"]
+    np.testing.assert_array_equal(following[:, 0], index)
+    np.testing.assert_array_equal(following[:, 1], episode)
+    np.testing.assert_array_equal(following[:, 2], step + 1)
+    reward = 100 * index + 10 * episode + step + 1
+    np.testing.assert_array_equal(batch["reward"], reward)
+    # Of 3 and 5 steps; those of 1 step between them are cut off.
+    kind = episode % 3
+    ends = ((kind == 0) & (step == 2)) | ((kind == 2) & (step == 4))
+    np.testing.assert_array_equal(batch["discount"] == 0, ends)
+
+
+@in_each_mode
+@pytest.mark.parametrize("at", [5, 13], ids=["warm_up", "later"])
+def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
+    env = counting_env(case, mode, at)
+    agent = make_eager_agent(case, env)
+    replay = make_replay(env, warm_up=8)
+    with pytest.raises(KeyboardInterrupt):
+        agent.fit(replay, epochs=5, verbose=0)
+    # Whole rounds. Resets are steps too, but not of the environment.
+    held = replay.buffer.steps
+    assert held == {5: 0, 13: 32 if env.masks_reset_rows else 16}[at]
+    before = weights_of(agent)
+    agent.fit(replay, epochs=2, verbose=0)
+    assert differ(before, agent.get_weights())
+    assert replay.buffer.steps == held + 2 * 16 + (16 if at == 5 else 0)
+    assert_holds_what_happened(replay)
+
+
+@in_each_mode
+def test_evaluating_on_the_training_environment(case, mode):
+    """The buffer cuts the episodes that were broken off."""
+    env = counting_env(case, mode)
+    agent = make_eager_agent(case, env)
+    replay = make_replay(env)
+    for _ in range(3):
+        agent.fit(replay, verbose=0)
+        agent.evaluate(env, episodes=2)
+    agent.fit(replay, verbose=0)
+    assert_holds_what_happened(replay)
+    # None is lost, and none waits for a step that never comes.
+    assert len(replay.buffer) == agent.env_steps
+
+
+# Ways to execute.
+
+
+@pytest.mark.parametrize("name", ["DQN", "SAC"])
+def test_ways_to_execute_give_the_same(case, name):
+    """Draws are those of a seed and a count, however updates are made."""
+    results = {}
+    for way, arguments in {
+        "eager": {"run_eagerly": True},
+        "one_by_one": {"steps_per_execution": 1},
+        "whole_round": {},
+    }.items():
+        env = make_env(case.pair)
+        arguments = {"optimizer": keras.optimizers.SGD(0.1), **arguments}
+        agent = make_agent(case, env, compile_arguments=arguments)
+        replay = make_replay(env, prioritized=True)
+        callbacks = case.callbacks()
+        agent.fit(replay, epochs=3, callbacks=callbacks, verbose=0)
+        priorities = replay.get_state()["buffer"]["priority"]
+        results[way] = [*agent.get_weights(), priorities]
+    for way, weights in results.items():
+        for one, other in zip(weights, results["eager"], strict=True):
+            np.testing.assert_allclose(
+                one, other, rtol=1e-4, atol=1e-6, err_msg=way
+            )
+
+
+@over_agents
+def test_batches_of_the_users_own(case, agent, env):
+    """Transitions from elsewhere, the last batch smaller than the others."""
+    replay = make_replay(env)
+    replay.bind(agent)
+    replay.fill(32)
+    batch = replay.sample(20)
+    del batch["index"]
+    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(8)
+    agent.compile(run_eagerly=False, jit_compile=False)
+    history = agent.fit(dataset, epochs=2, verbose=0).history
+    assert agent.updates.numpy() == 6
+    assert np.isfinite(history["loss"]).all()

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_rl2 import losses
+from support.gradients import gradient
+
+
+def test_soft_value_by_hand():
+    value = losses.soft_value([-2.0, 1.0], [[3.0, 1.0], [2.0, 5.0]], 0.5)
+    np.testing.assert_allclose(value, [2.0 + 1.0, 1.0 - 0.5])
+
+
+def test_soft_value_without_temperature_is_the_smaller_one():
+    first, second = np.random.default_rng(0).normal(size=(2, 9))
+    value = losses.soft_value(np.ones(9), [first, second], 0.0)
+    np.testing.assert_allclose(value, np.minimum(first, second))
+
+
+def test_gradient_of_soft_value_reaches_the_smaller_critic_only():
+    log_prob = tf.constant([0.5, 0.5])
+    first, second = tf.constant([1.0, 3.0]), tf.constant([2.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch([log_prob, first, second])
+        value = losses.soft_value(log_prob, [first, second], 0.25)
+    slopes = tape.gradient(value, [log_prob, first, second])
+    np.testing.assert_allclose(slopes[0], [-0.25, -0.25])
+    np.testing.assert_allclose(slopes[1], [1.0, 0.0])
+    np.testing.assert_allclose(slopes[2], [0.0, 1.0])
+
+
+def test_expected_soft_value_by_hand():
+    log_probs = np.log([[0.25, 0.75]])
+    value = losses.expected_soft_value(
+        log_probs, [[[4.0, 8.0]], [[6.0, 0.0]]], 2.0
+    )
+    entropy = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    np.testing.assert_allclose(value, [0.25 * 4.0 + 2.0 * entropy])
+
+
+def test_expected_soft_value_is_the_mean_of_sampled_ones():
+    rng = np.random.default_rng(0)
+    logits, values = rng.normal(size=(2, 1, 5))
+    log_probs = logits - np.log(np.exp(logits).sum())
+    action = rng.choice(5, 200_000, p=np.exp(log_probs[0]))
+    sampled = losses.soft_value(log_probs[0, action], [values[0, action]], 0.7)
+    expected = losses.expected_soft_value(log_probs, [values], 0.7)
+    assert abs(np.mean(sampled) - float(expected[0])) < 0.01
+
+
+def test_a_softmax_of_values_is_the_best_soft_policy():
+    values, temperature = np.array([[1.0, 2.0, -1.0]]), 0.5
+    best = values / temperature
+    best -= np.log(np.exp(best).sum())
+
+    def value(log_probs):
+        return losses.expected_soft_value(log_probs, [values], temperature)
+
+    top = temperature * np.log(np.exp(values / temperature).sum())
+    np.testing.assert_allclose(value(best), [top])
+    for shift in np.random.default_rng(0).normal(size=(20, 3)):
+        other = best + shift
+        other -= np.log(np.exp(other).sum())
+        assert float(value(other)[0]) < top
+
+
+def test_temperature_loss_rises_with_too_little_entropy():
+    def function(log_temperature):
+        return losses.temperature_loss(log_temperature, [-3.0, 1.0], -1.0)
+
+    np.testing.assert_allclose(function(2.0), [-4.0, 4.0])
+    # Descent makes the temperature grow where entropy is below the target.
+    np.testing.assert_allclose(gradient(function, 2.0), -2.0 + 2.0)
+    lacking = gradient(lambda x: losses.temperature_loss(x, [-3.0], -1.0), 2.0)
+    np.testing.assert_allclose(lacking, -2.0)
+
+
+def test_entropy_is_a_constant_of_the_temperature_loss():
+    entropy = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(entropy)
+        loss = losses.temperature_loss(1.0, entropy, 0.0)
+    assert tape.gradient(loss, entropy) is None
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "values"),
+    [
+        (np.ones((4, 1)), [np.ones(4)]),
+        (np.ones(4), [np.ones((4, 1))]),
+        (np.ones(4), [np.ones(4), np.ones(3)]),
+    ],
+)
+def test_soft_value_refuses_what_would_broadcast(log_prob, values):
+    with pytest.raises(ValueError, match="expected"):
+        losses.soft_value(log_prob, values, 1.0)
