@@ -3,8 +3,6 @@
 import copy
 import json
 
-import gymnasium
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +13,6 @@ from keras_rl2.data import memory
 from support import vector_envs
 from support.agents import OFF_POLICY
 from support.agents import AnySpaceEnv
-from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_replay
@@ -296,59 +293,202 @@ def test_the_oldest_are_overwritten():
     assert drawn <= {tuple(row) for row in newest}
 
 
-# Priorities.
+# Handing over.
 
 
-@pytest.fixture
-def updates_of(monkeypatch):
-    """Notes which transitions each update of an agent saw, and their errors."""
-
-    def watch(agent):
-        seen, update = [], agent.update
-
-        def watched(batch):
-            terms, td_error = update(batch)
-            seen.append((batch["index"].numpy(), td_error.numpy()))
-            return terms, td_error
-
-        monkeypatch.setattr(agent, "update", watched)
-        return seen
-
-    return watch
+def test_asking_before_a_refresh_is_an_error():
+    env = make_env("act_discrete")
+    replay = make_replay(env)
+    iterator = iter(replay.as_dataset(greedy_agent(env)))
+    replay.refresh()
+    for _ in range(replay.updates_per_round):
+        next(iterator)
+    with pytest.raises(tf.errors.OpError, match="before the round was"):
+        next(iterator)
 
 
-def priorities(replay):
-    """Returns p of each transition, by its number."""
-    state = replay.get_state()["buffer"]
-    held = state["priority"].reshape(-1)[: replay.buffer.steps]
-    return held ** (1 / replay.alpha)
+def test_a_second_fit_drops_what_the_first_left():
+    env = make_env("act_discrete")
+    agent, replay = greedy_agent(env), make_replay(env)
+    agent.fit(replay, verbose=0)
+    replay.refresh()
+    agent.fit(replay, verbose=0)
+    assert agent.env_steps == 48
+    assert agent.updates.numpy() == 4
 
 
-@pytest.mark.parametrize("name", OFF_POLICY)
-@pytest.mark.parametrize("n_step", [1, 3])
-def test_errors_of_a_round_are_its_priorities(name, n_step, updates_of):
-    case = OFF_POLICY[name]
-    env = make_env(case.pair)
-    agent = make_eager_agent(case, env)
-    replay = make_replay(env, prioritized=True, alpha=0.5, n_step=n_step)
-    seen = updates_of(agent)
-    expected = {}
-    for _ in range(3):
-        held, seen[:] = replay.buffer.steps if replay.buffer else 0, []
+def test_another_agent_goes_on_with_what_is_stored():
+    env = make_env("act_discrete")
+    replay = make_replay(env, warm_up=16)
+    one, two = (greedy_agent(env, seed) for seed in (0, 1))
+    one.fit(replay, epochs=2, verbose=0)
+    two.fit(replay, epochs=1, verbose=0)
+    assert (one.env_steps, two.env_steps) == (48, 16)
+    assert len(replay.buffer) == 64
+    # And back again.
+    one.fit(replay, epochs=1, verbose=0)
+    assert one.env_steps == 64
+    other = make_eager_agent(DQN, env, gamma=0.5)
+    with raises("stored returns were summed with, gamma=0.9", "gamma=0.5"):
+        other.fit(replay, verbose=0)
+    assert replay.agent is one
+
+
+# State.
+
+
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_state_is_plain_data_and_resumes_exactly(prioritized):
+    def make():
+        env = make_env("act_discrete")
+        replay = make_replay(env, prioritized=prioritized, warm_up=16)
+        return greedy_agent(env), replay
+
+    agent, replay = make()
+    agent.fit(replay, epochs=2, verbose=0)
+    state = replay.get_state()
+    json.dumps(state, default=np.ndarray.tolist)
+    kept = copy.deepcopy(state)
+
+    rounds = []
+    for _ in range(2):
+        one, other = make()
+        one.set_weights(agent.get_weights())
+        other.bind(one)
+        # As if something else had been stored and drawn before.
+        other.refresh()
+        other.set_state(state)
+        other._collector.reset(seed=7)
+        assert other.steps_before_first_round == 0
+        other.refresh()
+        rounds.append((other._ready[0]["batches"], other.get_state()))
+    np.testing.assert_equal(*rounds)
+    # Of each of two environments.
+    assert rounds[0][1]["buffer"]["steps"] == (48 + 16) // 2
+    # Copies, which what comes later does not reach.
+    np.testing.assert_equal(state, kept)
+    agent.fit(replay, epochs=1, verbose=0)
+    np.testing.assert_equal(state, kept)
+
+
+def test_draws_go_on_after_set_state():
+    env = make_env("act_discrete")
+    one, other = make_replay(env), make_replay(env, seed=5)
+    for replay in (one, other):
+        replay.bind(greedy_agent(env))
+    one.fill(32)
+    other.set_state(one.get_state())
+    np.testing.assert_equal(one.sample(64), other.sample(64))
+
+
+def test_a_state_needs_a_dataset_that_is_bound():
+    env = make_env("act_discrete")
+    replay = make_replay(env)
+    replay.bind(greedy_agent(env))
+    with raises("a ReplayDataset bound to an agent", "no agent"):
+        make_replay(env).set_state(replay.get_state())
+
+
+def test_a_state_of_another_capacity_is_refused():
+    env = make_env("act_discrete")
+    one, other = make_replay(env), make_replay(env, capacity=64)
+    for replay in (one, other):
+        replay.bind(greedy_agent(env))
+    with raises("capacity=64", "capacity=256"):
+        other.set_state(one.get_state())
+
+
+# What cannot work.
+
+
+def test_memory_is_checked_before_any_step(monkeypatch):
+    env = make_env("observe_image")
+    agent = make_eager_agent(DQN, env)
+    replay = make_replay(env, capacity=2_000_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
+    with pytest.raises(
+        MemoryError, match=r"(?s)2000000 transitions .* 1.00 GiB.* 2\.\d+ GiB"
+    ):
         agent.fit(replay, verbose=0)
-        newest = max([1.0, *expected.values()])
-        # New ones have the largest there ever was; others keep theirs.
-        for index in range(held, replay.buffer.steps):
-            expected[index] = newest
-        # What comes twice has its last error.
-        for indices, errors in seen:
-            for index, error in zip(indices, errors, strict=True):
-                expected[int(index)] = abs(float(error)) + 1e-6
-        actual = priorities(replay)
-        drawable = actual > 0
-        wanted = np.array([expected[i] for i in range(len(actual))])
-        np.testing.assert_allclose(
-            actual[drawable], wanted[drawable], rtol=1e-5
+    assert agent.env_steps == env.resets == 0
+    assert replay.buffer is None
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**33)
+    agent.fit(replay, verbose=0)
+    assert agent.env_steps == 16
+
+
+INTEGERS = (
+    "capacity",
+    "batch_size",
+    "steps_per_round",
+    "updates_per_round",
+    "n_step",
+    "rounds_per_epoch",
+    "num_envs",
+)
+
+
+@pytest.mark.parametrize("key", INTEGERS)
+@pytest.mark.parametrize("value", [0, -1, 1.5, "8"])
+def test_sizes(key, value):
+    with raises(f"`{key}` to be an integer of at least 1", f"{key}="):
+        rl.ReplayDataset("CartPole-v1", **{key: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "received"),
+    [
+        ({"warm_up": -1}, "`warm_up` to be 0 or more", "warm_up=-1"),
+        ({"capacity": 7}, "`capacity` to be at least 8", "capacity=7"),
+        (
+            {"n_step": 5, "capacity": 9},
+            "`capacity` to be at least 10, .*n_step=5 in each of 2",
+            "capacity=9",
+        ),
+        (
+            {"steps_per_round": 15},
+            "a multiple of the number of environments, 2",
+            "steps_per_round=15",
+        ),
+        (
+            {"n_step": 9, "warm_up": 1},
+            "fill a window of n_step=9 in each of 2",
+            "warm_up=1, steps_per_round=16",
+        ),
+    ],
+)
+def test_numbers_that_do_not_fit(arguments, expected, received):
+    env = make_env("act_discrete")
+    with raises(expected, received):
+        make_replay(env, **arguments)
+    assert env.resets == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "received"),
+    [
+        ({"alpha": -0.1}, "alpha=-0.1"),
+        ({"alpha": float("nan")}, "alpha=nan"),
+        ({"beta": -0.1}, "beta=-0.1"),
+        ({"beta": lambda batches: -1.0}, "beta=-1.0"),
+    ],
+)
+def test_numbers_of_priorities(arguments, received):
+    env = make_env("act_discrete")
+    with raises("a finite number, 0 or more", received):
+        greedy_agent(env).fit(
+            make_replay(env, prioritized=True, **arguments), verbose=0
         )
-        assert len(seen) == 2
-        assert drawable.sum() == len(replay.buffer)
+    assert env.resets == 0
+
+
+def test_nothing_is_drawn_before_anything_is_stored():
+    env = make_env("act_discrete")
+    replay = make_replay(env)
+    with raises("a ReplayDataset that has stored something", "no buffer"):
+        replay.sample(1)
+    replay.bind(greedy_agent(env))
+    with raises("one transition at least", "0 transitions"):
+        replay.sample(1)
+    with raises("`prioritized=True`", "prioritized=False"):
+        replay.update_priorities([0], [1.0])

@@ -1,0 +1,215 @@
+"""The TD errors of a round become the priorities of what it was made of."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.agents import OFF_POLICY
+from support.agents import assert_equal_weights
+from support.agents import make_agent
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.agents import make_replay
+
+DQN = OFF_POLICY["DQN"]
+EPSILON = 1e-6
+
+
+def prioritized(env, **arguments):
+    """Makes a replay whose priorities are easy to read."""
+    return make_replay(env, prioritized=True, alpha=1.0, **arguments)
+
+
+def priorities(replay):
+    """Returns p of each transition by its number, 0 where it waits."""
+    state = replay.get_state()["buffer"]
+    return state["priority"].reshape(-1)[: replay.buffer.steps]
+
+
+def watch_updates(agent, monkeypatch):
+    """Notes which transitions each update saw, and their TD errors."""
+    seen, update = [], agent.update
+
+    def watched(batch):
+        terms, td_error = update(batch)
+        seen.append((batch["index"].numpy(), td_error.numpy()))
+        return terms, td_error
+
+    monkeypatch.setattr(agent, "update", watched)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("name", "n_step"), [*((name, 1) for name in OFF_POLICY), ("DQN", 3)]
+)
+def test_errors_of_a_round_are_its_priorities(name, n_step, monkeypatch):
+    case = OFF_POLICY[name]
+    env = make_env(case.pair)
+    agent = make_eager_agent(case, env)
+    # Surprising from the beginning.
+    env.step = scaled_rewards(env.step, 5.0)
+    replay = prioritized(env, n_step=n_step)
+    seen = watch_updates(agent, monkeypatch)
+    expected, largest = {}, 1.0
+    for _ in range(3):
+        seen.clear()
+        agent.fit(replay, verbose=0)
+        actual = priorities(replay)
+        drawable = np.flatnonzero(actual).tolist()
+        # New ones have the largest there ever was; others keep theirs.
+        expected = {i: expected.get(i, largest) for i in drawable}
+        assert len(seen) == 2
+        for index, td_error in seen:
+            # What comes twice has its last error.
+            error = np.abs(td_error) + EPSILON
+            expected.update(zip(index.tolist(), error, strict=True))
+            largest = max(largest, error.max())
+        assert len(drawable) == len(replay.buffer)
+        wanted = [expected[i] for i in drawable]
+        np.testing.assert_allclose(actual[drawable], wanted, rtol=1e-5)
+    assert largest > 1.0
+    assert len(set(wanted)) > 10
+
+
+def scaled_rewards(step, scale):
+    def scaled(action):
+        observation, reward, *rest = step(action)
+        return observation, scale * reward, *rest
+
+    return scaled
+
+
+@pytest.mark.parametrize("steps_per_execution", ["auto", 1])
+def test_compiled_updates_feed_back_too(steps_per_execution):
+    env = make_env(DQN.pair)
+    arguments = {"steps_per_execution": steps_per_execution}
+    agent = make_agent(DQN, env, compile_arguments=arguments)
+    replay = prioritized(env)
+    agent.fit(replay, verbose=0)
+    trained = np.unique(replay._drawn)
+    actual = priorities(replay)
+    assert (actual[trained] != 1.0).all()
+    untouched = np.setdiff1d(np.arange(16), trained)
+    assert len(untouched) > 0
+    assert (actual[untouched] == 1.0).all()
+
+
+def test_minibatches_that_nobody_trained_on_change_nothing():
+    env = make_env(DQN.pair)
+    agent, replay = make_eager_agent(DQN, env), prioritized(env)
+    batches = iter(replay.as_dataset(agent))
+    replay.refresh()
+    first, second = next(batches), next(batches)
+    agent.train_step(first)
+    actual = priorities(replay)
+    only_second = np.setdiff1d(second["index"], first["index"])
+    assert (actual[only_second] == 1.0).all()
+    assert (actual[first["index"].numpy()] != 1.0).all()
+
+
+def test_each_of_two_replays_gets_its_own_errors(monkeypatch):
+    """The last round of the one is fed back after rounds of the other."""
+    env = make_env(DQN.pair)
+    agent = make_eager_agent(DQN, env)
+    seen = watch_updates(agent, monkeypatch)
+    one = prioritized(env)
+    # As many errors, or more, of other transitions.
+    for arguments in ({"seed": 1}, {"updates_per_round": 3}):
+        other = prioritized(make_env(DQN.pair), warm_up=32, **arguments)
+        for replay in (one, other, one):
+            agent.fit(replay, verbose=0)
+        agent.fit(other, verbose=0)
+        updates = other.updates_per_round
+        for replay, rounds in (
+            (one, seen[-updates - 2 : -updates]),
+            (other, seen[-updates:]),
+        ):
+            actual, last = priorities(replay), {}
+            for index, td_error in rounds:
+                last.update(zip(index.tolist(), td_error, strict=True))
+            for index, td_error in last.items():
+                assert actual[index] == pytest.approx(
+                    abs(td_error) + EPSILON, rel=1e-5
+                )
+
+
+def test_errors_of_one_agent_count_when_the_next_one_takes_over(monkeypatch):
+    env = make_env(DQN.pair)
+    one, two = (make_eager_agent(DQN, env, seed=seed) for seed in (0, 1))
+    replay = prioritized(env)
+    seen = watch_updates(one, monkeypatch)
+    one.fit(replay, verbose=0)
+    replay.bind(two)
+    index, td_error = seen[-1]
+    assert priorities(replay)[index[-1]] == pytest.approx(
+        abs(td_error[-1]) + EPSILON, rel=1e-5
+    )
+
+
+def test_an_error_that_is_not_finite_is_left_out():
+    env = make_env(DQN.pair)
+    agent, replay = make_eager_agent(DQN, env), prioritized(env)
+    agent.q_network.layers[-1].bias.assign([np.nan] * 3)
+    agent.fit(replay, verbose=0)
+    np.testing.assert_array_equal(priorities(replay), np.ones(16))
+
+
+def test_two_rounds_of_weights_follow_beta():
+    env = make_env(DQN.pair)
+    agent = make_eager_agent(DQN, env)
+    beta = keras.optimizers.schedules.PolynomialDecay(0.5, 4, 1.0)
+    replay = prioritized(env, beta=beta)
+    batches = iter(replay.as_dataset(agent))
+    replay.refresh()
+    for _ in range(2):
+        # All alike at first.
+        np.testing.assert_array_equal(next(batches)["weight"], np.ones(8))
+    replay.update_priorities(np.arange(16), np.arange(1.0, 17.0))
+    replay.refresh()
+    for count in (2, 3):
+        batch = next(batches)
+        index = batch["index"].numpy()
+        # New ones have the largest priority.
+        p = np.where(index < 16, index + 1.0, 16.0) + EPSILON
+        weight = (p.min() / p) ** (0.5 + 0.125 * count)
+        np.testing.assert_allclose(batch["weight"], weight, rtol=1e-5)
+
+
+class Regression(keras.Model):
+    """A user's own model, which learns rewards and tells its errors."""
+
+    def __init__(self, replay):
+        super().__init__()
+        self.network = keras.layers.Dense(1)
+        self._replay = lambda: replay
+
+    def call(self, inputs):
+        return self.network(inputs)[:, 0]
+
+    def train_step(self, data):
+        logs = super().train_step((data["observation"], data["reward"]))
+        error = data["reward"] - self(data["observation"])
+        self._replay().update_priorities(data["index"], error)
+        return logs
+
+
+def test_a_plain_keras_model_learns_from_it():
+    env = make_env(DQN.pair)
+    agent, replay = make_eager_agent(DQN, env), prioritized(env)
+    before = [np.array(weight) for weight in agent.get_weights()]
+    model = Regression(replay)
+    model.compile(keras.optimizers.SGD(0.01), "mse", run_eagerly=True)
+    history = model.fit(
+        replay.as_dataset(agent),
+        epochs=3,
+        steps_per_epoch=replay.steps_per_epoch,
+        callbacks=[rl.callbacks.RolloutRefresh(replay)],
+        shuffle=False,
+        verbose=0,
+    )
+    assert history.history["env_steps"] == [16, 32, 48]
+    assert_equal_weights(agent, before)
+    actual = priorities(replay)
+    assert 0 < np.count_nonzero(actual != actual.max()) <= 48
+    assert replay.buffer.largest_priority >= 1.0
