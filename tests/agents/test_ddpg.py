@@ -9,44 +9,22 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
+from support import deterministic as support
 from support.agents import assert_equal_weights
-from support.agents import make_env
+from support.deterministic import ATANH_HALF
+from support.deterministic import assert_linear
+from support.deterministic import iterations
+from support.deterministic import linear_actor
+from support.deterministic import linear_critic
+from support.deterministic import small_agent
+from support.deterministic import small_replay
 from support.probe_envs import PROBES
-
-UNIT = spaces.Box(-1.0, 1.0, (1,), np.float32)
-# tanh of it is a half.
-ATANH_HALF = 0.5493061443340549
-
-
-def linear(weights, bias, inputs, name):
-    """A linear network of one or of two inputs."""
-    tensors = [keras.Input((1,)) for _ in range(inputs)]
-    joined = keras.layers.Concatenate()(tensors) if inputs > 1 else tensors[0]
-    layer = keras.layers.Dense(1)
-    network = keras.Model(
-        tensors if inputs > 1 else tensors[0], layer(joined), name=name
-    )
-    layer.set_weights([np.array(weights)[:, None], np.array([bias])])
-    return network
 
 
 def linear_agent(**settings):
-    """Acts ½; values observation + 2 action + ½. SGD of rate 1."""
-    agent = rl.DDPG(
-        linear([0.0], ATANH_HALF, 1, "actor"),
-        linear([1.0, 2.0], 0.5, 2, "critic"),
-        observation_space=UNIT,
-        action_space=UNIT,
-        **settings,
-    )
-    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
-    return agent
-
-
-def assert_linear(network, *expected):
-    """Asserts all of the kernel and the bias of a linear network."""
-    kernel, bias = network.get_weights()
-    np.testing.assert_allclose([*kernel.ravel(), *bias], expected, rtol=1e-5)
+    """Acts ½; values observation + 2 action + ½."""
+    actor, critics = (0.0, ATANH_HALF), [(1.0, 2.0, 0.5)]
+    return support.linear_agent(rl.DDPG, actor, critics, **settings)
 
 
 DATA = {
@@ -58,25 +36,6 @@ DATA = {
     "next_observation": tf.constant([[-1.0], [9.0]]),
     "weight": tf.constant([1.0, 0.5]),
 }
-
-
-def small_agent(pair="act_box", **settings):
-    settings = {"hidden": (8,), "seed": 0, **settings}
-    return rl.DDPG.for_env(make_env(pair), **settings)
-
-
-def small_replay(pair="act_box", **arguments):
-    arguments = {
-        "capacity": 200,
-        "batch_size": 8,
-        "steps_per_round": 4,
-        "updates_per_round": 3,
-        "warm_up": 8,
-        "rounds_per_epoch": 1,
-        "seed": 0,
-        **arguments,
-    }
-    return rl.ReplayDataset(make_env(pair), **arguments)
 
 
 def test_targets_are_those_of_the_target_networks_without_noise():
@@ -118,18 +77,17 @@ def test_targets_follow_each_update():
 
 @pytest.mark.parametrize("mode", [{"run_eagerly": True}, {"jit_compile": True}])
 def test_each_update_is_one_of_both_networks(mode, tmp_path):
-    agent = small_agent()
+    agent = small_agent(
+        rl.DDPG,
+    )
     agent.compile(**mode)
     before = agent.get_weights()
-    history = agent.fit(small_replay(), epochs=2, verbose=0).history
+    history = agent.fit(
+        small_replay(updates_per_round=3), epochs=2, verbose=0
+    ).history
     arguments = agent.compile_arguments
     assert arguments.optimizer is not arguments.critic_optimizer
-    for optimizer in (
-        arguments.optimizer,
-        arguments.critic_optimizer,
-        agent.optimizer,
-    ):
-        assert optimizer.iterations.numpy() == 6
+    assert iterations(agent) == [6, 6, 6]
     for old, new in zip(before, agent.get_weights(), strict=True):
         assert (old != new).any()
     for key in rl.DDPG.statistics_names:
@@ -146,8 +104,9 @@ def test_each_update_is_one_of_both_networks(mode, tmp_path):
 def test_ornstein_uhlenbeck_noise_goes_on_over_rounds():
     """Actions of one environment lie near each other, also between rounds."""
     noise = rl.exploration.OrnsteinUhlenbeckNoise(0.2, theta=0.15, dt=0.1)
-    agent = small_agent("act_box_matrix", exploration=noise)
-    agent.compile(run_eagerly=True)
+    agent = small_agent(rl.DDPG, "act_box_matrix", exploration=noise)
+    output = agent.actor.layers[-1]
+    output.set_weights([np.zeros(w.shape) for w in output.get_weights()])
     replay = small_replay(
         "act_box_matrix", steps_per_round=64, updates_per_round=1, warm_up=0
     )
@@ -157,8 +116,8 @@ def test_ornstein_uhlenbeck_noise_goes_on_over_rounds():
     actions = np.concatenate(rounds)
     assert actions.shape == (128, 2, 4)
     steps = np.diff(actions, axis=0)
-    # scale √dt = 0.063, and a little for the policy, which is about 0 all over.
-    assert steps.std() == pytest.approx(0.065, rel=0.1)
+    # The policy is 0 all over, which leaves scale √dt.
+    assert steps.std() == pytest.approx(0.2 * 0.1**0.5, rel=0.1)
     between = steps[[31, 63, 95]]
     assert np.abs(between).max() < 4.0 * steps.std()
     assert actions[64:].std() > 2.0 * steps.std()
@@ -172,7 +131,7 @@ def test_config_round_trip_with_nothing_at_its_default():
         "seed": 3,
         "name": "my_agent",
     }
-    agent = small_agent(**settings)
+    agent = small_agent(rl.DDPG, **settings)
     again = rl.DDPG.from_config(json.loads(json.dumps(agent.get_config())))
     for key, value in settings.items():
         assert getattr(again, key) == value, key
@@ -181,7 +140,7 @@ def test_config_round_trip_with_nothing_at_its_default():
 
 
 def test_no_noise_at_all_is_possible():
-    agent = small_agent(exploration=None)
+    agent = small_agent(rl.DDPG, exploration=None)
     observation = np.zeros((4, 3))
     np.testing.assert_array_equal(
         agent.act(observation), agent.act(observation, deterministic=True)
@@ -196,18 +155,30 @@ def test_what_it_cannot_do_is_refused():
     unbounded = PROBES[1](spaces.Box(-np.inf, 1.0, (1,), np.float32))
     with pytest.raises(ValueError, match="finite bounds"):
         rl.DDPG.for_env(unbounded)
-    critic = linear([1.0, 1.0], 0.0, 2, "critic")
+    critic = linear_critic(1.0, 1.0)
     with pytest.raises(ValueError, match="one `critic`"):
-        rl.DDPG(linear([1.0], 0.0, 1, "actor"), [critic, critic])
+        rl.DDPG(linear_actor(1.0), [critic, critic])
     with pytest.raises(ValueError, match="scale of 0 or more"):
-        rl.DDPG(linear([1.0], 0.0, 1, "actor"), critic, exploration=-1.0)
+        rl.DDPG(linear_actor(1.0), critic, exploration=-1.0)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_probe_of_a_continuous_action(seed):
     """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""
     env = PROBES[9]()
-    agent = rl.DDPG.for_env(env, hidden=(32,), gamma=0.5, seed=seed)
+    networks = {
+        "hidden": (32,),
+        "initialization": "orthogonal",
+        "seed": seed,
+    }
+    agent = rl.DDPG(
+        rl.networks.mlp(
+            (1,), 1, activation="relu", output_gain=0.01, **networks
+        ),
+        rl.networks.critic_for(env.observation_space, 1, **networks),
+        gamma=0.5,
+        seed=seed,
+    )
     agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
     replay = rl.ReplayDataset(
         env, batch_size=64, warm_up=64, rounds_per_epoch=1, seed=seed

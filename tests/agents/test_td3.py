@@ -9,46 +9,23 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
+from support import deterministic as support
 from support.agents import assert_equal_weights
-from support.agents import make_env
+from support.deterministic import ATANH_HALF
+from support.deterministic import UNIT
+from support.deterministic import assert_linear
+from support.deterministic import iterations
+from support.deterministic import linear_actor
+from support.deterministic import linear_critic
+from support.deterministic import set_linear
+from support.deterministic import small_agent
+from support.deterministic import small_replay
 from support.probe_envs import PROBES
-
-UNIT = spaces.Box(-1.0, 1.0, (1,), np.float32)
-# tanh of it is a half.
-ATANH_HALF = 0.5493061443340549
-
-
-def linear_actor(weight=0.0, bias=0.0):
-    """An actor whose action is tanh(weight * observation + bias)."""
-    inputs = keras.Input((1,))
-    layer = keras.layers.Dense(1)
-    actor = keras.Model(inputs, layer(inputs), name="actor")
-    layer.set_weights([np.array([[weight]]), np.array([bias])])
-    return actor
-
-
-def linear_critic(observation=0.0, action=0.0, bias=0.0, name="critic"):
-    """A critic that is linear in the observation and the action."""
-    inputs = [keras.Input((1,)), keras.Input((1,))]
-    layer = keras.layers.Dense(1)
-    both = keras.layers.Concatenate()(inputs)
-    critic = keras.Model(inputs, layer(both), name=name)
-    layer.set_weights([np.array([[observation], [action]]), np.array([bias])])
-    return critic
 
 
 def linear_agent(actor=(0.0, 0.0), critics=((0.0,), (0.0,)), **settings):
-    """An agent of linear networks, all its updates by plain SGD of rate 1."""
-    settings = {"target_noise": 0.0, "seed": 0, **settings}
-    agent = rl.TD3(
-        linear_actor(*actor),
-        [linear_critic(*c, name=f"critic_{i}") for i, c in enumerate(critics)],
-        observation_space=UNIT,
-        action_space=UNIT,
-        **settings,
-    )
-    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
-    return agent
+    settings = {"target_noise": 0.0, **settings}
+    return support.linear_agent(rl.TD3, actor, critics, **settings)
 
 
 def batch(observation, action, reward, discount, following, weight=None):
@@ -67,12 +44,6 @@ def batch(observation, action, reward, discount, following, weight=None):
         **{k: tf.constant(v, "float32")[:, None] for k, v in column.items()},
         **{k: tf.constant(v, "float32") for k, v in row.items()},
     }
-
-
-def set_linear(network, *numbers):
-    """Sets the weights of a linear network: all of the kernel, and the bias."""
-    *kernel, bias = numbers
-    network.set_weights([np.array(kernel)[:, None], np.array([bias])])
 
 
 def zeros(count):
@@ -158,12 +129,6 @@ BY_HAND = {
 }
 
 
-def assert_linear(network, *expected):
-    """Asserts all of the kernel and the bias of a linear network."""
-    kernel, bias = network.get_weights()
-    np.testing.assert_allclose([*kernel.ravel(), *bias], expected, rtol=1e-5)
-
-
 def test_update_by_hand():
     agent = linear_agent(**BY_HAND, policy_delay=1)
     logs = agent.train_step(DATA)
@@ -245,33 +210,6 @@ def test_default_sync_follows_the_delay():
 
 # Counts, in `fit`.
 
-
-def small_agent(pair="act_box", **settings):
-    settings = {"hidden": (8,), "seed": 0, **settings}
-    return rl.TD3.for_env(make_env(pair), **settings)
-
-
-def small_replay(pair="act_box", **arguments):
-    arguments = {
-        "capacity": 200,
-        "batch_size": 8,
-        "steps_per_round": 4,
-        "updates_per_round": 7,
-        "warm_up": 8,
-        "rounds_per_epoch": 1,
-        "seed": 0,
-        **arguments,
-    }
-    return rl.ReplayDataset(make_env(pair), **arguments)
-
-
-def iterations(agent):
-    """Updates of the actor, of the critics and of both, as counted by Keras."""
-    arguments = agent.compile_arguments
-    optimizers = arguments.optimizer, arguments.critic_optimizer
-    return [int(x.iterations.numpy()) for x in (*optimizers, agent.optimizer)]
-
-
 MODES = {
     "eager": {"run_eagerly": True},
     "graph": {"jit_compile": False},
@@ -286,7 +224,7 @@ def trained():
 
     def get(mode, delay):
         if (mode, delay) not in made:
-            agent = small_agent(policy_delay=delay, target_noise=0.0)
+            agent = small_agent(rl.TD3, policy_delay=delay, target_noise=0.0)
             agent.compile(**MODES[mode])
             agent.fit(small_replay(), verbose=0)
             made[mode, delay] = agent
@@ -316,7 +254,7 @@ def test_compiled_updates_are_those_of_eager_ones(mode, delay, trained):
 
 @pytest.mark.parametrize("delay", [1, 2, 3])
 def test_training_goes_on_after_loading(delay, tmp_path):
-    agent = small_agent(policy_delay=delay)
+    agent = small_agent(rl.TD3, policy_delay=delay)
     agent.compile(run_eagerly=True)
     agent.fit(small_replay(), verbose=0)
     agent.save(tmp_path / "agent.keras")
@@ -336,180 +274,6 @@ def test_training_goes_on_after_loading(delay, tmp_path):
         assert histories[0][key] == histories[1][key], key
 
 
-# Optimizers.
-
-
-def rates(agent):
-    """Learning rates of the actor's and of the critics' optimizer."""
-    arguments = agent.compile_arguments
-    optimizers = arguments.optimizer, arguments.critic_optimizer
-    return [float(x.learning_rate.numpy()) for x in optimizers]
-
-
-def test_default_optimizers():
-    agent = small_agent()
-    agent.compile(run_eagerly=True)
-    history = agent.fit(small_replay(updates_per_round=1), verbose=0).history
-    assert rates(agent) == pytest.approx([1e-3, 1e-3])
-    assert history["learning_rate_actor"] == pytest.approx([1e-3])
-    assert history["learning_rate_critic"] == pytest.approx([1e-3])
-
-
-@pytest.mark.parametrize("critic_optimizer", ["auto", None])
-def test_one_optimizer_is_copied_for_the_critics(critic_optimizer):
-    agent = small_agent()
-    schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 10, 0.2)
-    given = keras.optimizers.RMSprop(schedule, rho=0.8)
-    agent.compile(given, critic_optimizer=critic_optimizer)
-    arguments = agent.compile_arguments
-    assert arguments.optimizer is given
-    copy = arguments.critic_optimizer
-    assert type(copy) is keras.optimizers.RMSprop
-    assert copy is not given
-    assert copy.rho == 0.8
-    assert rates(agent) == pytest.approx([0.1, 0.1])
-
-
-def test_two_optimizers_own_their_networks(tmp_path):
-    agent = small_agent()
-    agent.compile(
-        keras.optimizers.Adam(1e-2),
-        critic_optimizer=keras.optimizers.SGD(2e-2),
-        run_eagerly=True,
-    )
-    agent.fit(small_replay(updates_per_round=2), verbose=0)
-    adam, sgd = agent.optimizer.optimizers
-    # Iterations, learning rate and two moments for each of the actor's.
-    assert len(adam.variables) == 2 + 2 * len(agent.actor.trainable_variables)
-    assert len(sgd.variables) == 2
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    assert rates(loaded) == pytest.approx([1e-2, 2e-2])
-
-
-def test_two_optimizers_may_not_be_one():
-    adam = keras.optimizers.Adam()
-    with pytest.raises(ValueError, match="the same object"):
-        small_agent().compile(adam, critic_optimizer=adam)
-
-
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
-def test_mixed_precision_trains_and_is_saved(dtype, tmp_path):
-    keras.config.set_dtype_policy(dtype)
-    try:
-        agent = small_agent("act_box_matrix", policy_delay=1)
-    finally:
-        keras.config.set_dtype_policy("float32")
-    agent.compile(run_eagerly=True)
-    before = agent.get_weights()
-    agent.fit(small_replay("act_box_matrix", updates_per_round=2), verbose=0)
-    assert iterations(agent) == [2, 2, 2]
-    for old, new in zip(before, agent.get_weights(), strict=True):
-        assert np.isfinite(new).all()
-        assert (old != new).any()
-    agent.save(tmp_path / "agent.keras")
-    loaded = keras.models.load_model(tmp_path / "agent.keras")
-    assert type(loaded.optimizer) is type(agent.optimizer)
-    assert_equal_weights(loaded, agent)
-
-
-# Acting.
-
-
-def explore(agent, steps, envs=8):
-    """Draws a policy's actions on observations of zero."""
-    generator = np.random.default_rng(0)
-    noise, _ = agent.draw_noise(generator, (steps, envs))
-    observation = np.zeros((steps * envs, 1), "float32")
-    return np.array(agent.sample_action(observation, noise.reshape(-1, 1)))
-
-
-def test_exploration_adds_noise_in_the_unit_box():
-    agent = linear_agent((0.0, ATANH_HALF), exploration=0.1)
-    actions = explore(agent, 1000)
-    assert actions.mean() == pytest.approx(0.5, abs=0.005)
-    assert actions.std() == pytest.approx(0.1, rel=0.05)
-
-
-def test_actions_are_clipped_at_the_bounds():
-    agent = linear_agent((0.0, 20.0), exploration=0.5)
-    actions = explore(agent, 100)
-    assert actions.max() == 1.0
-    assert (actions == 1.0).mean() == pytest.approx(0.5, abs=0.1)
-    assert actions.min() < 0.0
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (3,), (1,)])
-def test_noise_has_the_shape_that_is_asked_for(shape):
-    agent = linear_agent(exploration=0.1)
-    noise, state = agent.draw_noise(np.random.default_rng(0), shape)
-    assert noise.shape == (*shape, 1)
-    assert noise.dtype == np.float32
-    assert state is None
-    agent = linear_agent(exploration=None)
-    noise, _ = agent.draw_noise(np.random.default_rng(0), shape)
-    np.testing.assert_array_equal(noise, np.zeros((*shape, 1), "float32"))
-
-
-def test_noise_that_remembers_goes_on():
-    agent = linear_agent(exploration="ornstein_uhlenbeck")
-    whole, last = agent.draw_noise(np.random.default_rng(0), (6, 2))
-    generator = np.random.default_rng(0)
-    first, state = agent.draw_noise(generator, (4, 2))
-    second, state = agent.draw_noise(generator, (2, 2), state)
-    np.testing.assert_array_equal(np.concatenate([first, second]), whole)
-    np.testing.assert_array_equal(state, last)
-
-
-def test_scale_of_the_noise_follows_the_environment_steps():
-    schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 100, 0.0)
-    agent = linear_agent(exploration=rl.exploration.GaussianNoise(schedule))
-    assert agent.exploration_logs() == {"exploration_scale": 1.0}
-    agent.env_steps = 75
-    assert agent.exploration_logs() == {"exploration_scale": 0.25}
-    assert explore(agent, 1000).std() == pytest.approx(0.25, rel=0.05)
-    assert linear_agent().exploration_logs() == {}
-
-
-def test_act_explores_unless_it_is_deterministic():
-    agent = linear_agent((0.0, ATANH_HALF), exploration=0.1)
-    observation = np.zeros((500, 1))
-    np.testing.assert_allclose(
-        agent.act(observation, deterministic=True), np.full((500, 1), 0.5)
-    )
-    assert agent.act(observation).std() == pytest.approx(0.1, rel=0.1)
-    assert agent.act(observation[0]).shape == (1,)
-
-
-def test_environment_never_sees_more_than_its_bounds():
-    """It raises if it does. The nearest float32 of 0.3 is outside of them."""
-    agent = small_agent("act_box_matrix", exploration=2.0)
-    agent.compile(run_eagerly=True)
-    replay = small_replay(
-        "act_box_matrix", steps_per_round=32, updates_per_round=1
-    )
-    agent.fit(replay, epochs=2, verbose=0)
-    assert replay._actor.backend == "litert"
-    actions = replay.sample(64)["action"]
-    assert actions.shape == (64, 4)
-    assert (actions.min(), actions.max()) == (-1.0, 1.0)
-    greedy = agent.act(np.zeros((1, 3)), deterministic=True)
-    # Half way between the bounds: the first weights of the output are small.
-    np.testing.assert_allclose(greedy, np.full((1, 2, 2), 0.1), atol=0.02)
-
-
-def test_exported_policy_stretches_to_the_bounds(tmp_path):
-    agent = small_agent("act_box_matrix")
-    agent.export(str(tmp_path / "policy"))
-    observation = np.full((3, 3), 0.5, "float32")
-    policy = tf.saved_model.load(str(tmp_path / "policy"))
-    np.testing.assert_allclose(
-        policy.serve(observation),
-        agent.act(observation, deterministic=True),
-        rtol=1e-6,
-    )
-
-
 # Making one.
 
 SETTINGS = {
@@ -525,7 +289,7 @@ SETTINGS = {
 
 
 def test_config_round_trip_with_nothing_at_its_default():
-    agent = small_agent(**SETTINGS)
+    agent = small_agent(rl.TD3, **SETTINGS)
     config = json.loads(json.dumps(agent.get_config()))
     again = rl.TD3.from_config(config)
     for key, value in SETTINGS.items():
@@ -599,7 +363,19 @@ def test_networks_that_do_not_fit_are_refused():
 def test_probe_of_a_continuous_action(seed):
     """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""
     env = PROBES[9]()
-    agent = rl.TD3.for_env(env, hidden=(32,), gamma=0.5, seed=seed)
+    networks = {
+        "hidden": (32,),
+        "initialization": "orthogonal",
+        "seed": seed,
+    }
+    agent = rl.TD3(
+        rl.networks.mlp(
+            (1,), 1, activation="relu", output_gain=0.01, **networks
+        ),
+        rl.networks.critic_for(env.observation_space, 1, **networks),
+        gamma=0.5,
+        seed=seed,
+    )
     agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
     replay = rl.ReplayDataset(
         env, batch_size=64, warm_up=64, rounds_per_epoch=1, seed=seed

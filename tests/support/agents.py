@@ -19,6 +19,29 @@ import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from support import agent_settings
 
+_VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
+
+ACTION_SPACES = {
+    "discrete": spaces.Discrete(3),
+    "discrete_start": spaces.Discrete(2, start=5),
+    "multi_discrete": spaces.MultiDiscrete([2, 3]),
+    "multi_binary": spaces.MultiBinary(3),
+    "box": spaces.Box(-1.0, 1.0, (1,), np.float32),
+    # The nearest float32 of 0.3 is outside of these bounds.
+    "box_matrix": spaces.Box(-0.1, 0.3, (2, 2), np.float64),
+    "box_unbounded": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+}
+
+OBSERVATION_SPACES = {
+    "discrete": spaces.Discrete(4, start=1),
+    "image": spaces.Box(0, 255, (36, 36, 1), np.uint8),
+    "float64": spaces.Box(-1e3, 1e3, (3,), np.float64),
+    "matrix": spaces.Box(-1.0, 1.0, (2, 3), np.float32),
+}
+
+EPISODE_LENGTH = 5
+"""Steps of each episode of `AnySpaceEnv`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class AgentCase:
@@ -28,6 +51,7 @@ class AgentCase:
         make: The class.
         settings: Returns constructor arguments, none at its default.
         probe_dataset: Arguments of its dataset on the probes.
+        probe_sync: Arguments of `TargetNetworkSync` on the probes, or None.
         probe_learning_rate: Of Adam on the probes.
         probe_steps: Environment steps that Stable-Baselines3 needs at most
             until the criterion of each probe has held five times in a row.
@@ -46,16 +70,9 @@ class AgentCase:
     probe_learning_rate: float
     probe_steps: dict[int, int]
     probe_settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    probe_sync: dict[str, Any] | None = None
     lacks: frozenset[str] = frozenset()
-    actions: tuple[str, ...] = (
-        "discrete",
-        "discrete_start",
-        "multi_discrete",
-        "multi_binary",
-        "box",
-        "box_matrix",
-        "box_unbounded",
-    )
+    actions: tuple[str, ...] = tuple(ACTION_SPACES)
     units: int = 3
     sync: dict[str, Any] | None = None
 
@@ -93,16 +110,20 @@ class AgentCase:
             *(f"observe_{name}{suffix}" for name in OBSERVATION_SPACES),
         )
 
+    @property
+    def dataset(self):
+        """The class of datasets that it learns from."""
+        return rl.RolloutDataset if self.on_policy else rl.ReplayDataset
+
     def make_dataset(self, env, **arguments):
         """Makes a small dataset: 8 steps in each environment, two updates."""
         make = make_rollouts if self.on_policy else make_replay
         return make(env, **arguments)
 
-    def callbacks(self):
-        """Makes the callbacks that `fit` needs to move all weights."""
-        if self.sync is None:
-            return []
-        return [rl.callbacks.TargetNetworkSync(**self.sync)]
+    def callbacks(self, sync=None):
+        """Makes what `fit` needs to move all weights, or another sync."""
+        sync = sync or self.sync
+        return [rl.callbacks.TargetNetworkSync(**sync)] if sync else []
 
     def env_steps(self, rounds, horizon=8, num_envs=2):
         """Returns the steps of rounds on `make_env`, by what is promised.
@@ -114,8 +135,10 @@ class AgentCase:
         return rounds * horizon * num_envs
 
 
-EPISODE_LENGTH = 5
-"""Steps of each episode of `AnySpaceEnv`."""
+def _replay(steps, updates, **arguments):
+    rounds = {"steps_per_round": steps, "updates_per_round": updates}
+    return {"capacity": 1024, **rounds, **arguments}
+
 
 AGENTS = {
     "PPO": AgentCase(
@@ -149,37 +172,44 @@ OFF_POLICY = {
     "DQN": AgentCase(
         rl.DQN,
         agent_settings.dqn,
-        {"batch_size": 32, "steps_per_round": 16, "updates_per_round": 16},
+        _replay(8, 8, batch_size=32, warm_up=16),
         1e-2,
         {1: 320, 2: 384, 3: 384, 4: 320, 5: 320, 6: 512},
+        {"epsilon": 0.2},
+        {"every": 8},
         actions=("discrete", "discrete_start"),
         sync={"every": 2},
     ),
+    # Of 4 and 5, Stable-Baselines3's steps are those of its DQN.
     "SAC": AgentCase(
         rl.SAC,
         agent_settings.sac,
-        {"batch_size": 64, "steps_per_round": 16, "updates_per_round": 16},
+        _replay(16, 16, batch_size=64, warm_up=64),
         1e-2,
-        {9: 960},
+        {4: 320, 5: 320, 9: 960},
+        {"temperature": 0.05, "learn_temperature": False},
+        {"tau": 0.1},
         actions=("box", "box_matrix", "discrete", "discrete_start"),
         units=2,
     ),
-    # Stable-Baselines3's steps are those of its SAC.
+    # The steps are those of its SAC.
     "TD3": AgentCase(
         rl.TD3,
         agent_settings.td3,
-        {"batch_size": 64, "steps_per_round": 16, "updates_per_round": 16},
+        _replay(16, 64, batch_size=64, warm_up=128),
         1e-2,
         {9: 960},
+        {"activation": "tanh", "exploration": 0.3},
         actions=("box", "box_matrix"),
         units=1,
     ),
     "DDPG": AgentCase(
         rl.DDPG,
         agent_settings.ddpg,
-        {"batch_size": 64, "steps_per_round": 16, "updates_per_round": 16},
+        _replay(16, 64, batch_size=64, warm_up=128),
         1e-2,
         {9: 960},
+        {"activation": "tanh", "exploration": 0.3},
         actions=("box", "box_matrix"),
         units=1,
     ),
@@ -191,26 +221,6 @@ EVERY_AGENT = {**AGENTS, **OFF_POLICY}
 
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 """Agents for what their dataset does, whatever they learn from it."""
-
-_VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
-
-ACTION_SPACES = {
-    "discrete": spaces.Discrete(3),
-    "discrete_start": spaces.Discrete(2, start=5),
-    "multi_discrete": spaces.MultiDiscrete([2, 3]),
-    "multi_binary": spaces.MultiBinary(3),
-    "box": spaces.Box(-1.0, 1.0, (1,), np.float32),
-    # The nearest float32 of 0.3 is outside of these bounds.
-    "box_matrix": spaces.Box(-0.1, 0.3, (2, 2), np.float64),
-    "box_unbounded": spaces.Box(-np.inf, np.inf, (2,), np.float32),
-}
-
-OBSERVATION_SPACES = {
-    "discrete": spaces.Discrete(4, start=1),
-    "image": spaces.Box(0, 255, (36, 36, 1), np.uint8),
-    "float64": spaces.Box(-1e3, 1e3, (3,), np.float64),
-    "matrix": spaces.Box(-1.0, 1.0, (2, 3), np.float32),
-}
 
 SPACES = {
     **{f"act_{k}": (_VECTOR, v) for k, v in ACTION_SPACES.items()},
