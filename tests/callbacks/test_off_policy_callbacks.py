@@ -50,8 +50,9 @@ def new_agent(case, seed=0):
 
 
 def rates(agent):
-    parts = getattr(agent.optimizer, "optimizers", [agent.optimizer])
-    return [float(part.learning_rate.numpy()) for part in parts]
+    arguments = agent.compile_arguments
+    parts = [arguments.optimizer, arguments.critic_optimizer]
+    return [float(part.learning_rate.numpy()) for part in parts if part]
 
 
 # Keras' own.
@@ -234,6 +235,13 @@ def test_what_is_learned_is_the_same_with_evaluations(case, episodes):
     assert_equal_weights(*weights)
 
 
+# Those of Stable-Baselines3.
+TAGS = {
+    "epsilon": "rollout/exploration_rate",
+    "temperature": "train/ent_coef",
+}
+
+
 @each_kind
 def test_tensorboard(name, agent, replay, tmp_path):
     callback = rl.callbacks.TensorBoard(tmp_path)
@@ -246,7 +254,7 @@ def test_tensorboard(name, agent, replay, tmp_path):
     everything = {"scalars": 0, "histograms": 0, "tensors": 0}
     events = EventAccumulator(str(tmp_path), everything).Reload()
     for key in (*agent.statistics_names, *agent.exploration_logs()):
-        tag = f"train/{key}"
+        tag = TAGS.get(key, f"train/{key}")
         assert [e.step for e in events.Scalars(tag)] == [16, 32, 48, 64], tag
         expected = [value for history in values for value in history[key]]
         np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Small agents with deterministic policies, and networks one can reckon with."""
+"""Small agents with deterministic policies, and networks to reckon with."""
 
 import keras
 import numpy as np
