@@ -123,7 +123,10 @@ class OffPolicyAgent(Agent):
         base = int(self._draw_seed.generate_state(stream + 1)[stream] >> 1)
         count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
         return tf.random.stateless_normal(
-            shape, seed=tf.stack([tf.constant(base, "int32"), count])
+            shape,
+            seed=tf.stack([tf.constant(base, "int32"), count]),
+            # The default is another one under XLA.
+            alg="philox",
         )
 
     # Priorities.
