@@ -112,13 +112,17 @@ def test_deterministic_actions_repeat(name, pair, trained):
     np.testing.assert_array_equal(first, agent.act(batch, deterministic=True))
     for i, observation in enumerate(batch):
         one = agent.act(observation, deterministic=True)
-        np.testing.assert_allclose(one, first[i], rtol=1e-5)
+        np.testing.assert_allclose(one, first[i], rtol=1e-5, atol=1e-6)
 
 
 @over_spaces
 def test_stochastic_actions_vary(name, pair, trained):
     agent = trained(name, pair)[0]
-    batch = np.stack([observations(agent)[0]] * 64)
+    observation = observations(agent)[0]
+    if np.issubdtype(observation.dtype, np.floating):
+        # In the thousands they leave nothing of a squashed policy's chance.
+        observation = np.zeros_like(observation)
+    batch = np.stack([observation] * 64)
     actions = agent.act(batch).reshape(64, -1)
     assert len(np.unique(actions, axis=0)) > 1
 
