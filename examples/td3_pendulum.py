@@ -1,6 +1,6 @@
 """TD3 on Pendulum-v1: expect a greedy mean return of about -150.
 
-Takes about half a minute on two cores: 10 000 steps, one update for each.
+Takes about a minute on two cores: 20 000 steps, one update for each.
 To see the curves: tensorboard --logdir runs
 """
 
@@ -40,7 +40,7 @@ callbacks = [
     rl.callbacks.TensorBoard(run),
     keras.callbacks.LambdaCallback(on_epoch_end=report),
 ]
-agent.fit(replay, total_steps=10_000, callbacks=callbacks, verbose=0)
+agent.fit(replay, total_steps=20_000, callbacks=callbacks, verbose=0)
 agent.save(run / "agent.keras")
 
 score = agent.evaluate("Pendulum-v1", episodes=20, num_envs=20, seed=SEED)
