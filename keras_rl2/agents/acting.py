@@ -75,9 +75,7 @@ def acting_function(agent: Any, deterministic: bool) -> Any:
     Returns:
         A `tf.function` of observations and noise.
     """
-    noise = tf.TensorSpec(
-        (None, *agent.policy_head.noise_shape), "float32", name="noise"
-    )
+    noise = tf.TensorSpec((None, *agent.noise_shape), "float32", name="noise")
 
     def act(observation: Tensor, noise: Tensor) -> Tensor:
         return agent.environment_action(

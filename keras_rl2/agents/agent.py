@@ -110,7 +110,7 @@ class Agent(BoundModel):
 
         Args:
             observation: `[B, ...]`. Raw observations.
-            noise: `[B, *noise_shape]` float32. Standard noise of the policy;
+            noise: `[B, *noise_shape]` float32. As of `draw_noise`;
                 None for the most probable action. Defaults to `None`.
 
         Returns:
@@ -232,6 +232,12 @@ class Agent(BoundModel):
         exporting.export(self, filepath, format, **kwargs)
 
     # The round.
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+        shape: tuple[int, ...] = self.policy_head.noise_shape
+        return shape
 
     def draw_noise(
         self, generator: np.random.Generator, shape: Any, state: Any = None

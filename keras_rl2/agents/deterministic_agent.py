@@ -10,9 +10,9 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.action_noise import ActionNoise
 from keras_rl2.agents.twin_critic_agent import TwinCriticAgent
 from keras_rl2.agents.updating import apply_gradients
-from keras_rl2.exploration import exploration_noise
 from keras_rl2.networks import copy_of
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
@@ -58,9 +58,9 @@ class DeterministicAgent(TwinCriticAgent):
         exploration: Any = 0.1,
         **kwargs: Any,
     ) -> None:
-        exploration = exploration_noise(exploration)
+        noise = ActionNoise(exploration)
         super().__init__(actor, critic, **kwargs)
-        self.exploration = exploration
+        self._noise = noise
         self.target_actor: Any = None
 
     @classmethod
@@ -113,6 +113,11 @@ class DeterministicAgent(TwinCriticAgent):
 
     # Acting.
 
+    @property
+    def exploration(self) -> Any:
+        """The `ExplorationNoise` of actions, or None."""
+        return self._noise.exploration
+
     def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
         """Disturbs the policy's actions by noise of `draw_noise`."""
         return ops.clip(self.greedy_action(observation) + noise, -1.0, 1.0)
@@ -136,27 +141,12 @@ class DeterministicAgent(TwinCriticAgent):
             `[*shape, A]` float32 in half the range of an action, and the
             state.
         """
-        shape = (*shape, *self.policy_head.noise_shape)
-        if self.exploration is None:
-            return np.zeros(shape, np.float32), state
-        # Noise is drawn over time, of which `(B,)` is one step.
-        noise, state = self.exploration.draw(
-            generator,
-            shape if len(shape) == 3 else (1, *shape),
-            step=self.env_steps,
-            state=state,
-        )
-        return noise.reshape(shape), state
+        [size] = self.policy_head.noise_shape
+        return self._noise.draw(generator, shape, size, self.env_steps, state)
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the scale of the noise, where that changes."""
-        scale = getattr(self.exploration, "scale", None)
-        if not isinstance(
-            scale, keras.optimizers.schedules.LearningRateSchedule
-        ):
-            return {}
-        present = ops.convert_to_numpy(scale(self.env_steps))
-        return {"exploration_scale": float(present)}
+        return self._noise.logs(self.env_steps)
 
     # Learning.
 
@@ -251,10 +241,7 @@ class DeterministicAgent(TwinCriticAgent):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
-        exploration = self.exploration
-        if exploration is not None:
-            exploration = keras.saving.serialize_keras_object(exploration)
-        return {**super().get_config(), "exploration": exploration}
+        return {**super().get_config(), "exploration": self._noise.serialized()}
 
 
 def _squashed(output: Tensor) -> Tensor:

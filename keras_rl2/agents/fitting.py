@@ -16,8 +16,9 @@ from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
 
-# Weights x samples of a minibatch up to which XLA is the faster on a CPU.
-_LARGEST_COMPILED_MINIBATCH = 2**24
+# Weights of the largest layer x samples of a minibatch, up to which XLA is the
+# faster on a CPU: beyond it, TensorFlow's own matrix products are.
+_LARGEST_COMPILED_PRODUCT = 3 * 2**20
 
 
 class RoundSize(NamedTuple):
@@ -209,9 +210,9 @@ def _pays_to_compile(agent: Any, batch_size: int) -> bool:
     if asked != "auto":
         return bool(asked)
     layers = network_checks.all_layers(agent)
-    weights = sum(math.prod(v.shape) for v in agent.trainable_variables)
+    largest = max(math.prod(v.shape) for v in agent.trainable_variables)
     return (
-        weights * batch_size <= _LARGEST_COMPILED_MINIBATCH
+        largest * batch_size <= _LARGEST_COMPILED_PRODUCT
         and all(getattr(layer, "supports_jit", True) for layer in layers)
         and not any(len(v.shape) > 2 for v in agent.trainable_variables)
     )

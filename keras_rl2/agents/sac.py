@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.action_noise import ActionNoise
 from keras_rl2.agents.twin_critic_agent import TwinCriticAgent
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.networks import network_for
@@ -50,6 +51,10 @@ class SAC(TwinCriticAgent):
             it stays what it is. Defaults to `True`.
         target_entropy: float or None. In nats; None for -A, as published, or
             0.89 log n for Discrete actions. Defaults to `None`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise that
+            is added to the actions of a Box policy, in half their range, for
+            goals that its own chance does not find; see `TD3`. Defaults to
+            `None`.
         **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`,
             `observation_space`, `action_space`, `seed`, `name`, `dtype`.
 
@@ -90,6 +95,7 @@ class SAC(TwinCriticAgent):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
+        exploration: Any = None,
         **kwargs: Any,
     ) -> None:
         network_checks.check_in_range(temperature=(temperature, 1e-12, 1e12))
@@ -97,7 +103,9 @@ class SAC(TwinCriticAgent):
             network_checks.check_in_range(
                 target_entropy=(target_entropy, -1e12, 1e12)
             )
+        noise = ActionNoise(exploration)
         super().__init__(actor, critic, **kwargs)
+        self._noise = noise
         self.temperature = temperature
         self.learn_temperature = learn_temperature
         self.target_entropy = target_entropy
@@ -147,11 +155,51 @@ class SAC(TwinCriticAgent):
             return 0.89 * math.log(self.policy_head.n)
         return -float(np.prod(self.policy_head.action_shape))
 
+    def _check_and_build(self) -> None:
+        """Checks networks and noise against the spaces; makes variables."""
+        if self.exploration is not None and self.is_discrete:
+            raise ValueError(
+                "Expected `exploration=None` for Discrete actions, which "
+                f"nothing can be added to. Received: {self.exploration!r}"
+            )
+        super()._check_and_build()
+
     # Acting.
 
+    @property
+    def exploration(self) -> Any:
+        """The `ExplorationNoise` of actions, or None."""
+        return self._noise.exploration
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action: the policy's, and that added."""
+        shape: tuple[int, ...] = super().noise_shape
+        return shape if self.exploration is None else (2 * shape[0],)
+
+    def draw_noise(
+        self, generator: np.random.Generator, shape: Any, state: Any = None
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the policy's noise, and beside it the one that is added."""
+        noise, _ = super().draw_noise(generator, shape)
+        if self.exploration is None:
+            return noise, state
+        added, state = self._noise.draw(
+            generator, shape, noise.shape[-1], self.env_steps, state
+        )
+        return np.concatenate([noise, added], axis=-1), state
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the scale of the added noise, where that changes."""
+        return self._noise.logs(self.env_steps)
+
     def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
-        """Draws actions of the policy from standard noise."""
-        return self.policy_head(self(observation)).sample(noise)
+        """Draws actions of the policy from noise of `draw_noise`."""
+        policy = self.policy_head(self(observation))
+        if self.exploration is None:
+            return policy.sample(noise)
+        noise, added = ops.split(noise, 2, axis=-1)
+        return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
 
     def greedy_action(self, observation: Tensor) -> Tensor:
         """Returns the policy's actions without chance."""
@@ -263,4 +311,5 @@ class SAC(TwinCriticAgent):
             "temperature": self.temperature,
             "learn_temperature": self.learn_temperature,
             "target_entropy": self.target_entropy,
+            "exploration": self._noise.serialized(),
         }

@@ -193,7 +193,7 @@ def _trace(
         agent.observation_dtype,
         name="observation",
     )
-    noise = tf.TensorSpec((num_envs, *head.noise_shape), "float32", "noise")
+    noise = tf.TensorSpec((num_envs, *agent.noise_shape), "float32", "noise")
     inputs = [observation] if deterministic else [observation, noise]
     weights = [
         tf.TensorSpec(v.shape, v.dtype, name=f"weight_{i}")
@@ -268,7 +268,7 @@ def _example_inputs(
         observation = _example_observation(agent, num_envs, generator)
         noise = None
         if not deterministic:
-            noise = agent.policy_head.draw_noise(generator, (num_envs,))
+            noise, _ = agent.draw_noise(generator, (num_envs,))
             noise = noise * np.float32(index % 2)
         yield observation, noise
 

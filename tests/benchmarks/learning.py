@@ -149,6 +149,7 @@ def main():
     parser.add_argument("task", choices=sorted(TASKS))
     parser.add_argument("--peer", help="a Python with stable-baselines3")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--threads", type=int, default=2, help="of the peer")
     parser.add_argument(
         "--exact", action="store_true", help="rounds as short as published"
@@ -156,7 +157,7 @@ def main():
     arguments = parser.parse_args()
     task = TASKS[arguments.task]
     results = {"keras_rl2": [], "stable-baselines3": []}
-    for seed in range(arguments.seeds):
+    for seed in range(arguments.first, arguments.first + arguments.seeds):
         results["keras_rl2"].append(train(task, seed, exact=arguments.exact))
         if arguments.peer and task["algorithm"] != "REINFORCE":
             results["stable-baselines3"].append(

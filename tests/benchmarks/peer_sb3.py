@@ -67,11 +67,9 @@ def parse():
 def make_model(arguments):
     """Makes the peer's agent from the constructor arguments in `settings`.
 
-    One of them is ours: `noise`, the deviation of Gaussian exploration noise,
-    in units of actions scaled to [-1, 1].
+    One of them is ours: `noise`, see `action_noise`.
     """
     from stable_baselines3.common.env_util import make_vec_env
-    from stable_baselines3.common.noise import NormalActionNoise
 
     library = importlib.import_module(LIBRARIES[arguments.library])
     # A copy: the algorithms write into `policy_kwargs`.
@@ -84,12 +82,28 @@ def make_model(arguments):
     env = make_vec_env(
         arguments.env, n_envs=arguments.envs, seed=arguments.seed
     )
-    deviation = settings.pop("noise", None)
-    if deviation is not None:
-        mean = 0.0 * env.action_space.low
-        settings["action_noise"] = NormalActionNoise(mean, mean + deviation)
+    noise = settings.pop("noise", None)
+    if noise is not None:
+        settings["action_noise"] = action_noise(noise, env.action_space)
     kind = getattr(library, arguments.algorithm)
     return kind("MlpPolicy", env, seed=arguments.seed, **settings)
+
+
+def action_noise(noise, space):
+    """Makes exploration noise, in units of actions scaled to [-1, 1].
+
+    Args:
+        noise: The deviation of Gaussian noise; or the config of our
+            Ornstein-Uhlenbeck noise, which has the peer's defaults.
+        space: Box. Of the actions.
+    """
+    from stable_baselines3.common import noise as noises
+
+    mean = 0.0 * space.low
+    if isinstance(noise, dict):
+        scale = noise["config"]["scale"]
+        return noises.OrnsteinUhlenbeckActionNoise(mean, mean + scale)
+    return noises.NormalActionNoise(mean, mean + noise)
 
 
 def warm_up_steps(arguments):

@@ -3,7 +3,7 @@
 None is published for REINFORCE. "linear" schedules fall to 0. `epsilon` is
 the share of all steps over which it falls from 1, and what it falls to.
 `target_update_interval` counts environment steps, and `exploration` is the
-deviation of noise for actions scaled to [-1, 1].
+deviation of noise for actions scaled to [-1, 1], or a config of noise.
 """
 
 TASKS = {
@@ -119,7 +119,8 @@ TASKS = {
         "exploration": 0.1,
     },
     # Published with state-dependent exploration (gSDE), which is left aside
-    # on both sides: what is published is no measure here, the peer is.
+    # on both sides. Without it neither finds the goal: it has the noise that
+    # DDPG is published with there.
     "sac-mountaincar": {
         "algorithm": "SAC",
         "env": "MountainCarContinuous-v0",
@@ -135,5 +136,9 @@ TASKS = {
         "updates_per_round": 32,
         "temperature": 0.1,
         "tau": 0.01,
+        "exploration": {
+            "class_name": "ornstein_uhlenbeck",
+            "config": {"scale": 0.5},
+        },
     },
 }

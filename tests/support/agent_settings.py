@@ -51,6 +51,7 @@ def sac():
         "temperature": 0.5,
         "learn_temperature": False,
         "target_entropy": -0.75,
+        "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_decay(0.4, 0.2)),
     }
 
 

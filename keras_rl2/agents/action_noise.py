@@ -1,0 +1,74 @@
+"""Noise that is added to the actions of a policy, to explore."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2.exploration import exploration_noise
+
+
+class ActionNoise:
+    """Draws exploration noise for an agent and says how strong it is.
+
+    Args:
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise of
+            actions in half their range; a number is the scale of
+            `GaussianNoise`, None is no noise.
+
+    Raises:
+        ValueError: If it is none of these.
+    """
+
+    def __init__(self, exploration: Any) -> None:
+        self.exploration = exploration_noise(exploration)
+
+    def draw(
+        self,
+        generator: np.random.Generator,
+        shape: Any,
+        size: int,
+        step: int,
+        state: Any = None,
+    ) -> tuple[np.ndarray, Any]:
+        """Draws noise of the present scale.
+
+        Args:
+            generator: NumPy generator.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            size: int. Dimensions of an action, A.
+            step: int. Environment steps so far.
+            state: What the last call gave, for noise that goes on from there.
+                Defaults to `None`.
+
+        Returns:
+            `[*shape, A]` float32 in half the range of an action, and the
+            state.
+        """
+        shape = (*shape, size)
+        if self.exploration is None:
+            return np.zeros(shape, np.float32), state
+        # Noise is drawn over time, of which `(B,)` is one step.
+        noise, state = self.exploration.draw(
+            generator,
+            shape if len(shape) == 3 else (1, *shape),
+            step=step,
+            state=state,
+        )
+        return noise.reshape(shape), state
+
+    def logs(self, step: int) -> dict[str, float]:
+        """Returns the scale of the noise, where that changes."""
+        scale = getattr(self.exploration, "scale", None)
+        if not isinstance(
+            scale, keras.optimizers.schedules.LearningRateSchedule
+        ):
+            return {}
+        return {"exploration_scale": float(ops.convert_to_numpy(scale(step)))}
+
+    def serialized(self) -> Any:
+        """Returns the noise as plain data."""
+        if self.exploration is None:
+            return None
+        return keras.saving.serialize_keras_object(self.exploration)

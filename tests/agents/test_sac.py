@@ -1,0 +1,361 @@
+"""SAC: updates against NumPy, target entropies, and noise that is added."""
+
+import json
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from support.agents import assert_equal_weights
+from support.deterministic import UNIT
+from support.deterministic import linear_critic
+from support.deterministic import small_agent
+from support.deterministic import small_replay
+
+CHOICES = spaces.Discrete(2)
+ALPHA = 0.5
+
+
+def dense(units, kernel, bias, name):
+    inputs = keras.Input((1,))
+    layer = keras.layers.Dense(units)
+    network = keras.Model(inputs, layer(inputs), name=name)
+    layer.set_weights([np.array([kernel]), np.array(bias)])
+    return network
+
+
+def make_agent(critics, action_space, **settings):
+    """An agent of linear networks that learns by plain SGD of rate 1."""
+    agent = rl.SAC(
+        dense(2, [0.3, -0.2], [0.1, -0.5], "actor"),
+        critics,
+        observation_space=UNIT,
+        action_space=action_space,
+        **{"seed": 0, "temperature": ALPHA, **settings},
+    )
+    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    for target, shift in zip(agent.target_critics, (0.3, -0.4), strict=True):
+        target.set_weights([w + shift for w in target.get_weights()])
+    return agent
+
+
+def box_agent(**settings):
+    critics = [
+        linear_critic(1.0, 2.0, 0.5, name="critic_0"),
+        linear_critic(-0.5, 1.5, 0.4, name="critic_1"),
+    ]
+    return make_agent(critics, UNIT, **settings)
+
+
+def discrete_agent(**settings):
+    critics = [
+        dense(2, [1.0, -1.0], [0.5, 0.2], "critic_0"),
+        dense(2, [-0.5, 0.7], [0.1, 0.6], "critic_1"),
+    ]
+    return make_agent(critics, CHOICES, **settings)
+
+
+BATCH = {
+    "observation": np.array([[1.0], [-2.0], [0.5]]),
+    "next_observation": np.array([[0.5], [1.0], [-1.0]]),
+    "reward": np.array([1.0, -2.0, 0.5]),
+    # The second one ends an episode.
+    "discount": np.array([0.9, 0.0, 0.5]),
+    "weight": np.array([1.0, 0.5, 2.0]),
+}
+ACTIONS = {
+    "box": np.array([[0.5], [-1.0], [0.2]]),
+    "discrete": np.array([0, 1, 0]),
+}
+
+
+def minibatch(kind):
+    batch = {k: tf.constant(v, "float32") for k, v in BATCH.items()}
+    dtype = {"box": "float32", "discrete": "int32"}[kind]
+    return {**batch, "action": tf.constant(ACTIONS[kind], dtype)}
+
+
+# The same in NumPy, from the paper.
+
+
+def affine(weights, inputs):
+    kernel, bias = weights
+    return inputs @ kernel + bias
+
+
+def box_policy(weights, observation, noise):
+    """Actions and the logarithms of their densities."""
+    mean, log_std = np.split(affine(weights, observation), 2, axis=1)
+    action = np.tanh(mean + np.exp(log_std) * noise)
+    log_prob = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
+    return action, (log_prob - np.log(1 - action**2))[:, 0]
+
+
+def box_values(critics, observation, action):
+    both = np.concatenate([observation, action], axis=1)
+    return [affine(weights, both)[:, 0] for weights in critics]
+
+
+def box_soft_value(actor, critics, observation, noise):
+    action, log_prob = box_policy(actor, observation, noise)
+    values = box_values(critics, observation, action)
+    return np.minimum(*values) - ALPHA * log_prob, -log_prob
+
+
+def box_taken(critics):
+    return box_values(critics, BATCH["observation"], ACTIONS["box"])
+
+
+def discrete_soft_value(actor, critics, observation, noise):
+    del noise
+    logits = affine(actor, observation)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    values = np.minimum(*(affine(c, observation) for c in critics))
+    probs = np.exp(log_probs)
+    value = (probs * (values - ALPHA * log_probs)).sum(axis=1)
+    return value, -(probs * log_probs).sum(axis=1)
+
+
+def discrete_taken(critics):
+    index = ACTIONS["discrete"][:, None]
+    return [
+        np.take_along_axis(affine(c, BATCH["observation"]), index, 1)[:, 0]
+        for c in critics
+    ]
+
+
+KINDS = {
+    "box": (box_agent, box_soft_value, box_taken),
+    "discrete": (discrete_agent, discrete_soft_value, discrete_taken),
+}
+
+
+def numerical_gradient(loss, weights):
+    """Central differences of a loss of a list of arrays, in place."""
+    gradients = []
+    for weight in weights:
+        gradient = np.zeros_like(weight)
+        for index in np.ndindex(weight.shape):
+            old = weight[index]
+            sides = []
+            for side in (old + 1e-5, old - 1e-5):
+                weight[index] = side
+                sides.append(loss())
+            weight[index] = old
+            gradient[index] = (sides[0] - sides[1]) / 2e-5
+        gradients.append(gradient)
+    return gradients
+
+
+def float64(network):
+    return [np.array(w, np.float64) for w in network.get_weights()]
+
+
+class Reference:
+    """What one update should give, all from the weights before it."""
+
+    def __init__(self, agent, kind):
+        _, self.soft_value, self.taken = KINDS[kind]
+        self.actor = float64(agent.actor)
+        self.critics = [float64(c) for c in agent.critics]
+        targets = [float64(c) for c in agent.target_critics]
+        noise = [np.array(agent.draw_normal((3, 1), i)) for i in (0, 1)]
+        following, _ = self.soft_value(
+            self.actor, targets, BATCH["next_observation"], noise[0]
+        )
+        self.target = BATCH["reward"] + BATCH["discount"] * following
+        self.noise = noise[1]
+
+    def critic_loss(self):
+        return sum(
+            0.5 * np.mean(BATCH["weight"] * (self.target - value) ** 2)
+            for value in self.taken(self.critics)
+        )
+
+    def actor_loss(self):
+        value, _ = self.soft_value(
+            self.actor, self.critics, BATCH["observation"], self.noise
+        )
+        return -np.mean(BATCH["weight"] * value)
+
+    def entropy(self):
+        _, entropy = self.soft_value(
+            self.actor, self.critics, BATCH["observation"], self.noise
+        )
+        return entropy.mean()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_update_is_that_of_the_paper(kind):
+    agent = KINDS[kind][0](target_entropy=-0.75)
+    expected = Reference(agent, kind)
+    logs = agent.train_step(minibatch(kind))
+    for name in ("critic_loss", "actor_loss", "entropy"):
+        value = getattr(expected, name)()
+        assert float(logs[name]) == pytest.approx(value, rel=1e-5), name
+    assert float(logs["temperature"]) == pytest.approx(ALPHA)
+    for network, weights, loss in (
+        (agent.actor, expected.actor, expected.actor_loss),
+        (agent.critics[0], expected.critics[0], expected.critic_loss),
+        (agent.critics[1], expected.critics[1], expected.critic_loss),
+    ):
+        gradients = numerical_gradient(loss, weights)
+        for new, old, gradient in zip(
+            network.get_weights(), weights, gradients, strict=True
+        ):
+            np.testing.assert_allclose(new, old - gradient, rtol=1e-4)
+    # The temperature rises by what the entropy lacks.
+    assert float(agent.log_temperature.numpy()) == pytest.approx(
+        math.log(ALPHA) - (expected.entropy() + 0.75), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_td_errors_are_the_mean_of_both_critics(kind):
+    agent = KINDS[kind][0]()
+    expected = Reference(agent, kind)
+    _, td_error = agent.update(minibatch(kind))
+    np.testing.assert_allclose(
+        td_error,
+        expected.target - np.mean(expected.taken(expected.critics), axis=0),
+        rtol=1e-5,
+    )
+
+
+def test_a_temperature_may_stay_what_it_is():
+    agent = box_agent(learn_temperature=False)
+    agent.train_step(minibatch("box"))
+    assert float(agent.log_temperature.numpy()) == np.float32(math.log(ALPHA))
+    assert not agent.log_temperature.trainable
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        ("act_box", -1.0),
+        ("act_box_matrix", -4.0),
+        ("act_discrete", 0.89 * math.log(3)),
+    ],
+)
+def test_the_published_target_entropy(pair, expected):
+    """At which the temperature does not move."""
+    agent = small_agent(rl.SAC, pair)
+    assert agent._target_entropy == pytest.approx(expected)
+
+
+# Noise that is added.
+
+
+def certain_agent(action, **settings):
+    """An agent whose policy gives one action, nearly without chance."""
+    agent = box_agent(**settings)
+    agent.actor.set_weights(
+        [np.zeros((1, 2)), np.array([np.arctanh(action), -20.0])]
+    )
+    return agent
+
+
+def test_exploration_is_added_in_the_unit_box():
+    agent = certain_agent(0.5, exploration=0.1)
+    noise, _ = agent.draw_noise(np.random.default_rng(0), (5000,))
+    assert noise.shape == (5000, 2)
+    actions = np.array(agent.sample_action(np.zeros((5000, 1)), noise))
+    np.testing.assert_allclose(
+        actions, np.clip(0.5 + noise[:, 1:], -1, 1), atol=1e-4
+    )
+    assert actions.std() == pytest.approx(0.1, rel=0.05)
+    assert actions.mean() == pytest.approx(0.5, abs=0.01)
+    agent = certain_agent(0.9, exploration=10.0)
+    actions = np.array(agent.sample_action(np.zeros((5000, 1)), noise * 100))
+    assert actions.max() == 1.0
+    assert actions.min() == -1.0
+
+
+def test_the_policys_own_chance_is_that_without_exploration():
+    observation = np.linspace(-1, 1, 9, dtype=np.float32)[:, None]
+    plain, noisy = box_agent(), box_agent(exploration=0.0)
+    one, _ = plain.draw_noise(np.random.default_rng(3), (9,))
+    other, _ = noisy.draw_noise(np.random.default_rng(3), (9,))
+    np.testing.assert_allclose(
+        plain.sample_action(observation, one),
+        noisy.sample_action(observation, other),
+        rtol=1e-6,
+    )
+
+
+def test_noise_goes_on_over_rounds():
+    agent = box_agent(exploration="ornstein_uhlenbeck")
+    generator = np.random.default_rng(0)
+    first, state = agent.draw_noise(generator, (10, 2))
+    then, _ = agent.draw_noise(generator, (1, 2), state)
+    # A step of 0.02 in the mean.
+    np.testing.assert_allclose(then[0, :, 1], first[-1, :, 1], atol=0.1)
+    assert first.shape == (10, 2, 2)
+
+
+def test_an_agent_with_exploration_learns_acts_and_is_saved(tmp_path):
+    schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 100, 0.5)
+    agent = small_agent(
+        rl.SAC,
+        "act_box_matrix",
+        exploration=rl.exploration.OrnsteinUhlenbeckNoise(schedule),
+    )
+    history = agent.fit(small_replay("act_box_matrix"), verbose=0).history
+    assert agent.env_steps == 12
+    assert history["exploration_scale"] == [pytest.approx(0.94)]
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert loaded.exploration == agent.exploration
+    assert_equal_weights(loaded, agent)
+    observation = np.full(3, 0.5, np.float32)
+    np.testing.assert_array_equal(
+        loaded.act(observation), agent.act(observation)
+    )
+    assert agent.action_space.contains(agent.act(observation))
+    agent.export(str(tmp_path / "policy"))
+
+
+def test_nothing_is_added_to_choices():
+    with pytest.raises(ValueError, match=r"exploration=None.*GaussianNoise"):
+        discrete_agent(exploration=0.1)
+
+
+# Making one.
+
+
+def test_config_round_trip_with_nothing_at_its_default():
+    settings = {
+        "temperature": 0.3,
+        "learn_temperature": False,
+        "target_entropy": -0.5,
+        "exploration": rl.exploration.GaussianNoise(0.2),
+        "gamma": 0.9,
+        "max_gradient_norm": 0.5,
+        "seed": 3,
+        "name": "my_agent",
+    }
+    agent = small_agent(rl.SAC, **settings)
+    again = rl.SAC.from_config(json.loads(json.dumps(agent.get_config())))
+    for key, value in settings.items():
+        assert getattr(again, key) == value, key
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"temperature": 0.0},
+        {"temperature": math.nan},
+        {"target_entropy": math.inf},
+        {"exploration": -0.1},
+        {"exploration": "loud"},
+        {"gamma": 1.5},
+    ],
+)
+def test_settings_out_of_range_are_refused(setting):
+    [name] = setting
+    with pytest.raises(ValueError, match=f"(?i){name}|scale.*0 or more"):
+        box_agent(**setting)
