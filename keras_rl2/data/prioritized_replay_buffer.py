@@ -99,13 +99,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._check_batch_size(batch_size)
         beta = self._beta()
         self._refresh()
-        flat = self._tree.sample(batch_size, self._generator)
+        flat, value = self._tree.draw(batch_size, self._generator)
         self._batches += 1
-        value = self._tree.get(flat)
         # N and the sum cancel out when the largest weight becomes 1.
         weight = (value.min() / value) ** beta
-        batch = self._gather(self._index_of(flat))
-        return batch | {"weight": weight.astype(np.float32)}
+        return self._gather(flat) | {
+            "index": self._index_of(flat),
+            "weight": weight.astype(np.float32),
+        }
 
     def update_priorities(self, index: Any, td_error: Any) -> None:
         """Says how surprising transitions were.

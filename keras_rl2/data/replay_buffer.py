@@ -224,7 +224,7 @@ class ReplayBuffer(TransitionRing):
             # So few can be drawn that it is quicker to look for them.
             flat = self._generator.choice(np.flatnonzero(span), missed.size)
             index[missed] = self._index_of(flat)
-        return self._gather(index)
+        return self._gather(index % len(span)) | {"index": index}
 
     def _check_batch_size(self, batch_size: int) -> None:
         """Refuses to draw nothing, or from nothing."""

@@ -137,7 +137,7 @@ class SumTree:
                 f"Expected prefix sums from 0 to {total}. Received: "
                 f"query={query}"
             )
-        return self._descend(query)
+        return self._descend(query)[0]
 
     def sample(
         self, batch_size: int, generator: np.random.Generator
@@ -158,6 +158,23 @@ class SumTree:
         Raises:
             ValueError: If all values are 0.
         """
+        return self.draw(batch_size, generator)[0]
+
+    def draw(
+        self, batch_size: int, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws items as `sample` does, and returns their values with them.
+
+        Args:
+            batch_size: int. Items to draw, with replacement, M.
+            generator: `np.random.Generator`. Draws.
+
+        Returns:
+            `[M]` int64 and `[M]` float64.
+
+        Raises:
+            ValueError: If all values are 0.
+        """
         part = np.arange(batch_size) + generator.random(batch_size)
         if not self.total > 0:
             raise ValueError(
@@ -166,20 +183,47 @@ class SumTree:
             )
         return self._descend(part * (self.total / batch_size))
 
-    def _descend(self, query: np.ndarray) -> np.ndarray:
-        """Returns the items of prefix sums, from 0 up to about the total."""
+    def _descend(self, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns items of prefix sums up to the total, and their values."""
         query = np.minimum(query, np.nextafter(self._before[-1], 0.0))
         node: np.ndarray = (
             np.searchsorted(self._before, query, side="right") - 1
         )
         query = query - self._before[node]
+        found = self._descend_by_left(node, query.copy())
+        value = self._leaves().take(found)
+        if not value.all():
+            (none,) = np.nonzero(value == 0)
+            found[none] = self._descend_by_both(node[none], query[none])
+            value = self._leaves().take(found)
+        return found, value
+
+    def _descend_by_left(
+        self, node: np.ndarray, query: np.ndarray
+    ) -> np.ndarray:
+        """Goes down to items by what is left of them; writes to `query`."""
+        for level in reversed(self._levels):
+            node = 2 * node
+            left = level.reshape(-1).take(node)
+            right = query >= left
+            # Products, since random masks cost a branch for each item.
+            left *= right
+            query -= left
+            node += right
+        return node
+
+    def _descend_by_both(
+        self, node: np.ndarray, query: np.ndarray
+    ) -> np.ndarray:
+        """Goes down where rounding led to an item of value 0.
+
+        The remainder may be a node's sum or more by rounding, with nothing to
+        be found on the right.
+        """
         for level in reversed(self._levels):
             pair = level.take(node, axis=0)
-            left = pair[:, 0]
-            # By rounding, the remainder may be a node's sum or more: without
-            # the second condition that could lead to an item of value 0.
-            right = (query >= left) & (pair[:, 1] > 0)
-            query = query - left * right
+            right = (query >= pair[:, 0]) & (pair[:, 1] > 0)
+            query = query - pair[:, 0] * right
             node = 2 * node + right
         return node
 

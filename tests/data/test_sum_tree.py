@@ -85,6 +85,9 @@ def test_samples_are_stratified_and_repeat():
     tree.update(np.arange(10_000), np.random.default_rng(1).random(10_000))
     one, other = (tree.sample(64, np.random.default_rng(2)) for _ in range(2))
     np.testing.assert_array_equal(one, other)
+    item, value = tree.draw(64, np.random.default_rng(2))
+    np.testing.assert_array_equal(item, one)
+    np.testing.assert_array_equal(value, tree.get(item))
 
 
 @pytest.mark.parametrize(
