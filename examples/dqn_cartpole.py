@@ -1,7 +1,7 @@
-"""DQN on CartPole-v1: expect a greedy mean return of 160 to 500, by the seed.
+"""DQN on CartPole-v1: expect a greedy mean return of 300 to 500.
 
-Takes about a quarter of a minute on two cores, with the settings of RL
-Baselines3 Zoo. To see the curves: tensorboard --logdir runs
+Takes about a quarter of a minute on two cores, with the defaults of agent and
+dataset. To see the curves: tensorboard --logdir runs
 """
 
 import os
@@ -18,19 +18,12 @@ SEED = 0
 STEPS = 50_000
 
 run = pathlib.Path("runs", time.strftime("dqn_cartpole_%Y%m%d-%H%M%S"))
-replay = rl.ReplayDataset(
-    "CartPole-v1",
-    capacity=100_000,
-    batch_size=64,
-    steps_per_round=256,
-    updates_per_round=128,
-    warm_up=1000,
-    seed=SEED,
-)
-# From 1 to 0.04 in the first 16 % of the steps.
-epsilon = keras.optimizers.schedules.PolynomialDecay(1.0, STEPS * 0.16, 0.04)
+# Each round: 64 steps into the replay buffer, then 16 updates from it.
+replay = rl.ReplayDataset("CartPole-v1", capacity=100_000, seed=SEED)
+# From 1 to 0.05 in the first fifth of the steps.
+epsilon = keras.optimizers.schedules.PolynomialDecay(1.0, STEPS * 0.2, 0.05)
 agent = rl.DQN.for_env("CartPole-v1", epsilon=epsilon, seed=SEED)
-agent.compile(keras.optimizers.Adam(2.3e-3))
+agent.compile(keras.optimizers.Adam(1e-3))
 
 
 def report(epoch, logs):
@@ -41,7 +34,7 @@ def report(epoch, logs):
 
 
 callbacks = [
-    rl.callbacks.TargetNetworkSync(every=128),
+    rl.callbacks.TargetNetworkSync(tau=0.03),
     rl.callbacks.TensorBoard(run),
     keras.callbacks.LambdaCallback(on_epoch_end=report),
 ]

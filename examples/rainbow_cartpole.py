@@ -1,8 +1,8 @@
-"""Rainbow on CartPole-v1: expect up to 500; not yet measured over seeds.
+"""Rainbow on CartPole-v1: expect a greedy mean return of 475 to 500.
 
 All extensions of DQN at once: double, dueling, distributional (C51), three
 steps, prioritised replay. Of the paper's six, noisy networks are left out:
-epsilon falls instead. Takes about half a minute on two cores.
+epsilon falls instead. Takes about a minute on two cores.
 """
 
 import os
@@ -39,7 +39,9 @@ agent = rl.DQN.for_env(
     epsilon=keras.optimizers.schedules.PolynomialDecay(1.0, 5_000, 0.02),
     seed=SEED,
 )
-agent.compile(keras.optimizers.Adam(5e-4))
+# To 0 over all updates, one for every two steps.
+decay = keras.optimizers.schedules.PolynomialDecay(5e-4, STEPS // 2, 0.0)
+agent.compile(keras.optimizers.Adam(decay))
 
 
 def report(epoch, logs):

@@ -1,6 +1,6 @@
 """TD3 on Pendulum-v1: expect a greedy mean return of about -150.
 
-Takes about a minute on two cores: 20 000 steps, one update for each.
+Takes a minute and a half on two cores: 20 000 steps, one update for each.
 To see the curves: tensorboard --logdir runs
 """
 

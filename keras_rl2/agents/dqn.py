@@ -231,11 +231,12 @@ class DQN(OffPolicyAgent):
     def default_sync(self) -> TargetNetworkSync:
         """Returns the callback that `fit` inserts where there is none.
 
-        A copy each 25 updates, 100 environment steps at the default of one
-        update in four. The 10 000 steps of Atari would be five copies in all
-        on a task of 50 000: values grow by about a reward with each copy.
+        By 0.03 at each update, which is about as old as a copy each 33 of
+        them, but learns more evenly on CartPole-v1. The 10 000 steps of Atari
+        would be five copies in all on a task of 50 000: values grow by about
+        a reward with each copy.
         """
-        return TargetNetworkSync(every=25)
+        return TargetNetworkSync(tau=0.03)
 
     # Networks.
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.agents import weights_of
 from support.linear_q import OBSERVATIONS
 from support.linear_q import linear_agent
 from support.linear_q import transitions
@@ -112,14 +113,24 @@ def test_target_is_copied_every_so_many_updates():
         strict=True,
     ):
         np.testing.assert_array_equal(target, source)
-    assert agent.default_sync().tau == 1.0
-    before = agent.target_network.get_weights()
+
+
+def test_targets_follow_a_little_at_each_update_by_default():
+    agent = make_agent()
+    sync = agent.default_sync()
+    assert (sync.tau, sync.every) == (0.03, 1)
+    replay = make_replay(updates_per_round=1)
+    before = weights_of(agent.target_network)
     agent.fit(replay, verbose=0)
-    assert agent.default_sync().every > 6
-    for old, new in zip(
-        before, agent.target_network.get_weights(), strict=True
+    for old, target, source in zip(
+        before,
+        agent.target_network.get_weights(),
+        agent.q_network.get_weights(),
+        strict=True,
     ):
-        np.testing.assert_array_equal(old, new)
+        np.testing.assert_allclose(
+            target, 0.97 * old + 0.03 * source, rtol=1e-5, atol=1e-7
+        )
 
 
 def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():

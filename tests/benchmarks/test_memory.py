@@ -24,15 +24,30 @@ def resident_mib():
     return pages * resource.getpagesize() / 2**20
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="Linux only")
-@pytest.mark.parametrize("name", ["PPO", "A2C"])
-def test_resident_memory_does_not_grow(name):
-    env = gym.make_vec("CartPole-v1", num_envs=64)
-    agent = getattr(rl, name).for_env(env, seed=0)
+def make_dataset(name, env):
+    """Makes what the agent learns from, of rounds of thousands of steps."""
+    if name == "DQN":
+        # Filled before the first figure is taken.
+        return rl.ReplayDataset(
+            env,
+            capacity=100_000,
+            steps_per_round=2048,
+            updates_per_round=32,
+            prioritized=True,
+            seed=0,
+        )
     horizon, passes = (128, 4) if name == "PPO" else (16, 1)
-    rollouts = rl.RolloutDataset(
+    return rl.RolloutDataset(
         env, horizon, passes, batch_size=None, rounds_per_epoch=4, seed=0
     )
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="Linux only")
+@pytest.mark.parametrize("name", ["PPO", "A2C", "DQN"])
+def test_resident_memory_does_not_grow(name):
+    env = gym.make_vec("CartPole-v1", num_envs=64)
+    agent = getattr(rl, name).for_env(env, hidden=(64, 64), seed=0)
+    dataset = make_dataset(name, env)
     steps, memory = [], []
 
     class Watch(keras.callbacks.Callback):
@@ -44,7 +59,7 @@ def test_resident_memory_does_not_grow(name):
             memory.append(resident_mib())
 
     agent.fit(
-        rollouts,
+        dataset,
         total_steps=STEPS_OF_WARM_UP + STEPS,
         callbacks=[Watch()],
         verbose=0,
