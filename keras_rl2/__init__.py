@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from keras_rl2 import losses
     from keras_rl2 import metrics
     from keras_rl2 import networks
+    from keras_rl2 import presets
     from keras_rl2 import returns
     from keras_rl2.agents import A2C
     from keras_rl2.agents import DDPG
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
+    from keras_rl2.training import Training
 
 _ROOMS = (
     "agents",
@@ -48,6 +50,7 @@ _ROOMS = (
     "losses",
     "metrics",
     "networks",
+    "presets",
     "returns",
 )
 _HOMES = {
@@ -62,6 +65,7 @@ _HOMES = {
     "EvaluationDataset": "keras_rl2.data",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
+    "Training": "keras_rl2.training",
 }
 
 __all__ = [
@@ -76,6 +80,7 @@ __all__ = [
     "EvaluationDataset",
     "ReplayDataset",
     "RolloutDataset",
+    "Training",
     "__version__",
     "agents",
     "callbacks",
@@ -87,6 +92,7 @@ __all__ = [
     "losses",
     "metrics",
     "networks",
+    "presets",
     "returns",
 ]
 

@@ -1,0 +1,16 @@
+"""Settings that are known to work, as data.
+
+    preset = keras_rl2.presets.find("PPO", "CartPole-v1")
+    training = keras_rl2.Training.from_preset(preset, seed=0)
+    history = training.run()
+
+Nothing but the standard library is imported here.
+"""
+
+from keras_rl2.presets.defaults import default
+from keras_rl2.presets.loading import available
+from keras_rl2.presets.loading import find
+from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.schema import ALGORITHMS
+
+__all__ = ["ALGORITHMS", "Preset", "available", "default", "find"]

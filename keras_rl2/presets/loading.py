@@ -1,0 +1,141 @@
+"""Presets from their files."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.schema import ALGORITHMS
+from keras_rl2.presets.schema import nearest
+
+_FOLDER = Path(__file__).parent / "data"
+
+
+def find(algorithm: str, environment: str) -> Preset:
+    """Returns the preset of an algorithm for an environment.
+
+    Args:
+        algorithm: str. Its name, in upper or lower case.
+        environment: str. Id of the environment.
+
+    Returns:
+        `Preset`.
+
+    Raises:
+        ValueError: If there is no such algorithm, or none of its presets is
+            for the environment.
+
+    Example:
+
+    >>> preset = find("ppo", "CartPole-v1")
+    >>> preset.algorithm, preset.total_steps, preset.dataset["horizon"]
+    ('PPO', 100000, 32)
+    """
+    algorithm = algorithm_name(algorithm)
+    path = _FOLDER / file_name(algorithm, environment)
+    if not path.is_file():
+        raise _no_preset(algorithm, environment)
+    return _read(path)
+
+
+def available(environment: str | None = None) -> list[Preset]:
+    """Returns all presets, sorted by environment and algorithm.
+
+    Args:
+        environment: str or None. Id of the environment that presets are asked
+            for; None for all. Defaults to `None`.
+
+    Returns:
+        list of `Preset`; empty if there is none for the environment.
+
+    Example:
+
+    >>> [preset.algorithm for preset in available("CartPole-v1")]
+    ['A2C', 'DQN', 'PPO']
+    """
+    presets = [_read(path) for path in _FOLDER.glob("*.json")]
+    return sorted(
+        (p for p in presets if environment in (None, p.environment)),
+        key=lambda preset: (preset.environment, preset.algorithm),
+    )
+
+
+def algorithm_name(algorithm: str) -> str:
+    """Returns the name of an algorithm as its class has it.
+
+    Args:
+        algorithm: str. The name in upper or lower case.
+
+    Returns:
+        str, one of `ALGORITHMS`.
+
+    Raises:
+        ValueError: If there is no such algorithm.
+
+    Example:
+
+    >>> algorithm_name("ppo")
+    'PPO'
+    """
+    name = str(algorithm).upper()
+    if name not in ALGORITHMS:
+        raise ValueError(
+            f"Expected an algorithm, one of {', '.join(ALGORITHMS)}. "
+            f"Received: {algorithm!r}"
+        )
+    return name
+
+
+def file_name(algorithm: str, environment: str) -> str:
+    """Returns the name of a preset's file.
+
+    Args:
+        algorithm: str. Name of the algorithm.
+        environment: str. Id of the environment.
+
+    Returns:
+        str.
+
+    Example:
+
+    >>> file_name("PPO", "ALE/Pong-v5")
+    'ppo-ALE_Pong-v5.json'
+    """
+    # An id may have a namespace, `/`, and a module that registers it, `:`.
+    name = environment.replace("/", "_").replace(":", "_")
+    return f"{algorithm.lower()}-{name}.json"
+
+
+def _read(path: Path) -> Preset:
+    """Reads a preset."""
+    with path.open(encoding="utf-8") as file:
+        return Preset.from_dict(json.load(file))
+
+
+def _no_preset(algorithm: str, environment: str) -> ValueError:
+    """Makes the error for a preset that is not there."""
+    presets = available()
+    ids = _unique(p.environment for p in presets if p.algorithm == algorithm)
+    others = [p.algorithm for p in presets if p.environment == environment]
+    if not ids:
+        expected = "an algorithm with presets, one of " + ", ".join(
+            _unique(preset.algorithm for preset in presets)
+        )
+    else:
+        near = [repr(each) for each in nearest(environment, ids)]
+        perhaps = f"perhaps {' or '.join(near)}; " if near else ""
+        expected = (
+            f"an environment with a preset of {algorithm}, {perhaps}there are "
+            + ", ".join(ids)
+        )
+    if others:
+        expected += f"; for {environment} there are {', '.join(others)}"
+    return ValueError(
+        f"Expected {expected}. "
+        f"Received: algorithm={algorithm!r}, environment={environment!r}"
+    )
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """Returns names sorted, each once."""
+    return sorted(set(names))

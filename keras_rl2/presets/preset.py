@@ -1,0 +1,167 @@
+"""Settings of one algorithm for one environment."""
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from keras_rl2.presets.schema import SECTIONS
+from keras_rl2.presets.schema import VALUES
+from keras_rl2.presets.schema import check
+from keras_rl2.presets.schema import settings_of
+from keras_rl2.presets.schema import unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """Settings of one algorithm for one environment, as plain data.
+
+    `keras_rl2.Training.from_preset` makes an agent and its dataset of them.
+
+    A setting that changes over the run is a dict, `{"schedule": "linear",
+    "initial": 1.0, "final": 0.05, "fraction": 0.1}`, where `fraction` is the
+    part of the run after which `final` is reached, by default all of it. That
+    goes for `optimizer.learning_rate` and `agent.clip_ratio`, which count
+    updates, and for `agent.epsilon` and `agent.exploration`, which count
+    environment steps.
+
+    Args:
+        algorithm: str. Name of the agent's class, `"PPO"` say.
+        environment: str. Id of the environment.
+        total_steps: int. Environment steps of the run.
+        num_envs: int. Environments that are stepped together. Defaults to `1`.
+        networks: dict. Arguments of `for_env`: `hidden`, `activation`,
+            `normalize_observations`. Defaults to the algorithm's own.
+        agent: dict. Arguments of the agent's constructor. Defaults to the
+            algorithm's own.
+        optimizer: dict. `name` of a Keras optimizer, `learning_rate` and
+            further arguments; empty for the algorithm's own. Defaults to `{}`.
+        dataset: dict. Arguments of `RolloutDataset` or `ReplayDataset`, but
+            for environments and seed. Defaults to `{}`.
+        target_sync: dict or None. Arguments of `TargetNetworkSync`: `tau`,
+            `every`; None for the algorithm's own. Defaults to `None`.
+        laptop: bool. Whether a laptop is enough for the task. Defaults to
+            `False`.
+        source: str. Where the settings are from. Defaults to `""`.
+        notes: str. What is different here. Defaults to `""`.
+
+    Raises:
+        ValueError: If a setting is unknown, or its value of a wrong type.
+
+    Example:
+
+    >>> preset = Preset("PPO", "CartPole-v1", 100_000, agent={"gamma": 0.98})
+    >>> changed = preset.with_settings({"agent.gamma": 0.9, "num_envs": 4})
+    >>> changed.agent, changed.num_envs
+    ({'gamma': 0.9}, 4)
+    >>> preset.agent
+    {'gamma': 0.98}
+    """
+
+    algorithm: str
+    environment: str
+    total_steps: int
+    num_envs: int = 1
+    networks: dict[str, Any] = dataclasses.field(default_factory=dict)
+    agent: dict[str, Any] = dataclasses.field(default_factory=dict)
+    optimizer: dict[str, Any] = dataclasses.field(default_factory=dict)
+    dataset: dict[str, Any] = dataclasses.field(default_factory=dict)
+    target_sync: dict[str, Any] | None = None
+    laptop: bool = False
+    source: str = ""
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        for section in SECTIONS:
+            # Of its own: what it was given may be changed later.
+            value = _plain(getattr(self, section))
+            object.__setattr__(self, section, value)
+        check(vars(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Preset":
+        """Makes a preset from plain data, such as a JSON file holds.
+
+        Args:
+            data: Mapping. As of `to_dict`; what is left out has its default.
+
+        Returns:
+            `Preset`.
+
+        Raises:
+            ValueError: If a setting is unknown or missing, or its value of a
+                wrong type.
+        """
+        fields = dataclasses.fields(cls)
+        names = [field.name for field in fields]
+        for name in data:
+            if name not in names:
+                raise unknown("a field of a preset", str(name), names)
+        missing = [
+            name
+            for name in ("algorithm", "environment", "total_steps")
+            if name not in data
+        ]
+        if missing:
+            raise ValueError(
+                f"Expected a preset with {', '.join(missing)}. "
+                f"Received: {sorted(data)}"
+            )
+        return cls(**data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all fields as plain data, ready for JSON."""
+        return copy.deepcopy(vars(self))
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "Preset":
+        """Returns a preset with some settings changed.
+
+        Args:
+            settings: Mapping from names, dotted within a section, to values:
+                `{"agent.gamma": 0.9, "total_steps": 5000}`. The name of a
+                section replaces all of it, `{"optimizer": {"name": "SGD"}}`;
+                another `optimizer.name` drops what that one has not got.
+
+        Returns:
+            `Preset`.
+
+        Raises:
+            ValueError: If a setting is unknown, or its value of a wrong type.
+
+        Example:
+
+        >>> preset = Preset("DQN", "CartPole-v1", 50_000)
+        >>> preset.with_settings({"agent.gama": 0.9})
+        Traceback (most recent call last):
+        ...
+        ValueError: Expected a setting of DQN, perhaps 'agent.gamma'. ...
+        """
+        data = self.to_dict()
+        for key, value in settings.items():
+            section, dot, name = key.partition(".")
+            if section in SECTIONS and dot:
+                data[section] = {**(data[section] or {}), name: value}
+            elif key in SECTIONS or key in VALUES:
+                data[key] = value
+            else:
+                choices = [*settings_of(self.algorithm), *SECTIONS]
+                raise unknown(f"a setting of {self.algorithm}", key, choices)
+        if "optimizer.name" in settings:
+            # Of another optimizer: what the new one has not got goes.
+            name = str(settings["optimizer.name"])
+            known = {*settings_of(self.algorithm, name), *settings}
+            data["optimizer"] = {
+                key: value
+                for key, value in data["optimizer"].items()
+                if f"optimizer.{key}" in known
+            }
+        return Preset.from_dict(data)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a copy with lists for tuples, as JSON would give it back."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value

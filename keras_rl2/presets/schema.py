@@ -1,0 +1,281 @@
+"""Which settings a preset has, and of what kind each is.
+
+Written out, since asking the constructors would import TensorFlow. The tests
+compare the two.
+"""
+
+import difflib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+from keras_rl2.presets.kinds import COUNT
+from keras_rl2.presets.kinds import FLAG
+from keras_rl2.presets.kinds import NOISE
+from keras_rl2.presets.kinds import NONE
+from keras_rl2.presets.kinds import NUMBER
+from keras_rl2.presets.kinds import NUMBERS
+from keras_rl2.presets.kinds import SCHEDULE
+from keras_rl2.presets.kinds import TEXT
+from keras_rl2.presets.kinds import WHOLE
+from keras_rl2.presets.kinds import WIDTHS
+from keras_rl2.presets.kinds import Kind
+from keras_rl2.presets.kinds import either
+from keras_rl2.presets.kinds import one_of
+
+#: Names of the algorithms that a preset can be of.
+ALGORITHMS = ("A2C", "DDPG", "DQN", "PPO", "REINFORCE", "SAC", "TD3")
+#: Those that learn from rollouts of their present policy.
+ON_POLICY = ("A2C", "PPO", "REINFORCE")
+
+#: Fields that are one value each.
+VALUES: dict[str, Kind] = {
+    "algorithm": one_of(*ALGORITHMS),
+    "environment": TEXT,
+    "total_steps": COUNT,
+    "num_envs": COUNT,
+    "laptop": FLAG,
+    "source": TEXT,
+    "notes": TEXT,
+}
+
+_NETWORKS = {
+    "hidden": WIDTHS,
+    "activation": TEXT,
+    "normalize_observations": FLAG,
+}
+_OPTIONAL_NUMBER = either(NUMBER, NONE)
+_SCHEDULED = either(NUMBER, SCHEDULE)
+_OPTIONAL_COUNT = either(COUNT, NONE)
+_AUTO_COUNT = either(COUNT, one_of("auto"))
+
+_ON_POLICY_AGENT = {
+    "gamma": NUMBER,
+    "entropy_coefficient": NUMBER,
+    "value_coefficient": NUMBER,
+    "normalize_advantages": FLAG,
+    "max_gradient_norm": _OPTIONAL_NUMBER,
+    "initial_log_std": NUMBER,
+}
+_OFF_POLICY_AGENT = {"gamma": NUMBER, "max_gradient_norm": _OPTIONAL_NUMBER}
+_AGENTS: dict[str, dict[str, Kind]] = {
+    "A2C": {**_ON_POLICY_AGENT, "gae_lambda": NUMBER},
+    "DDPG": {**_OFF_POLICY_AGENT, "exploration": NOISE},
+    "DQN": {
+        **_OFF_POLICY_AGENT,
+        "double": FLAG,
+        "dueling": FLAG,
+        "distributional": either(one_of("categorical", "quantile"), NONE),
+        "atoms": COUNT,
+        "support": NUMBERS,
+        "loss": one_of("huber", "mse"),
+        "epsilon": either(NUMBER, SCHEDULE, NONE),
+    },
+    "PPO": {
+        **_ON_POLICY_AGENT,
+        "gae_lambda": NUMBER,
+        "clip_ratio": _SCHEDULED,
+        "value_clip_range": _OPTIONAL_NUMBER,
+        "target_kl": _OPTIONAL_NUMBER,
+    },
+    "REINFORCE": _ON_POLICY_AGENT,
+    "SAC": {
+        **_OFF_POLICY_AGENT,
+        "temperature": NUMBER,
+        "learn_temperature": FLAG,
+        "target_entropy": _OPTIONAL_NUMBER,
+        "exploration": NOISE,
+    },
+    "TD3": {
+        **_OFF_POLICY_AGENT,
+        "policy_delay": COUNT,
+        "target_noise": NUMBER,
+        "target_noise_clip": NUMBER,
+        "exploration": NOISE,
+    },
+}
+
+_ROLLOUTS = {
+    "horizon": COUNT,
+    "passes": COUNT,
+    "batch_size": either(_AUTO_COUNT, NONE),
+    "rounds_per_epoch": COUNT,
+    "scale_rewards": FLAG,
+}
+_REPLAY = {
+    "capacity": COUNT,
+    "batch_size": _AUTO_COUNT,
+    "steps_per_round": _OPTIONAL_COUNT,
+    "updates_per_round": _OPTIONAL_COUNT,
+    "warm_up": WHOLE,
+    "n_step": COUNT,
+    "prioritized": FLAG,
+    "alpha": NUMBER,
+    "beta": NUMBER,
+    "rounds_per_epoch": _OPTIONAL_COUNT,
+}
+_TARGET_SYNC = {"tau": NUMBER, "every": COUNT}
+
+_ADAM = {"beta_1": NUMBER, "beta_2": NUMBER, "epsilon": NUMBER}
+#: Keras optimizers, and what each has beside its learning rate.
+_OPTIMIZERS: dict[str, dict[str, Kind]] = {
+    "Adam": {**_ADAM, "amsgrad": FLAG},
+    "AdamW": {**_ADAM, "amsgrad": FLAG},
+    "Nadam": _ADAM,
+    "RMSprop": {
+        "rho": NUMBER,
+        "momentum": NUMBER,
+        "epsilon": NUMBER,
+        "centered": FLAG,
+    },
+    "SGD": {"momentum": NUMBER, "nesterov": FLAG},
+}
+
+#: Fields that are dicts of settings.
+SECTIONS = ("networks", "agent", "optimizer", "dataset", "target_sync")
+
+
+def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
+    """Returns all settings of an algorithm's presets.
+
+    Args:
+        algorithm: str. One of `ALGORITHMS`.
+        optimizer: str. Name of the optimizer. Defaults to `"Adam"`.
+
+    Returns:
+        dict from dotted names, `"agent.gamma"` say, to kinds.
+
+    Example:
+
+    >>> settings_of("PPO")["agent.gamma"].words
+    'a number'
+    """
+    on_policy = algorithm in ON_POLICY
+    sections = {
+        "networks": _NETWORKS,
+        "agent": _AGENTS[algorithm],
+        "optimizer": {
+            "name": one_of(*_OPTIMIZERS),
+            "learning_rate": _SCHEDULED,
+            "weight_decay": _OPTIONAL_NUMBER,
+            **_OPTIMIZERS.get(optimizer, {}),
+        },
+        "dataset": _ROLLOUTS if on_policy else _REPLAY,
+        "target_sync": {} if on_policy else _TARGET_SYNC,
+    }
+    return VALUES | {
+        f"{section}.{name}": kind
+        for section, kinds in sections.items()
+        for name, kind in kinds.items()
+    }
+
+
+def check(data: Mapping[str, Any]) -> None:
+    """Refuses settings that are unknown or of the wrong type.
+
+    Args:
+        data: Mapping. All fields of a preset, as plain data.
+
+    Raises:
+        ValueError: If a setting is unknown, or its value of a wrong type.
+    """
+    _check_value("algorithm", data["algorithm"], VALUES["algorithm"])
+    for section in SECTIONS:
+        _check_section(section, data[section])
+    optimizer = data["optimizer"]
+    name = optimizer.get("name", "Adam")
+    kinds = settings_of(
+        data["algorithm"], name if isinstance(name, str) else "Adam"
+    )
+    for key, value in _flat(data).items():
+        if key not in kinds:
+            raise unknown(
+                f"a setting of {data['algorithm']}", key, [*kinds, *SECTIONS]
+            )
+        _check_value(key, value, kinds[key])
+    if optimizer and "name" not in optimizer:
+        raise ValueError(
+            "Expected `optimizer.name`, or no settings of the optimizer for "
+            f"the algorithm's own. Received: optimizer={optimizer}"
+        )
+
+
+def unknown(what: str, name: str, choices: Iterable[str]) -> ValueError:
+    """Makes the error for a name that is none of the choices.
+
+    Args:
+        what: str. What was expected.
+        name: str. What was given.
+        choices: Iterable of str. What would have been right.
+
+    Returns:
+        ValueError that names the nearest choices; if none is near, all of
+        the section, or all.
+
+    Example:
+
+    >>> unknown("a setting", "gama", ["agent.gamma", "total_steps"])
+    ValueError("Expected a setting, perhaps 'agent.gamma'. Received: 'gama'")
+    """
+    choices = list(choices)
+    near = nearest(name, choices)
+    if near:
+        listed = "perhaps " + " or ".join(repr(choice) for choice in near)
+    else:
+        section = name.rpartition(".")[0] + "."
+        within = [choice for choice in choices if choice.startswith(section)]
+        listed = "one of " + ", ".join(sorted(within or choices))
+    return ValueError(f"Expected {what}, {listed}. Received: {name!r}")
+
+
+def nearest(name: str, choices: Iterable[str]) -> list[str]:
+    """Returns the choices that a name may have been meant for.
+
+    Args:
+        name: str. What was given.
+        choices: Iterable of str. What would have been right. Of dotted names
+            only the last parts are compared.
+
+    Returns:
+        list of at most three, the nearest first.
+    """
+
+    def likeness(choice: str) -> float:
+        return difflib.SequenceMatcher(None, last(name), last(choice)).ratio()
+
+    def last(dotted: str) -> str:
+        return dotted.lower().rpartition(".")[2]
+
+    near = sorted(choices, key=likeness, reverse=True)[:3]
+    least = max([0.6, *(likeness(choice) - 0.2 for choice in near)])
+    return [choice for choice in near if likeness(choice) >= least]
+
+
+def _check_section(section: str, value: Any) -> None:
+    """Refuses what is not a dict of settings."""
+    if value is None and section == "target_sync":
+        return
+    if not isinstance(value, dict) or not all(
+        isinstance(name, str) for name in value
+    ):
+        raise ValueError(
+            f"Expected `{section}` to be a dict of settings. "
+            f"Received: {section}={value!r}"
+        )
+
+
+def _check_value(key: str, value: Any, kind: Kind) -> None:
+    """Refuses a value of a wrong type."""
+    if not kind.accepts(value):
+        raise ValueError(
+            f"Expected `{key}` to be {kind.words}. Received: {key}={value!r}"
+        )
+
+
+def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all settings by their dotted names."""
+    flat = {key: data[key] for key in data if key not in SECTIONS}
+    for section in SECTIONS:
+        for name, value in (data[section] or {}).items():
+            flat[f"{section}.{name}"] = value
+    return flat

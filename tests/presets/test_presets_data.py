@@ -1,0 +1,145 @@
+"""The presets that are shipped: found by name, and taken by the classes."""
+
+import json
+from pathlib import Path
+
+import gymnasium
+import keras
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2 import presets
+from keras_rl2.presets.loading import file_name
+
+FILES = sorted((Path(presets.__file__).parent / "data").glob("*.json"))
+DISCRETE = ("Acrobot-v1", "CartPole-v1", "LunarLander-v3", "MountainCar-v0")
+CONTINUOUS = (
+    "Ant-v5",
+    "BipedalWalker-v3",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "LunarLanderContinuous-v3",
+    "MountainCarContinuous-v0",
+    "Pendulum-v1",
+    "Walker2d-v5",
+)
+
+
+def make_env(preset):
+    try:
+        return gymnasium.make_vec(
+            preset.environment,
+            num_envs=preset.num_envs,
+            vectorization_mode="sync",
+        )
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        pytest.skip(str(error))
+
+
+def test_each_algorithm_has_a_preset_for_each_task_that_it_applies_to():
+    pairs = {(p.algorithm, p.environment) for p in presets.available()}
+    wanted = {("DQN", env) for env in DISCRETE}
+    for algorithm in ("SAC", "TD3"):
+        wanted |= {(algorithm, env) for env in CONTINUOUS}
+    for algorithm in ("A2C", "PPO"):
+        wanted |= {(algorithm, env) for env in (*DISCRETE, *CONTINUOUS)}
+    assert pairs == wanted
+
+
+def test_presets_are_sorted_by_environment_and_algorithm():
+    pairs = [(p.environment, p.algorithm) for p in presets.available()]
+    assert pairs == sorted(pairs)
+    assert len(pairs) == len(FILES)
+    pendulum = presets.available("Pendulum-v1")
+    assert [p.algorithm for p in pendulum] == ["A2C", "PPO", "SAC", "TD3"]
+    assert presets.available("Nowhere-v0") == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_says_everything_and_is_found_by_its_name(path):
+    data = json.loads(path.read_text(encoding="utf-8"))
+    preset = presets.Preset.from_dict(data)
+    # No field left to a default.
+    assert preset.to_dict() == data
+    assert file_name(preset.algorithm, preset.environment) == path.name
+    name = preset.algorithm.lower()
+    assert presets.find(name, preset.environment) == preset
+    assert preset.source
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_preset_is_taken_by_the_classes(path):
+    preset = presets.Preset.from_dict(json.loads(path.read_text("utf-8")))
+    training = rl.Training.from_preset(preset, env=make_env(preset), seed=0)
+    agent, dataset = training.agent, training.dataset
+    # Made for as many environments: nothing had to be fitted.
+    assert training.preset == preset
+    # Also fails if agent and environment do not go together.
+    agent.bind(dataset.env.observation_space, dataset.env.action_space)
+    for name, value in preset.dataset.items():
+        given = value is not None and value != "auto"
+        assert not given or getattr(dataset, name) == value
+    numbers = (int, float, str, bool)
+    for name, value in preset.agent.items():
+        if isinstance(value, numbers) and name != "exploration":
+            assert getattr(agent, name) == value
+    optimizer = agent.compile_arguments.optimizer
+    assert type(optimizer).__name__ == preset.optimizer["name"]
+    rate = preset.optimizer["learning_rate"]
+    first = rate["initial"] if isinstance(rate, dict) else rate
+    assert float(optimizer.learning_rate.numpy()) == pytest.approx(first)
+    widths = [
+        layer.units
+        for layer in agent.layers[0].layers
+        if isinstance(layer, keras.layers.Dense)
+    ]
+    assert widths[:-1] == preset.networks["hidden"]
+
+
+def test_settings_are_those_published():
+    """A few by hand, from the settings of RL Baselines3 Zoo."""
+    lander = presets.find("PPO", "LunarLander-v3")
+    assert (lander.total_steps, lander.num_envs) == (1_000_000, 16)
+    assert lander.dataset["horizon"] == 1024
+    assert lander.dataset["batch_size"] == 64
+    assert lander.dataset["passes"] == 4
+    assert lander.agent["gamma"] == 0.999
+    assert lander.agent["gae_lambda"] == 0.98
+    assert lander.agent["entropy_coefficient"] == 0.01
+    cheetah = presets.find("PPO", "HalfCheetah-v5")
+    assert cheetah.networks == {
+        "hidden": [256, 256],
+        "activation": "relu",
+        "normalize_observations": True,
+    }
+    assert cheetah.agent["initial_log_std"] == -2.0
+    assert cheetah.optimizer["learning_rate"] == 2.0633e-5
+    # 16 steps, then 8 updates; 600 steps from one copy to the next.
+    car = presets.find("DQN", "MountainCar-v0")
+    assert car.dataset["steps_per_round"] == 16
+    assert car.dataset["updates_per_round"] == 8
+    assert car.target_sync == {"tau": 1.0, "every": 300}
+    walker = presets.find("SAC", "BipedalWalker-v3")
+    assert walker.target_sync == {"tau": 0.02, "every": 1}
+    assert "gSDE" in walker.notes
+
+
+# What is not there.
+
+
+def test_an_unknown_environment_names_the_nearest():
+    with pytest.raises(ValueError, match="perhaps 'CartPole-v1'"):
+        presets.find("PPO", "CartPole-v0")
+
+
+def test_an_environment_of_other_algorithms_names_those():
+    with pytest.raises(ValueError, match="Pendulum-v1 there are A2C, PPO"):
+        presets.find("DQN", "Pendulum-v1")
+    with pytest.raises(ValueError, match="with presets, one of A2C, DQN, PPO"):
+        presets.find("DDPG", "Pendulum-v1")
+
+
+@pytest.mark.parametrize("function", [presets.find, presets.default])
+def test_an_unknown_algorithm_names_those_there_are(function):
+    with pytest.raises(ValueError, match=r"PPO, REINFORCE.*'PPPO'"):
+        function("PPPO", "CartPole-v1")

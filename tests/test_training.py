@@ -1,0 +1,263 @@
+"""Trainings made from presets: what they are made of, and that they run."""
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2 import presets
+
+SMALL = {"networks.hidden": [8]}
+REPLAY = {
+    **SMALL,
+    "total_steps": 400,
+    "dataset.warm_up": 64,
+    "dataset.steps_per_round": 32,
+    "dataset.updates_per_round": 4,
+    "dataset.batch_size": 16,
+    "dataset.capacity": 1000,
+    "dataset.rounds_per_epoch": 2,
+}
+
+
+def preset_of(algorithm, environment, settings):
+    return presets.find(algorithm, environment).with_settings(settings)
+
+
+def weights_after_training(algorithm, environment, settings, seed):
+    preset = preset_of(algorithm, environment, settings)
+    training = rl.Training.from_preset(preset, seed=seed)
+    training.run()
+    return np.concatenate([w.ravel() for w in training.agent.get_weights()])
+
+
+# Whole runs.
+
+
+def test_an_on_policy_run_takes_its_schedules_to_the_end():
+    settings = {**SMALL, "total_steps": 700, "dataset.passes": 2}
+    preset = preset_of("PPO", "CartPole-v1", settings)
+    training = rl.Training.from_preset(preset, seed=0)
+    assert isinstance(training.agent, rl.PPO)
+    assert training.env_id == "CartPole-v1"
+    assert training.total_steps == 700
+    assert training.callbacks == []
+    history = training.run().history
+    # Three rounds of 8 x 32 steps, an epoch, of two updates each.
+    agent = training.agent
+    assert int(agent.optimizer.iterations.numpy()) == 6
+    assert float(agent.optimizer.learning_rate.numpy()) == 0.0
+    assert float(agent.clip_ratio(agent.optimizer.iterations)) == 0.0
+    assert float(agent.clip_ratio(3)) == pytest.approx(0.1)
+    assert history["env_steps"] == [agent.env_steps]
+    # Steps that only reset an environment are not transitions.
+    assert 700 < agent.env_steps <= 768
+
+
+def test_an_off_policy_run_takes_its_schedules_to_the_end():
+    learning_rate = {"schedule": "linear", "initial": 1e-3, "final": 1e-4}
+    settings = {
+        **REPLAY,
+        "optimizer.learning_rate": learning_rate,
+        "target_sync.every": 4,
+    }
+    preset = preset_of("DQN", "CartPole-v1", settings)
+    training = rl.Training.from_preset(preset, seed=0)
+    agent, [sync] = training.agent, training.callbacks
+    assert (sync.tau, sync.every) == (1.0, 4)
+    # Of 400 steps: 16 % of them until epsilon is 0.04.
+    assert agent.epsilon(0).numpy() == pytest.approx(1.0)
+    assert agent.epsilon(32).numpy() == pytest.approx(0.52)
+    assert agent.epsilon(64).numpy() == pytest.approx(0.04)
+    training.run()
+    # 336 steps after the warm-up are 11 rounds, 6 epochs with the last one.
+    assert int(agent.updates.numpy()) == 12 * 4
+    rate = agent.optimizer.learning_rate.numpy()
+    assert float(rate) == pytest.approx(1e-4)
+    decay = agent.optimizer.get_config()["learning_rate"]["config"]
+    assert decay["decay_steps"] == 11 * 4
+    # The last update was one of a copy.
+    for target, source in agent.target_pairs:
+        for one, other in zip(target.weights, source.weights, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "environment", "settings"),
+    [
+        ("PPO", "CartPole-v1", {**SMALL, "total_steps": 512}),
+        ("DQN", "CartPole-v1", REPLAY),
+    ],
+)
+def test_seeds_repeat(algorithm, environment, settings):
+    case = algorithm, environment, settings
+    first = weights_after_training(*case, seed=3)
+    np.testing.assert_array_equal(first, weights_after_training(*case, seed=3))
+
+
+def test_another_seed_gives_other_weights_and_another_episode():
+    preset = presets.find("PPO", "CartPole-v1").with_settings(SMALL)
+    kernels, observations = [], []
+    for seed in (3, 4):
+        training = rl.Training.from_preset(preset, seed=seed)
+        kernels.append(training.agent.get_weights()[0])
+        training.dataset.bind(training.agent)
+        observations.append(training.dataset.collect().observation)
+    assert (kernels[0] != kernels[1]).all()
+    assert (observations[0][0] != observations[1][0]).all()
+
+
+def test_a_run_goes_on_to_the_steps_asked_for():
+    preset = preset_of("DQN", "CartPole-v1", REPLAY)
+    training = rl.Training.from_preset(preset, seed=0)
+    training.run(total_steps=100)
+    taken = training.agent.env_steps
+    assert 64 < taken < 200
+    seen = []
+    training.run(
+        [
+            keras.callbacks.LambdaCallback(
+                on_epoch_end=lambda e, _: seen.append(e)
+            )
+        ]
+    )
+    assert training.agent.env_steps > 350
+    assert seen
+    with pytest.raises(ValueError, match=r"total_steps=100$"):
+        training.run(total_steps=100)
+
+
+# What a training is made of.
+
+
+def test_a_delayed_actor_counts_its_own_updates():
+    learning_rate = {"schedule": "linear", "initial": 1e-3, "final": 0.0}
+    preset = preset_of(
+        "TD3",
+        "Pendulum-v1",
+        {**REPLAY, "optimizer.learning_rate": learning_rate},
+    )
+    training = rl.Training.from_preset(preset, seed=0)
+    training.run()
+    arguments = training.agent.compile_arguments
+    # 48 updates, of which 44 were planned: 22 of them of the actor too.
+    assert arguments.optimizer.name == "actor"
+    for optimizer in (arguments.optimizer, arguments.critic_optimizer):
+        assert float(optimizer.learning_rate.numpy()) == 0.0
+    config = arguments.optimizer.get_config()["learning_rate"]["config"]
+    assert config["decay_steps"] == 22
+    config = arguments.critic_optimizer.get_config()["learning_rate"]["config"]
+    assert config["decay_steps"] == 44
+
+
+def test_exploration_may_follow_a_schedule():
+    schedule = {
+        "schedule": "linear",
+        "initial": 0.5,
+        "final": 0.1,
+        "fraction": 0.5,
+    }
+    preset = preset_of(
+        "TD3", "Pendulum-v1", {**REPLAY, "agent.exploration": schedule}
+    )
+    noise = rl.Training.from_preset(preset).agent.exploration
+    assert isinstance(noise, rl.exploration.GaussianNoise)
+    assert float(noise.scale(100)) == pytest.approx(0.3)
+    assert float(noise.scale(200)) == pytest.approx(0.1)
+
+
+def test_updates_left_to_the_algorithm_are_counted_for_schedules():
+    schedule = {"schedule": "linear", "initial": 1e-3, "final": 0.0}
+    preset = presets.default("DQN", "CartPole-v1").with_settings(
+        {
+            "total_steps": 1000 + 24 + 640,
+            "dataset.capacity": 2000,
+            "optimizer.learning_rate": schedule,
+        }
+    )
+    agent = rl.Training.from_preset(preset).agent
+    config = agent.optimizer.get_config()["learning_rate"]["config"]
+    # 10 rounds of 64 steps after the warm-up, an update for each 4 of them.
+    assert config["decay_steps"] == 160
+
+
+def test_whole_episodes_have_no_schedules_over_updates():
+    schedule = {"schedule": "linear", "initial": 1e-3, "final": 0.0}
+    preset = presets.default("REINFORCE", "CartPole-v1").with_settings(
+        {"optimizer.learning_rate": schedule}
+    )
+    with pytest.raises(ValueError, match="whole episodes"):
+        rl.Training.from_preset(preset)
+
+
+def test_a_minibatch_is_at_most_the_rollout_of_fewer_environments():
+    preset = presets.find("PPO", "CartPole-v1")
+    training = rl.Training.from_preset(preset, num_envs=2)
+    assert training.dataset.env.num_envs == 2
+    assert training.dataset.batch_size == 64
+    assert training.preset.num_envs == 2
+    assert training.preset.dataset["batch_size"] == 64
+
+
+def test_rounds_are_longer_until_all_environments_take_as_many_steps():
+    preset = presets.find("SAC", "Pendulum-v1")
+    training = rl.Training.from_preset(preset, num_envs=48)
+    assert training.dataset.steps_per_round == 96
+    assert training.dataset.updates_per_round == 96
+    preset = presets.find("DQN", "CartPole-v1")
+    training = rl.Training.from_preset(preset, num_envs=6)
+    # 256 and 128 for one environment.
+    assert training.dataset.steps_per_round == 258
+    assert training.dataset.updates_per_round == 129
+
+
+def test_an_environment_may_be_given():
+    preset = presets.find("PPO", "Pendulum-v1")
+    env = gymnasium.make_vec(
+        "Pendulum-v1", num_envs=3, vectorization_mode="sync"
+    )
+    training = rl.Training.from_preset(preset, env=env)
+    assert training.dataset.env.env is env
+    assert training.preset.num_envs == 3
+    with pytest.raises(ValueError, match="at least 1 environment"):
+        rl.Training.from_preset(preset, num_envs=0)
+    training = rl.Training.from_preset(
+        preset, env="MountainCarContinuous-v0", num_envs=2
+    )
+    assert training.env_id == "MountainCarContinuous-v0"
+    assert training.preset.environment == training.env_id
+
+
+# Defaults.
+
+
+@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
+def test_every_algorithm_trains_with_its_defaults(algorithm):
+    discrete = algorithm not in ("DDPG", "SAC", "TD3")
+    env_id = "CartPole-v1" if discrete else "Pendulum-v1"
+    training = rl.Training.default(algorithm.lower(), env_id, seed=0)
+    assert training.total_steps == 100_000
+    assert training.preset == presets.default(algorithm, env_id)
+    bare = getattr(rl, algorithm).for_env(env_id, seed=0)
+    ours = training.agent.get_weights()
+    for one, other in zip(ours, bare.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_with_defaults_and_no_optimizer_of_its_own():
+    training = rl.Training.default("A2C", "CartPole-v1", num_envs=2, seed=0)
+    assert training.dataset.horizon == 5
+    assert training.dataset.updates_per_round == 1
+    preset = training.preset.with_settings(
+        {"optimizer": {}, "dataset.rounds_per_epoch": 10, "total_steps": 100}
+    )
+    training = rl.Training.from_preset(preset, seed=0)
+    assert isinstance(training.agent.optimizer, keras.optimizers.RMSprop)
+    history = training.run()
+    assert len(history.history["loss"]) == 1
+
+
+def test_an_algorithm_that_does_not_apply_is_refused():
+    with pytest.raises(ValueError, match="Discrete"):
+        rl.Training.default("DQN", "Pendulum-v1")
