@@ -1,8 +1,23 @@
 """Callbacks for `fit`; every stock Keras callback works beside them."""
 
+from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
+from keras_rl2.callbacks.diagnostics import Diagnostics
 from keras_rl2.callbacks.evaluation import Evaluation
+from keras_rl2.callbacks.optuna_pruning import OptunaPruning
+from keras_rl2.callbacks.progress import Progress
+from keras_rl2.callbacks.record_video import RecordVideo
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
 from keras_rl2.callbacks.target_network_sync import TargetNetworkSync
 from keras_rl2.callbacks.tensorboard import TensorBoard
 
-__all__ = ["Evaluation", "RolloutRefresh", "TargetNetworkSync", "TensorBoard"]
+__all__ = [
+    "Diagnostics",
+    "Evaluation",
+    "OptunaPruning",
+    "Progress",
+    "RecordVideo",
+    "RolloutRefresh",
+    "TargetNetworkSync",
+    "TensorBoard",
+    "TrainingWarning",
+]

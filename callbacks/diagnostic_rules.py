@@ -1,0 +1,233 @@
+"""What is wrong with a training, told from its logs, and what helps.
+
+Each rule is asked once an epoch, with the logs as a dict of floats, and
+answers with a warning or None. Values that the logs do not hold, or that are
+not numbers, are no reason for any (but of a gradient's norm).
+"""
+
+import math
+from collections.abc import Callable
+from collections.abc import Mapping
+
+Rule = Callable[[Mapping[str, float]], str | None]
+
+
+class TrainingWarning(UserWarning):
+    """Warning of `Diagnostics` that a training goes wrong, and what helps.
+
+    Example:
+
+    To stop at the first one:
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", TrainingWarning)
+    """
+
+
+def large_policy_step(
+    logs: Mapping[str, float], limit: float = 0.1
+) -> str | None:
+    """Warns of a policy that moves too far from the one that collected.
+
+    Args:
+        logs: dict of floats. Holds `approx_kl`, in nats.
+        limit: float. Largest divergence that is no reason to warn. Defaults
+            to `0.1`; PPO usually stays at 0.01 to 0.05.
+
+    Returns:
+        The warning, or None.
+    """
+    divergence = logs.get("approx_kl", 0.0)
+    if not divergence > limit:
+        return None
+    return (
+        f"The policy moves too far in one round: approx_kl={divergence:.3g} "
+        f"is above {limit:g}, where the loss says little of the new policy. "
+        "Lower the learning rate or `passes`, or set `target_kl`"
+    )
+
+
+class EntropyCollapse:
+    """Warns of a policy over choices that hardly explores any more.
+
+    Only for discrete actions: the entropy of others has no lower end.
+
+    Args:
+        share: float. Of the entropy at first, below which it has collapsed.
+            Defaults to `0.01`.
+    """
+
+    def __init__(self, share: float = 0.01) -> None:
+        self.share = share
+        self.first: float | None = None
+
+    def __call__(self, logs: Mapping[str, float]) -> str | None:
+        """Compares the entropy with the first one that was seen.
+
+        Args:
+            logs: dict of floats. Holds `entropy`, in nats.
+
+        Returns:
+            The warning, or None.
+        """
+        entropy = logs.get("entropy", math.nan)
+        if not math.isfinite(entropy):
+            return None
+        if self.first is None:
+            self.first = entropy
+        if not entropy < self.share * self.first:
+            return None
+        return (
+            f"The policy hardly explores any more: entropy={entropy:.3g} is "
+            f"below {self.share:.0%} of the {self.first:.3g} at first. Unless "
+            "the return is what it can be, raise `entropy_coefficient` (of "
+            "SAC `target_entropy`) or lower the learning rate"
+        )
+
+
+class UselessCritic:
+    """Warns of values that predict returns worse than their mean would.
+
+    Args:
+        epochs: int. Epochs in a row before it warns. Defaults to `10`.
+    """
+
+    def __init__(self, epochs: int = 10) -> None:
+        self.epochs = epochs
+        self.in_a_row = 0
+
+    def __call__(self, logs: Mapping[str, float]) -> str | None:
+        """Counts epochs in which values explained nothing.
+
+        Args:
+            logs: dict of floats. Holds `explained_variance`.
+
+        Returns:
+            The warning, or None.
+        """
+        explained = logs.get("explained_variance", math.nan)
+        self.in_a_row = self.in_a_row + 1 if explained < 0.0 else 0
+        if self.in_a_row < self.epochs:
+            return None
+        return (
+            "The critic predicts returns worse than their mean would: "
+            f"explained_variance={explained:.3g}, below 0 for "
+            f"{self.in_a_row} epochs. Raise the critic's learning rate "
+            "(`critic_optimizer`) or `value_coefficient`, and scale rewards "
+            "(`scale_rewards`) and observations (`normalize_observations`)"
+        )
+
+
+class Overestimation:
+    """Warns of Q-values above what the rewards seen can add up to.
+
+    No sum of discounted rewards is above max |reward| / (1 - gamma). SAC's
+    values hold a bonus for entropy on top of each reward: it is allowed for.
+
+    Args:
+        gamma: float. Discount factor; 1 bounds nothing.
+        factor: float. How far above the bound values may lie. Defaults to
+            `1.5`.
+    """
+
+    def __init__(self, gamma: float, factor: float = 1.5) -> None:
+        self.gamma = gamma
+        self.factor = factor
+
+    def __call__(self, logs: Mapping[str, float]) -> str | None:
+        """Compares Q-values with their bound.
+
+        Args:
+            logs: dict of floats. Holds `q_value` and `largest_reward`, the
+                largest |reward| seen (0 is no bound: nothing has been seen);
+                and maybe `temperature` and `entropy`.
+
+        Returns:
+            The warning, or None.
+        """
+        largest = logs.get("largest_reward", 0.0)
+        if not largest > 0.0 or self.gamma >= 1.0:
+            return None
+        bonus = logs.get("temperature", 0.0) * logs.get("entropy", 0.0)
+        bound = (largest + max(bonus, 0.0)) / (1.0 - self.gamma)
+        value = logs.get("q_value", 0.0)
+        if not value > self.factor * bound:
+            return None
+        return (
+            f"Values are overestimated: q_value={value:.4g} is more than "
+            f"{self.factor:g} times the {bound:.4g} that rewards of up to "
+            f"{largest:.4g} add up to. Lower the learning rate, slow the "
+            "target networks down (`TargetNetworkSync`), clip gradients "
+            "(`max_gradient_norm`); of DQN set `double=True`"
+        )
+
+
+def gradient_not_finite(logs: Mapping[str, float]) -> str | None:
+    """Warns of gradients that are infinite or not numbers.
+
+    Args:
+        logs: dict of floats. Holds `gradient_norm`.
+
+    Returns:
+        The warning, or None.
+    """
+    norm = logs.get("gradient_norm", 0.0)
+    if math.isfinite(norm):
+        return None
+    return (
+        f"Gradients are not finite: gradient_norm={norm}. The weights are "
+        "lost: load an earlier checkpoint, then lower the learning rate, set "
+        "`max_gradient_norm` and scale rewards and observations"
+    )
+
+
+def many_dead_units(
+    logs: Mapping[str, float], limit: float = 0.5
+) -> str | None:
+    """Warns of networks most of whose ReLU units never answer.
+
+    Args:
+        logs: dict of floats. Holds `dead_units`, a share.
+        limit: float. Largest share that is no reason to warn. Defaults to
+            `0.5`.
+
+    Returns:
+        The warning, or None.
+    """
+    share = logs.get("dead_units", 0.0)
+    if not share > limit:
+        return None
+    return (
+        f"{share:.0%} of the hidden ReLU units are dead: they gave 0 for all "
+        "of the recent observations, and learn nothing from those. Lower the "
+        "learning rate, normalise observations (`normalize_observations`), "
+        "or use another activation (`tanh`, `elu`)"
+    )
+
+
+def rules_for(
+    *,
+    discrete: bool = False,
+    gamma: float | None = None,
+    scales_loss: bool = False,
+) -> list[Rule]:
+    """Returns the rules that make sense for an agent.
+
+    Args:
+        discrete: bool. Whether actions are choices. Defaults to `False`.
+        gamma: float or None. Its discount factor. Defaults to `None`.
+        scales_loss: bool. Whether the optimizer scales the loss, and makes
+            no update where gradients overflow: that is no fault. Defaults to
+            `False`.
+
+    Returns:
+        list of rules, fresh ones.
+    """
+    rules: list[Rule] = [large_policy_step, UselessCritic(), many_dead_units]
+    if discrete:
+        rules.append(EntropyCollapse())
+    if gamma is not None:
+        rules.append(Overestimation(gamma))
+    if not scales_loss:
+        rules.append(gradient_not_finite)
+    return rules

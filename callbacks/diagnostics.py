@@ -1,0 +1,226 @@
+"""Signs of a training that goes wrong, and warnings that say what helps."""
+
+import math
+import os
+import warnings
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
+from keras_rl2.callbacks.diagnostic_measures import Patches
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
+from keras_rl2.callbacks.diagnostic_measures import TimeSplit
+from keras_rl2.callbacks.diagnostic_measures import relative_change
+from keras_rl2.callbacks.diagnostic_rules import Rule
+from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
+from keras_rl2.callbacks.diagnostic_rules import rules_for
+
+_CHOICES = (
+    gymnasium.spaces.Discrete,
+    gymnasium.spaces.MultiDiscrete,
+    gymnasium.spaces.MultiBinary,
+)
+
+
+class Diagnostics(keras.callbacks.Callback):
+    """Measures how a training is doing, and warns where it goes wrong.
+
+    To the logs it adds
+
+    - `update_norm`: the norm of what an epoch changed in the trainable
+      weights, over the norm of the weights;
+    - `dead_units`: the share of hidden ReLU units (of `Dense` layers in
+      functional networks) that gave 0 for all of some 256 recent
+      observations; not where there are no such units;
+    - `environment_share`, `acting_share`, `preparing_share`, `update_share`
+      and `rest_share`: what the time went into since they were last logged:
+      steps of environments; choosing actions and keeping what came of them;
+      making minibatches; updates of the networks; all else, such as
+      evaluations.
+
+    Put it before a `TensorBoard` or `CSVLogger` that is to write them too. The
+    training is the same with and without it.
+
+    Each epoch it looks for known faults, and warns of each at most once in a
+    `fit`, with a remedy: a policy that moves too far (`approx_kl`) or does not
+    explore any more (`entropy`), a critic that predicts nothing
+    (`explained_variance`), overestimated values (`q_value`), gradients that
+    are not finite (`gradient_norm`), dead units.
+
+    Args:
+        log_dir: str or path or None. Where the above and `gradient_norm` are
+            written to for TensorBoard over environment steps, with tags
+            `diagnostics/...`; best a directory of its own below that of the
+            `TensorBoard` callback. Defaults to `None`.
+        every: int. Epochs from one measurement to the next. Defaults to `1`.
+        warn: bool. Whether it warns. Defaults to `True`.
+
+    Raises:
+        ValueError: If `every` is below 1.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=128, passes=1,
+    ...                              batch_size=64, seed=0)
+    >>> agent = rl.PPO.for_env("CartPole-v1", activation="relu", seed=0)
+    >>> history = agent.fit(rollouts, verbose=0,
+    ...                     callbacks=[rl.callbacks.Diagnostics()]).history
+    >>> 0.0 < history["update_norm"][0] < 0.1
+    True
+    >>> history["dead_units"][0] < 0.2
+    True
+    >>> round(sum(history[f"{each}_share"][0] for each in (
+    ...     "environment", "acting", "preparing", "update", "rest")), 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str] | None = None,
+        every: int = 1,
+        warn: bool = True,
+    ) -> None:
+        super().__init__()
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(
+                "Expected `every` to be a number of epochs, at least 1. "
+                f"Received: every={every}"
+            )
+        self.log_dir = None if log_dir is None else os.fspath(log_dir)
+        self.every = every
+        self.warn = warn
+        self._writer: Any = None
+        self._patches = Patches()
+        self._time = TimeSplit()
+        self._steps = RecentSteps()
+        self._units: HiddenUnits | None = None
+        self._rules: list[Rule] = []
+        self._weights: list[np.ndarray] | None = None
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Begins to watch the agent and its dataset."""
+        # An earlier `fit` may have been interrupted.
+        self._patches.undo()
+        self._time = TimeSplit()
+        self._rules = _rules_of(self.model) if self.warn else []
+        self._units = None
+        if not hasattr(self.model, "rollouts"):
+            return
+        self._units = HiddenUnits(self.model)
+        self._steps.watch(self.model, self._patches)
+        if self.model.rollouts is not None:
+            self._time.watch(self.model.rollouts, self._patches)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Leaves agent and dataset as they were."""
+        self._patches.undo()
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Keeps the weights, if what changes in them is to be measured."""
+        self._weights = self._present_weights() if self._is_due(epoch) else None
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Starts the clock of the updates: the round has been collected."""
+        self._time.switch("update")
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Stops the clock of the updates."""
+        self._time.switch("rest")
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Measures if it is time to, and warns if there is reason to."""
+        logs = {} if logs is None else logs
+        if self._is_due(epoch):
+            logs.update(measured := self._measure())
+            norms = {"gradient_norm": logs.get("gradient_norm")}
+            self._write({**norms, **measured}, logs)
+        self._check(logs)
+
+    def _is_due(self, epoch: int) -> bool:
+        """Says whether an epoch is one to measure."""
+        return (epoch + 1) % self.every == 0
+
+    def _present_weights(self) -> list[np.ndarray]:
+        """Copies the trainable weights."""
+        # To float32: differences of bfloat16 would be mere rounding.
+        return [
+            np.array(variable.value.numpy(), np.float32)
+            for variable in self.model.trainable_variables
+        ]
+
+    def _measure(self) -> dict[str, float]:
+        """Returns what is added to the logs."""
+        measured = {}
+        if self._weights is not None:
+            measured["update_norm"] = relative_change(
+                self._weights, self._present_weights()
+            )
+        if self._units is not None:
+            share = self._units.dead_share(self._steps)
+            if share is not None:
+                measured["dead_units"] = share
+        for section, share in self._time.shares().items():
+            measured[f"{section}_share"] = share
+        return measured
+
+    def _check(self, logs: dict[str, Any]) -> None:
+        """Warns by all rules that have not done so yet."""
+        values = {
+            key: float(value)
+            for key, value in logs.items()
+            if value is not None and np.ndim(value) == 0
+        }
+        values["largest_reward"] = self._steps.largest_reward
+        for rule in list(self._rules):
+            message = rule(values)
+            if message is not None:
+                self._rules.remove(rule)
+                warnings.warn(message, TrainingWarning, stacklevel=2)
+
+    def _write(
+        self, values: dict[str, float | None], logs: dict[str, Any]
+    ) -> None:
+        """Writes scalars for TensorBoard, over environment steps."""
+        if self.log_dir is None:
+            return
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(self.log_dir)
+        summary = tf.compat.v1.Summary(
+            value=[
+                tf.compat.v1.Summary.Value(
+                    tag=f"diagnostics/{key}", simple_value=value
+                )
+                for key, value in values.items()
+                if value is not None and math.isfinite(value)
+            ]
+        )
+        step = logs.get("env_steps", getattr(self.model, "env_steps", 0))
+        with self._writer.as_default():
+            tf.summary.experimental.write_raw_pb(
+                summary.SerializeToString(), int(step)
+            )
+        self._writer.flush()
+
+
+def _rules_of(model: Any) -> list[Rule]:
+    """Returns the rules that make sense for a model."""
+    return rules_for(
+        discrete=isinstance(getattr(model, "action_space", None), _CHOICES),
+        gamma=getattr(model, "gamma", None),
+        scales_loss=isinstance(
+            model.optimizer, keras.optimizers.LossScaleOptimizer
+        ),
+    )

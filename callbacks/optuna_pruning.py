@@ -1,0 +1,121 @@
+"""Optuna: giving up early on settings that do not learn."""
+
+import importlib
+import math
+import warnings
+from typing import Any
+
+import keras
+
+
+class OptunaPruning(keras.callbacks.Callback):
+    """Tells Optuna how a trial is going, and ends one that it gives up on.
+
+    Reports at the end of each epoch that has the value in its logs, over
+    environment steps: trials whose rounds differ in size can be compared.
+    Pruners compare trials at the very same steps. So resets of NEXT_STEP
+    environments count too, as they do in `total_steps` of `fit`, and a round
+    of whole episodes counts as many steps as it may have.
+
+    What is not a number is not reported: there is no return before the first
+    episode has ended, and Optuna would take that for a failure.
+
+    Args:
+        trial: `optuna.Trial`. Reported to.
+        monitor: str. What is reported, a key of the logs; the study maximises
+            or minimises it. Defaults to `"val_episode_return"`.
+
+    Raises:
+        ImportError: If Optuna is not installed.
+        optuna.TrialPruned: Out of `fit`, when the trial is to be given up.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> import optuna
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1,
+    ...                              batch_size=32, seed=0)
+    >>> def objective(trial):
+    ...     rate = trial.suggest_float("rate", 1e-4, 1e-2, log=True)
+    ...     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    ...     agent.compile(keras.optimizers.Adam(rate))
+    ...     pruning = rl.callbacks.OptunaPruning(trial)
+    ...     history = agent.fit(
+    ...         rollouts, epochs=2, callbacks=[pruning], verbose=0,
+    ...         validation_data=rl.EvaluationDataset("CartPole-v1", 1, seed=0))
+    ...     return history.history["val_episode_return"][-1]
+    >>> optuna.logging.disable_default_handler()
+    >>> study = optuna.create_study(direction="maximize")
+    >>> study.optimize(objective, n_trials=1)
+    >>> list(study.best_trial.intermediate_values)
+    [32, 64]
+
+    Reference:
+        [Akiba et al., 2019](https://arxiv.org/abs/1907.10902).
+    """
+
+    def __init__(self, trial: Any, monitor: str = "val_episode_return") -> None:
+        super().__init__()
+        try:
+            self._optuna = importlib.import_module("optuna")
+        except ImportError as error:
+            raise ImportError(
+                "Expected Optuna for `OptunaPruning`: pip install optuna. "
+                f"Received: {error}"
+            ) from error
+        self.trial = trial
+        self.monitor = monitor
+        self._epochs = 0
+        self._seen: set[str] = set()
+        self._steps: int | None = None
+        self._steps_per_epoch = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Finds out how many steps an epoch has."""
+        self._seen = set()
+        self._steps_per_epoch = 0
+        rollouts: Any = getattr(self.model, "rollouts", None)
+        # Those of an earlier `fit`, where this one has a dataset of its own.
+        updates = (self.params or {}).get("steps")
+        if rollouts is None or updates != rollouts.steps_per_epoch:
+            return
+        rounds: int = rollouts.rounds_per_epoch
+        self._steps_per_epoch = rounds * rollouts.steps_per_round
+        if self._steps is None:
+            self._steps = int(self.model.env_steps)
+        self._steps += int(rollouts.steps_before_first_round)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Reports, and ends the trial if Optuna wants it."""
+        logs = logs or {}
+        self._epochs += 1
+        self._seen.update(logs)
+        step = self._count(logs)
+        value = logs.get(self.monitor)
+        if value is None or not math.isfinite(value):
+            return
+        self.trial.report(float(value), step)
+        if self.trial.should_prune():
+            raise self._optuna.TrialPruned(
+                f"{self.monitor}={value:.6g} after {step} steps"
+            )
+
+    def _count(self, logs: dict[str, Any]) -> int:
+        """Counts an epoch, and returns the place on Optuna's axis."""
+        if self._steps is not None and self._steps_per_epoch:
+            self._steps += self._steps_per_epoch
+            return self._steps
+        return int(logs.get("env_steps", self._epochs))
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Warns if there never was anything to report."""
+        if self.monitor not in self._seen:
+            warnings.warn(
+                f"Expected {self.monitor!r} among the logs of `fit`, which "
+                "needs `validation_data` where it begins with val_. "
+                f"Received: {sorted(self._seen)}. Nothing was reported to "
+                "Optuna",
+                stacklevel=2,
+            )

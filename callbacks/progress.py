@@ -1,0 +1,259 @@
+"""One line that says how far a `fit` has got."""
+
+import math
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+from typing import TextIO
+
+import keras
+
+# Between two states of the line on a terminal; the eye follows no more.
+_REDRAW_SECONDS = 0.1
+# Speed is that of so many seconds: rounds differ, and the first one compiles.
+_SPEED_SECONDS = 30.0
+
+
+class Progress(keras.callbacks.Callback):
+    """Shows how many environment steps a `fit` has taken, and how fast.
+
+    Keras' own bar counts updates of one epoch. What a run of reinforcement
+    learning costs and is judged by are environment steps: this shows those of
+    the whole `fit`, the share done, steps per second, the time left and the
+    mean return of the last episodes. For `fit(verbose=0)`.
+
+    On a terminal it is one line that is rewritten in place, at most ten times
+    a second; elsewhere (a file, a notebook, a job's log) a new line every so
+    many seconds. The last line sums up. Nothing is known of a round before it
+    is over, so lines are no closer together than rounds.
+
+    Args:
+        total_steps: int or None. Environment steps that the `fit` is to take;
+            None for what its epochs make, or no share and no time left where
+            that is open, as with rounds of whole episodes. Defaults to `None`.
+        stream: Text stream or None. What is written to; None for
+            `sys.stdout`. Defaults to `None`.
+        seconds: float. Time from one line to the next where the stream is no
+            terminal. Defaults to `5.0`.
+        clock: Callable. Returns the time in seconds. Defaults to
+            `time.monotonic`.
+
+    Raises:
+        ValueError: If `total_steps` or `seconds` is out of range.
+
+    Example:
+
+    >>> import gymnasium
+    >>> import keras_rl2 as rl
+    >>> env = gymnasium.make("CartPole-v1")
+    >>> rollouts = rl.RolloutDataset(env, horizon=64, passes=1, seed=0)
+    >>> agent = rl.PPO.for_env(env, seed=0)
+    >>> history = agent.fit(rollouts, total_steps=256, verbose=0,
+    ...                     callbacks=[rl.callbacks.Progress(seconds=600)])
+    256 steps in 0:... (... steps/s), episode_return ...
+    """
+
+    def __init__(
+        self,
+        total_steps: int | None = None,
+        stream: TextIO | None = None,
+        seconds: float = 5.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        if total_steps is not None and total_steps < 1:
+            raise ValueError(
+                "Expected `total_steps` to be at least 1. "
+                f"Received: total_steps={total_steps}"
+            )
+        if not seconds > 0.0:
+            raise ValueError(
+                "Expected `seconds` between two lines to be over 0. "
+                f"Received: seconds={seconds}"
+            )
+        self.total_steps = total_steps
+        self.stream = stream
+        self.seconds = seconds
+        self.clock = clock
+        self._line = _Line(sys.stdout)
+        self._speed = _Speed()
+        self._first_step = self._steps = 0
+        self._started = self._drawn = 0.0
+        self._return: float | None = None
+        self._epoch = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Starts counting."""
+        self._line = _Line(self.stream or sys.stdout)
+        self._speed = _Speed()
+        self._first_step = getattr(self.model, "env_steps", 0)
+        self._steps = 0
+        self._started = self._drawn = self.clock()
+        self._return = None
+        if self._line.in_place:
+            self._drawn = -math.inf
+        self._speed.add(self._started, 0)
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Keeps in mind which epoch it is."""
+        self._epoch = epoch
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Draws what a round has added, which has just been collected."""
+        # The steps of the round that this batch is of have been taken.
+        self._draw(self._updates_left(self._epoch, batch) - 1)
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Draws; of a plain Keras model, the logs alone know the steps."""
+        logs = logs or {}
+        self._return = logs.get("episode_return", self._return)
+        if not hasattr(self.model, "env_steps"):
+            self._steps = int(logs.get("env_steps", 0))
+        self._draw(self._updates_left(epoch + 1, 0))
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Sums up, and ends the line."""
+        self._count()
+        seconds = self.clock() - self._started
+        speed = self._steps / max(seconds, 1e-9)
+        self._line.end(
+            f"{self._steps:,} steps in {_duration(seconds)} "
+            f"({speed:,.0f} steps/s){self._episode_return(', ')}"
+        )
+
+    def _draw(self, updates_left: int) -> None:
+        """Draws a line if it is time to."""
+        now = self.clock()
+        pause = _REDRAW_SECONDS if self._line.in_place else self.seconds
+        if now - self._drawn < pause:
+            return
+        self._drawn = now
+        self._count()
+        self._speed.add(now, self._steps)
+        self._line.show(self._text(self._total(updates_left)))
+
+    def _count(self) -> None:
+        """Asks the agent what it has done by now."""
+        if not hasattr(self.model, "env_steps"):
+            return
+        self._steps = self.model.env_steps - self._first_step
+        rollouts: Any = getattr(self.model, "rollouts", None)
+        if rollouts is not None:
+            self._return = rollouts.logs().get("episode_return")
+
+    def _text(self, total: int | None) -> str:
+        """Returns the line for a number of steps in all, or none known."""
+        speed = self._speed.per_second()
+        parts = [f"{self._steps:,} steps"]
+        if total is not None:
+            share = min(self._steps / max(total, 1), 1.0)
+            parts = [f"{self._steps:,}/{total:,} steps  {share:4.0%}"]
+        parts.append(f"{speed:,.0f} steps/s")
+        if total is not None and speed > 0.0:
+            left = max(total - self._steps, 0) / speed
+            parts.append(f"{_duration(left)} left")
+        return "  ".join(parts) + self._episode_return("  ")
+
+    def _episode_return(self, before: str) -> str:
+        """Returns the mean return as text; none before an episode ended."""
+        if self._return is None or not math.isfinite(self._return):
+            return ""
+        return f"{before}episode_return {self._return:.1f}"
+
+    def _updates_left(self, epoch: int, batch: int) -> int:
+        """Returns the updates of the `fit` from a place on; 0 if unknown."""
+        params = self.params or {}
+        steps: int = params.get("steps") or 0
+        epochs: int = params.get("epochs", 0)
+        return max((epochs - epoch) * steps - batch, 0)
+
+    def _total(self, updates_left: int) -> int | None:
+        """Returns the steps of the whole `fit`, or None if they are open.
+
+        Those taken and those to come: resets of NEXT_STEP environments make
+        it fewer than were asked for.
+        """
+        if self.total_steps is not None:
+            return self.total_steps
+        rollouts: Any = getattr(self.model, "rollouts", None)
+        # Those of an earlier `fit`, where this one has a dataset of its own.
+        steps = (self.params or {}).get("steps")
+        if rollouts is None or steps != rollouts.steps_per_epoch:
+            return None
+        if rollouts.fewest_steps_per_round != rollouts.steps_per_round:
+            return None
+        rounds_left = updates_left // rollouts.updates_per_round
+        to_come: int = rounds_left * rollouts.steps_per_round
+        to_come += rollouts.steps_before_first_round
+        return self._steps + to_come
+
+
+class _Speed:
+    """Steps per second of the last while."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, int]] = deque()
+
+    def add(self, now: float, steps: int) -> None:
+        """Takes in how many steps there are by now."""
+        self._points.append((now, steps))
+        while now - self._points[1 % len(self._points)][0] > _SPEED_SECONDS:
+            self._points.popleft()
+
+    def per_second(self) -> float:
+        """Returns the speed between the oldest and the newest point."""
+        (start, first), (end, last) = self._points[0], self._points[-1]
+        return (last - first) / (end - start) if end > start else 0.0
+
+
+class _Line:
+    """A line of text that is rewritten where that is possible.
+
+    Args:
+        stream: Text stream.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.in_place = bool(getattr(stream, "isatty", lambda: False)())
+        self._length = 0
+
+    def show(self, text: str) -> None:
+        """Shows the text."""
+        if not self.in_place:
+            self._write(f"{text}\n")
+            return
+        # A line that wraps around cannot be rewritten.
+        text = text[: max(shutil.get_terminal_size().columns - 1, 1)]
+        self._write(f"\r{text:<{self._length}}")
+        self._length = len(text)
+
+    def end(self, text: str) -> None:
+        """Shows the last text, and ends the line."""
+        self.show(text)
+        if self.in_place:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        """Writes at once."""
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def _duration(seconds: float) -> str:
+    """Returns `1:02:03` for 3723 seconds, `2:03` for 123."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minute:02}:{second:02}"
+    return f"{minute}:{second:02}"

@@ -1,0 +1,71 @@
+"""What the arguments of commands are read as."""
+
+import argparse
+import json
+from typing import Any
+
+
+def whole_number(text: str) -> int:
+    """Reads a number of steps, episodes and the like; `1e5` is one too.
+
+    Args:
+        text: str. What was typed.
+
+    Returns:
+        int: the number, 0 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is anything else.
+
+    Example:
+
+    >>> whole_number("1e5"), whole_number("100_000")
+    (100000, 100000)
+    """
+    try:
+        number = float(text)
+        if number < 0 or number != int(number):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number, received {text!r}"
+        ) from None
+    return int(number)
+
+
+def count(text: str) -> int:
+    """Reads a number of at least 1; see `whole_number`."""
+    number = whole_number(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(
+            f"expected a number of at least 1, received {text!r}"
+        )
+    return number
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """Reads `key=value`; the value is JSON where possible, else a string.
+
+    Args:
+        text: str. What was typed.
+
+    Returns:
+        tuple: the dotted key and its value.
+
+    Raises:
+        argparse.ArgumentTypeError: If there is no key or no `=`.
+
+    Example:
+
+    >>> setting("agent.gamma=0.9"), setting("networks.activation=relu")
+    (('agent.gamma', 0.9), ('networks.activation', 'relu'))
+    """
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(
+            f"expected KEY=VALUE, agent.gamma=0.9 say, received {text!r}"
+        )
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

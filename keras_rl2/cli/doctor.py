@@ -1,0 +1,87 @@
+"""`keras-rl2 doctor`: whether an environment can be learned from."""
+
+import argparse
+import re
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from keras_rl2.cli.argument_types import count
+from keras_rl2.cli.argument_types import whole_number
+
+if TYPE_CHECKING:
+    from keras_rl2.cli.checks import Finding
+
+SUMMARY = "check an environment: spaces, scales, seeds, ends of episodes"
+_VECTOR_STEPS = 200
+_TERMINAL_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command to its parser."""
+    parser.add_argument(
+        "environment", metavar="ENV", help="environment id, or module:id"
+    )
+    parser.add_argument(
+        "--steps",
+        type=count,
+        default=1000,
+        help="random steps to look at (default: 1000)",
+    )
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, help="default: 0"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints one line for each check; returns 1 if there is anything to do."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        findings = list(
+            _findings(arguments.environment, arguments.steps, arguments.seed)
+        )
+    findings += _warnings(caught)
+    for name, ok, text in findings:
+        print(f"{'ok' if ok else 'todo':5} {name:18} {text}")
+    return 0 if all(finding.ok for finding in findings) else 1
+
+
+def _findings(env_id: str, steps: int, seed: int) -> Iterator["Finding"]:
+    """Looks at one thing after another."""
+    from keras_rl2.cli import checks
+    from keras_rl2.cli import environments
+    from keras_rl2.cli import random_rollout
+    from keras_rl2.envs import as_vector_env
+
+    with environments.make(env_id) as env:
+        spaces = checks.check_spaces(env.observation_space, env.action_space)
+        yield spaces
+        if not spaces.ok:
+            # Nothing else can be said of what cannot be used.
+            return
+        rollout = random_rollout.play(env, steps, seed)
+        yield from checks.check_observations(rollout, env.observation_space)
+        max_steps = env.spec.max_episode_steps
+    yield checks.check_rewards(rollout)
+    with environments.make(env_id) as env:
+        again = random_rollout.play(env, steps, seed)
+    yield checks.check_determinism(rollout, again)
+    yield checks.check_ends(rollout, max_steps)
+    together = as_vector_env(env_id, num_envs=2)
+    yield checks.check_autoreset(together, min(steps, _VECTOR_STEPS), seed)
+    together.close()
+
+
+def _warnings(caught: list[warnings.WarningMessage]) -> list["Finding"]:
+    """Returns what Gymnasium itself complained of, each once."""
+    from keras_rl2.cli.checks import Finding
+
+    texts = [
+        _TERMINAL_COLOUR.sub("", str(each.message)).removeprefix("WARN: ")
+        for each in caught
+        if "gymnasium" in each.filename
+    ]
+    return [
+        Finding("gymnasium", False, " ".join(text.split()))
+        for text in dict.fromkeys(texts)
+    ]

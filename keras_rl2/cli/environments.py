@@ -1,0 +1,104 @@
+"""Environments by their ids, and clear words where there is none."""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import gymnasium
+
+from keras_rl2.cli import errors
+
+# Extras of Gymnasium, by the folder that its environments live in.
+_EXTRAS = {
+    "box2d": "box2d",
+    "classic_control": "classic-control",
+    "mujoco": "mujoco",
+    "phys2d": "jax",
+    "tabular": "jax",
+    "toy_text": "toy-text",
+}
+
+
+def require(env_id: str) -> None:
+    """Checks that an environment is registered.
+
+    Args:
+        env_id: str. Its id; `module:id` imports the module first, which may
+            lie in the working directory.
+
+    Raises:
+        CommandError: If there is no such id; names the nearest ones.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        _import(module)
+    elif name.startswith("ALE/"):
+        errors.require_modules(env_id, "pip install ale-py", "ale_py")
+        importlib.import_module("ale_py")
+    if name not in gymnasium.registry:
+        raise errors.CommandError(
+            f"unknown environment {name!r}, nearest: "
+            f"{errors.nearest(name, gymnasium.registry)} (of your own: "
+            "module:id)"
+        )
+
+
+def make(env_id: str, **kwargs: Any) -> Any:
+    """Makes a single environment.
+
+    Args:
+        env_id: str. Its id, as of `require`.
+        **kwargs: Further arguments of `gymnasium.make`.
+
+    Returns:
+        `gymnasium.Env`.
+
+    Raises:
+        CommandError: If it does not exist, or needs a missing package.
+    """
+    require(env_id)
+    try:
+        return gymnasium.make(env_id, **kwargs)
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        raise errors.CommandError(_how_to_install(env_id, error)) from error
+
+
+def render_modes(env_id: str) -> list[str]:
+    """Returns the ways in which an environment can be drawn.
+
+    Args:
+        env_id: str. Its id, as of `require`.
+
+    Returns:
+        list of str: `"rgb_array"` and the like.
+
+    Raises:
+        CommandError: If it does not exist, or needs a missing package.
+    """
+    with make(env_id) as env:
+        return list(env.metadata.get("render_modes") or [])
+
+
+def _import(module: str) -> None:
+    """Imports what registers an environment."""
+    folder = os.getcwd()
+    # An installed command, other than `python -m`, does not look there.
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise errors.CommandError(
+            f"no module {error.name!r}, asked for by {module!r}, on Python's "
+            f"path or in {folder}"
+        ) from error
+
+
+def _how_to_install(env_id: str, error: Exception) -> str:
+    """Says which package an environment misses."""
+    spec = gymnasium.registry[env_id.rpartition(":")[2]]
+    home = str(spec.entry_point).removeprefix("gymnasium.envs.")
+    extra = _EXTRAS.get(home.partition(".")[0])
+    advice = f'pip install "gymnasium[{extra}]"' if extra else str(error)
+    return f"{env_id} needs a package that is not installed: {advice}"

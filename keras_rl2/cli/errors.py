@@ -1,0 +1,87 @@
+"""What goes wrong, in one line."""
+
+import difflib
+import importlib.util
+import sys
+from collections.abc import Iterable
+
+
+class CommandError(ValueError):
+    """Something that whoever typed the command can put right."""
+
+
+def is_expected(error: Exception) -> bool:
+    """Tells whether an error is the user's to mend, not a fault of the code.
+
+    Args:
+        error: Exception. What a command raised.
+
+    Returns:
+        bool: whether its message is enough, without a traceback.
+    """
+    if isinstance(error, ValueError | OSError | MemoryError):
+        return True
+    # Whoever has not imported Gymnasium has not met its errors.
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and isinstance(error, gymnasium.error.Error)
+
+
+def in_one_line(error: Exception) -> str:
+    r"""Returns the message of an error without line breaks.
+
+    Args:
+        error: Exception. What a command raised.
+
+    Returns:
+        str: one line, the file first where a file is at fault.
+
+    Example:
+
+    >>> in_one_line(ValueError("Expected a number.\n  Received: x"))
+    'Expected a number. Received: x'
+    >>> in_one_line(FileNotFoundError(2, "No such file", "agent.keras"))
+    'agent.keras: No such file'
+    """
+    text = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"{error.filename}: {error.strerror}"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """Returns the choices most like a name, to be put into a message.
+
+    Args:
+        name: str. What was typed.
+        choices: Iterable of str. What there is.
+
+    Returns:
+        str: up to three choices with commas, the best first; all of them,
+        sorted, where none is alike.
+
+    Example:
+
+    >>> nearest("cartpol-v1", ["CartPole-v0", "CartPole-v1", "Ant-v5"])
+    'CartPole-v1, CartPole-v0'
+    >>> nearest("zzz", ["b", "a"])
+    'a, b'
+    """
+    by_lower = {choice.lower(): choice for choice in sorted(choices)}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=3)
+    return ", ".join([by_lower[each] for each in close] or by_lower.values())
+
+
+def require_modules(what: str, command: str, *modules: str) -> None:
+    """Refuses to begin what needs a package that is not installed.
+
+    Args:
+        what: str. What is to be done, the beginning of the message.
+        command: str. What installs the packages.
+        *modules: str. What will be imported.
+
+    Raises:
+        CommandError: If there is no such module.
+    """
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise CommandError(f"{what} needs {module}: {command}")

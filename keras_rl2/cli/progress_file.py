@@ -1,0 +1,77 @@
+"""How a training went, as a table for `plot` and for spreadsheets."""
+
+import csv
+from pathlib import Path
+from typing import Any
+from typing import TextIO
+
+import keras
+
+from keras_rl2.cli.progress_table import read_rows
+
+_FIRST_COLUMNS = (
+    "env_steps",
+    "episode_return",
+    "episode_length",
+    "steps_per_second",
+)
+
+
+class ProgressFile(keras.callbacks.Callback):
+    """Writes the logs of each epoch as one row of a CSV file.
+
+    A file that is there is gone on with, from the step that the agent has
+    reached: rows that came after its last saving were of a training that is
+    lost. `keras.callbacks.CSVLogger` would keep them, and sort the columns
+    anew.
+
+    Args:
+        path: Path. The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._columns: list[str] = []
+        self._file: TextIO | None = None
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Opens the file, with the rows that still hold."""
+        self._columns = []
+        rows: list[dict[str, str]] = []
+        if self.path.exists():
+            self._columns, rows = read_rows(self.path)
+        steps = self.model.env_steps
+        self._file = self.path.open("w", newline="", encoding="utf-8")
+        if self._columns:
+            self._write(self._columns)
+        for row in rows:
+            if float(row["env_steps"]) <= steps:
+                self._write([row[name] for name in self._columns])
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Writes a row."""
+        logs = logs or {}
+        if not self._columns:
+            others = sorted(set(logs) - set(_FIRST_COLUMNS))
+            self._columns = [*_FIRST_COLUMNS, *others]
+            self._write(self._columns)
+        self._write([logs.get(name, "") for name in self._columns])
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Closes the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file, if it is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, row: list[Any]) -> None:
+        """Writes a row at once, for whoever looks at it meanwhile."""
+        assert self._file is not None
+        csv.writer(self._file).writerow(row)
+        self._file.flush()

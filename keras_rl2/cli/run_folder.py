@@ -1,0 +1,154 @@
+"""Where a training keeps its files."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from keras_rl2.cli.errors import CommandError
+
+
+class RunFolder:
+    """The folder of one training: `LOGDIR/PPO-CartPole-v1/seed-0`.
+
+    Args:
+        path: str or path. The folder.
+
+    Attributes:
+        path: Path. The folder.
+        agent: Path. The trained agent, `agent.keras`.
+        preset: Path. What it was trained with, `preset.json`.
+        progress: Path. How it went, `progress.csv`.
+
+    Example:
+
+    >>> RunFolder.of("runs", "PPO", "ALE/Pong-v5", seed=3).path.as_posix()
+    'runs/PPO-ALE_Pong-v5/seed-3'
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.agent = self.path / "agent.keras"
+        self.preset = self.path / "preset.json"
+        self.progress = self.path / "progress.csv"
+
+    @classmethod
+    def of(
+        cls,
+        logdir: str | os.PathLike[str],
+        algorithm: str,
+        environment: str,
+        seed: int,
+    ) -> "RunFolder":
+        """Returns the folder of a training; makes nothing.
+
+        Args:
+            logdir: str or path. Folder of all trainings.
+            algorithm: str. Its name, `"PPO"`.
+            environment: str. Its id; what no folder may be called is replaced.
+            seed: int. Seed of the training.
+
+        Returns:
+            `RunFolder`.
+        """
+        name = re.sub(r"[^\w.-]", "_", f"{algorithm}-{environment}")
+        return cls(Path(logdir) / name / f"seed-{seed}")
+
+    @classmethod
+    def holding(cls, path: str | os.PathLike[str]) -> tuple["RunFolder", Path]:
+        """Finds a saved agent by its file or by its folder.
+
+        Args:
+            path: str or path. `agent.keras`, or the folder it is in.
+
+        Returns:
+            tuple: the `RunFolder`, and the Path of the agent's file.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+        """
+        path = Path(path)
+        if path.is_file():
+            return cls(path.parent), path
+        folder = cls(path)
+        if not path.is_dir():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        if not folder.agent.is_file():
+            below = sorted(path.rglob("agent.keras"))
+            hint = f"; there is {below[0]}" if below else ""
+            raise FileNotFoundError(f"{path}: holds no agent.keras{hint}")
+        return folder, folder.agent
+
+    def read_preset(self) -> dict[str, Any]:
+        """Returns what the training was made from.
+
+        Returns:
+            dict: as written by `write_preset`.
+
+        Raises:
+            FileNotFoundError: If there is no preset.json.
+            CommandError: If it is not a JSON object.
+        """
+        return read_json_object(self.preset)
+
+    def environment(self, asked: str | None = None) -> str:
+        """Returns the environment to play the agent in.
+
+        Args:
+            asked: str or None. The id that was asked for; None for the one
+                that the agent was trained in. Defaults to `None`.
+
+        Returns:
+            str: the id.
+
+        Raises:
+            CommandError: If nothing says what it was trained in.
+        """
+        if asked is not None:
+            return asked
+        try:
+            return str(self.read_preset()["environment"])
+        except (FileNotFoundError, KeyError):
+            raise CommandError(
+                f"{self.preset} does not say what environment the agent was "
+                "trained in: give one with --env"
+            ) from None
+
+    def write_preset(self, preset: dict[str, Any]) -> None:
+        """Writes what the training is made from, as JSON."""
+        text = json.dumps(preset, indent=2)
+        self.preset.write_text(text + "\n", encoding="utf-8")
+
+    def clear(self) -> None:
+        """Removes what an earlier training wrote, and nothing else."""
+        for pattern in (
+            "agent*.keras",
+            "preset.json",
+            "progress.csv",
+            "events.out.tfevents.*",
+        ):
+            for file in self.path.glob(pattern):
+                file.unlink()
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Reads a file that holds a JSON object.
+
+    Args:
+        path: Path. The file.
+
+    Returns:
+        dict: what it holds.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CommandError: If it holds anything else.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CommandError(f"{path}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CommandError(f"{path}: expected a JSON object")
+    return value

@@ -1,0 +1,217 @@
+"""`keras-rl2 train`: from an algorithm and an environment to an agent."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keras_rl2.cli import errors
+from keras_rl2.cli import tensorflow_notes
+from keras_rl2.cli.argument_types import count
+from keras_rl2.cli.argument_types import setting
+from keras_rl2.cli.argument_types import whole_number
+from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import read_json_object
+
+if TYPE_CHECKING:
+    from keras_rl2.presets import Preset
+
+SUMMARY = "train an agent, with the settings known to work where there are any"
+_DEFAULTS = "default"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command to its parser."""
+    parser.add_argument(
+        "algorithm", metavar="ALGORITHM", help="ppo, sac, dqn, ..."
+    )
+    parser.add_argument(
+        "environment",
+        metavar="ENV",
+        help="id of Gymnasium, CartPole-v1 say; module:id for your own",
+    )
+    parser.add_argument(
+        "--steps", type=count, help="environment steps (default: the preset's)"
+    )
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, help="default: 0"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=count,
+        default=1,
+        metavar="N",
+        help="train N agents one after another, from --seed on (default: 1)",
+    )
+    parser.add_argument(
+        "--logdir",
+        default="runs",
+        metavar="DIR",
+        help="files go to DIR/ALGORITHM-ENV/seed-SEED (default: runs)",
+    )
+    parser.add_argument(
+        "--envs",
+        type=count,
+        metavar="N",
+        help="environments stepped together (default: the preset's)",
+    )
+    _add_settings(parser)
+    _add_files(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    """Adds what says how to train."""
+    parser.add_argument(
+        "--preset",
+        metavar="PATH_OR_NAME",
+        help=(
+            "a preset.json, the environment whose preset is to be used, or "
+            f"{_DEFAULTS} for the algorithm's defaults (default: ENV's preset)"
+        ),
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        type=setting,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change settings: agent.gamma=0.9 optimizer.learning_rate=1e-4",
+    )
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """Adds what says how files are dealt with."""
+    parser.add_argument(
+        "--checkpoint",
+        type=whole_number,
+        default=100_000,
+        metavar="STEPS",
+        help=(
+            "save agent.keras every so many steps, 0 at the end only "
+            "(default: 100000)"
+        ),
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with agent.keras of the folder, up to the total steps",
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="begin anew in a folder that holds a training",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains one seed after another."""
+    from keras_rl2.cli import environments
+
+    preset = _preset(arguments)
+    environments.make(arguments.environment).close()
+    first = arguments.seed
+    folders = {
+        seed: RunFolder.of(
+            arguments.logdir, preset.algorithm, preset.environment, seed
+        )
+        for seed in range(first, first + arguments.seeds)
+    }
+    _check_folders(list(folders.values()), arguments)
+
+    # Not sooner: what can be wrong without TensorFlow has been looked at.
+    tensorflow_notes.import_tensorflow()
+    from keras_rl2.cli import training_run
+
+    for seed, folder in folders.items():
+        resumed = arguments.resume and folder.agent.is_file()
+        training_run.train(
+            _resumed_preset(folder, arguments) if resumed else preset,
+            folder,
+            seed=seed,
+            checkpoint=arguments.checkpoint,
+            resume=resumed,
+        )
+    return 0
+
+
+def _preset(arguments: argparse.Namespace) -> "Preset":
+    """Returns the settings that were asked for."""
+    from keras_rl2.presets.loading import algorithm_name
+
+    name = algorithm_name(arguments.algorithm)
+    preset = _found(name, arguments)
+    if preset.algorithm != name:
+        raise errors.CommandError(
+            f"--preset {arguments.preset} is one of {preset.algorithm}, not "
+            f"of {name}"
+        )
+    settings = {"environment": arguments.environment}
+    if arguments.envs is not None:
+        settings["num_envs"] = arguments.envs
+    # After --set: an option of its own is the clearer word.
+    settings = dict(arguments.settings) | settings
+    if arguments.steps is not None:
+        settings["total_steps"] = arguments.steps
+    return preset.with_settings(settings)
+
+
+def _found(name: str, arguments: argparse.Namespace) -> "Preset":
+    """Finds a preset by file or name; says so where there is none."""
+    from keras_rl2 import presets
+
+    asked, env_id = arguments.preset, arguments.environment
+    if asked == _DEFAULTS:
+        return presets.default(name, env_id)
+    if asked is not None and (asked.endswith(".json") or Path(asked).is_file()):
+        return presets.Preset.from_dict(read_json_object(Path(asked)))
+    if asked is not None:
+        return presets.find(name, asked)
+    if any(each.algorithm == name for each in presets.available(env_id)):
+        return presets.find(name, env_id)
+    print(f"no preset of {name} for {env_id}: the algorithm's defaults")
+    return presets.default(name, env_id)
+
+
+def _check_folders(
+    folders: list[RunFolder], arguments: argparse.Namespace
+) -> None:
+    """Refuses to write over a training, or to go on with none."""
+    if arguments.resume:
+        _check_resume(folders, arguments)
+        return
+    for folder in folders:
+        if folder.agent.exists() and not arguments.overwrite:
+            raise errors.CommandError(
+                f"{folder.path} holds a training: --resume goes on with it, "
+                "--overwrite begins anew, --logdir writes elsewhere"
+            )
+
+
+def _check_resume(
+    folders: list[RunFolder], arguments: argparse.Namespace
+) -> None:
+    """Refuses what cannot be gone on with, or not in this way."""
+    for option in ("overwrite", "preset", "settings", "envs"):
+        if getattr(arguments, option):
+            name = "--set" if option == "settings" else f"--{option}"
+            raise errors.CommandError(
+                f"{name} does not go with --resume, which keeps the settings "
+                "of preset.json; only --steps may be another"
+            )
+    if not any(folder.agent.is_file() for folder in folders):
+        raise FileNotFoundError(
+            f"{folders[0].agent}: no such file, nothing to resume"
+        )
+
+
+def _resumed_preset(
+    folder: RunFolder, arguments: argparse.Namespace
+) -> "Preset":
+    """Returns the settings that a training was begun with."""
+    from keras_rl2.presets import Preset
+
+    preset = Preset.from_dict(folder.read_preset())
+    if arguments.steps is None:
+        return preset
+    return preset.with_settings({"total_steps": arguments.steps})

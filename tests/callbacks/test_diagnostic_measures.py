@@ -1,0 +1,333 @@
+import types
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
+from keras_rl2.callbacks.diagnostic_measures import Patches
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
+from keras_rl2.callbacks.diagnostic_measures import TimeSplit
+from keras_rl2.callbacks.diagnostic_measures import relative_change
+from support.agents import EVERY_AGENT
+from support.agents import make_eager_agent
+from support.agents import make_env
+
+
+def trajectory(observation, reward=None, valid=None, action=None):
+    """T steps of B environments; `observation` holds one row more."""
+    shape = observation.shape[0] - 1, observation.shape[1]
+    return types.SimpleNamespace(
+        observation=observation,
+        action=np.zeros(shape, np.int32) if action is None else action,
+        reward=np.zeros(shape) if reward is None else np.array(reward),
+        valid=np.ones(shape, bool) if valid is None else np.array(valid),
+    )
+
+
+# Changes of weights.
+
+
+def test_the_change_is_relative_to_all_weights_together():
+    # The weights are (3, 0, 4), of norm 5; the change (0.3, 0.4, 0).
+    before = [np.array([[3.0, 0.0]]), np.array([4.0])]
+    after = [np.array([[3.3, 0.4]]), np.array([4.0])]
+    assert relative_change(before, after) == pytest.approx(0.1)
+    assert relative_change(before, before) == 0.0
+
+
+def test_weights_of_nought_have_no_relative_change_of_nan():
+    assert relative_change([np.zeros(2)], [np.zeros(2)]) == 0.0
+
+
+# Patches.
+
+
+class Owner:
+    def __init__(self):
+        self.own = lambda: 1
+
+    def method(self):
+        """Returns 1."""
+        return 1
+
+
+@pytest.mark.parametrize("name", ["own", "method"])
+def test_methods_are_wrapped_for_a_while(name):
+    owner, patches = Owner(), Patches()
+    before = dict(vars(owner))
+    patches.wrap(owner, name, lambda f: lambda: f() + 1)
+    patches.wrap(owner, name, lambda f: lambda: 10 * f())
+    assert getattr(owner, name)() == 20
+    patches.undo()
+    patches.undo()
+    assert vars(owner) == before
+    assert getattr(owner, name)() == 1
+
+
+def test_what_is_not_there_is_not_wrapped():
+    patches = Patches()
+    patches.wrap(Owner(), "nothing", lambda f: f)
+    patches.wrap(None, "method", lambda f: f)
+    patches.undo()
+
+
+# Time.
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Env:
+    def __init__(self, clock):
+        self.clock = clock
+
+    def reset(self):
+        self.clock.now += 1.0
+
+    def step(self):
+        self.clock.now += 2.0
+
+
+class Rollouts:
+    def __init__(self, clock):
+        self.clock = clock
+        self.env = Env(clock)
+
+    def refresh(self):
+        self.clock.now += 0.5
+        self.collect()
+        self.clock.now += 0.5
+
+    def collect(self):
+        self.env.reset()
+        for _ in range(3):
+            self.clock.now += 1.0
+            self.env.step()
+
+
+def shares(**seconds):
+    total = sum(seconds.values())
+    every = dict.fromkeys(TimeSplit.SECTIONS, 0.0) | seconds
+    return pytest.approx({key: each / total for key, each in every.items()})
+
+
+def test_time_goes_to_the_innermost_section():
+    clock, patches = Clock(), Patches()
+    rollouts, split = Rollouts(clock), TimeSplit(clock)
+    split.watch(rollouts, patches)
+    clock.now += 1.0
+    rollouts.refresh()
+    split.switch("update")
+    clock.now += 4.0
+    split.switch("rest")
+    clock.now += 2.0
+    assert split.shares() == shares(
+        environment=7.0, acting=3.0, preparing=1.0, update=4.0, rest=3.0
+    )
+    # Begins anew.
+    clock.now += 1.0
+    assert split.shares() == shares(rest=1.0)
+    patches.undo()
+    rollouts.refresh()
+    assert split.shares() == shares(rest=11.0)
+
+
+def test_an_evaluation_on_the_same_environment_is_the_rest():
+    clock = Clock()
+    rollouts, split = Rollouts(clock), TimeSplit(clock)
+    split.watch(rollouts, Patches())
+    rollouts.env.step()
+    assert split.shares() == shares(rest=2.0)
+
+
+def test_a_section_ends_with_an_error_too():
+    clock, rollouts = (clock := Clock()), Rollouts(clock)
+
+    def fail():
+        clock.now += 1.0
+        raise KeyboardInterrupt
+
+    rollouts.env.step = fail
+    split = TimeSplit(clock)
+    split.watch(rollouts, Patches())
+    with pytest.raises(KeyboardInterrupt):
+        rollouts.refresh()
+    clock.now += 5.0
+    assert split.shares() == shares(
+        environment=2.0, acting=1.0, preparing=0.5, rest=5.0
+    )
+
+
+# Recent steps.
+
+
+def test_steps_are_spread_evenly_over_a_rollout():
+    steps = RecentSteps(rows=4)
+    steps.take(trajectory(np.arange(22.0).reshape(11, 2, 1)))
+    # Of 20 steps, from the first to the last one: 0, 19/3, 38/3, 19.
+    observation, action = steps.arrays()
+    np.testing.assert_array_equal(observation[:, 0], [0, 6, 12, 19])
+    assert action.shape == (4,)
+
+
+def test_old_steps_are_dropped_and_enough_are_kept():
+    steps = RecentSteps(rows=4)
+    for index in range(5):
+        steps.take(trajectory(np.full((4, 1, 1), float(index))))
+    # Three of each: without those of 3 there would be too few.
+    np.testing.assert_array_equal(steps.arrays()[0][:, 0], [3, 3, 3, 4, 4, 4])
+    assert len(steps) == 6
+
+
+def test_resets_are_no_steps():
+    steps = RecentSteps()
+    rewards = [[1.0, -3.0], [99.0, 2.0]]
+    valid = [[True, True], [False, True]]
+    observation = np.arange(6.0).reshape(3, 2, 1)
+    steps.take(trajectory(observation, rewards, valid))
+    assert steps.largest_reward == 3.0
+    np.testing.assert_array_equal(steps.arrays()[0][:, 0], [0, 1, 3])
+    steps.take(trajectory(observation, valid=np.zeros((2, 2), bool)))
+    assert len(steps) == 3
+
+
+# Dead units.
+
+
+def relu(units, bias, **arguments):
+    """A layer whose units are all alive (bias 1), or dead (bias -1)."""
+    return keras.layers.Dense(
+        units,
+        "relu",
+        kernel_initializer="zeros",
+        bias_initializer=keras.initializers.Constant(bias),
+        **arguments,
+    )
+
+
+def network(*layers, units=2):
+    return keras.Sequential(
+        [keras.Input((4,)), *layers, keras.layers.Dense(units)]
+    )
+
+
+def agent_of(actor, critic):
+    return rl.PPO(
+        actor,
+        critic,
+        observation_space=CART_POLE.observation_space,
+        action_space=CART_POLE.action_space,
+    )
+
+
+def steps_of(observation):
+    steps = RecentSteps()
+    steps.take(trajectory(observation))
+    return steps
+
+
+CART_POLE = rl.envs.as_vector_env("CartPole-v1")
+OBSERVATIONS = np.random.default_rng(0).normal(size=(65, 1, 4))
+
+
+def test_units_that_never_answer_are_counted():
+    agent = agent_of(
+        network(relu(6, 1.0), relu(2, -1.0)),
+        # What is not ReLU, or is the output, does not count.
+        network(relu(1, -1.0), keras.layers.Dense(9, "tanh"), units=1),
+    )
+    share = HiddenUnits(agent).dead_share(steps_of(OBSERVATIONS))
+    assert share == pytest.approx(3 / 9)
+
+
+def test_a_unit_that_answers_once_is_alive():
+    actor = network(relu(2, 0.0))
+    # One unit sees the first number, the other one its opposite.
+    actor.layers[0].kernel.assign([[1.0, -1.0], *[[0.0, 0.0]] * 3])
+    agent = agent_of(actor, network(units=1))
+    units = HiddenUnits(agent)
+    positive = np.abs(OBSERVATIONS)
+    assert units.dead_share(steps_of(positive)) == 0.5
+    positive[10, 0, 0] = -1.0
+    assert units.dead_share(steps_of(positive)) == 0.0
+
+
+def test_a_few_observations_are_not_enough():
+    agent = agent_of(network(relu(2, -1.0)), network(units=1))
+    units = HiddenUnits(agent)
+    assert units.dead_share(steps_of(OBSERVATIONS)) == 1.0
+    assert units.dead_share(steps_of(OBSERVATIONS[:64])) is None
+    assert units.dead_share(RecentSteps()) is None
+
+
+def test_a_shared_layer_counts_once():
+    inputs = keras.Input((4,))
+    trunk = relu(4, -1.0)(inputs)
+    actor = keras.Model(inputs, keras.layers.Dense(2)(relu(4, 1.0)(trunk)))
+    critic = keras.Model(inputs, keras.layers.Dense(1)(trunk))
+    share = HiddenUnits(agent_of(actor, critic)).dead_share(
+        steps_of(OBSERVATIONS)
+    )
+    assert share == 0.5
+
+
+def test_a_layer_that_is_used_twice_counts_once():
+    inputs, twice = keras.Input((4,)), relu(4, -1.0)
+    hidden = relu(4, 1.0)(twice(twice(inputs)))
+    actor = keras.Model(inputs, keras.layers.Dense(2)(hidden))
+    agent = agent_of(actor, network(units=1))
+    assert HiddenUnits(agent).dead_share(steps_of(OBSERVATIONS)) == 0.5
+
+
+def test_a_layer_of_another_network_first_is_left_out():
+    elsewhere, inputs = keras.Input((4,)), keras.Input((4,))
+    shared = relu(4, -1.0)
+    shared(elsewhere)
+    hidden = relu(4, 1.0)(shared(inputs))
+    actor = keras.Model(inputs, keras.layers.Dense(2)(hidden))
+    agent = agent_of(actor, network(units=1))
+    assert HiddenUnits(agent).dead_share(steps_of(OBSERVATIONS)) == 0.0
+
+
+class OneOfItsOwn(keras.Model):
+    def __init__(self, units):
+        super().__init__()
+        self.hidden, self.last = relu(3, -1.0), keras.layers.Dense(units)
+
+    def call(self, observation):
+        return self.last(self.hidden(observation))
+
+
+def test_networks_that_keras_cannot_look_into_are_left_out():
+    agent = agent_of(OneOfItsOwn(2), OneOfItsOwn(1))
+    assert HiddenUnits(agent).dead_share(steps_of(OBSERVATIONS)) is None
+    agent = agent_of(OneOfItsOwn(2), network(relu(2, 1.0), units=1))
+    assert HiddenUnits(agent).dead_share(steps_of(OBSERVATIONS)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "networks"), [("DQN", 1), ("SAC", 3), ("TD3", 3), ("DDPG", 2)]
+)
+def test_targets_are_left_out_and_critics_are_not(name, networks):
+    case = EVERY_AGENT[name]
+    env = make_env(case.pair)
+    agent = make_eager_agent(case, env, activation="relu")
+    # One of the critics, or the only network there is, is killed.
+    killed = getattr(agent, "critics", [getattr(agent, "q_network", None)])[-1]
+    (hidden,) = (x for x in killed.layers if x.name == "hidden_0")
+    hidden.kernel.assign(np.zeros(hidden.kernel.shape))
+    hidden.bias.assign(-np.ones(hidden.bias.shape))
+    generator = np.random.default_rng(0)
+    observation = generator.normal(size=(65, 1, *agent.observation_shape))
+    action = generator.normal(size=(64, 1, *agent.policy_head.action_shape))
+    steps = RecentSteps()
+    steps.take(trajectory(observation.astype("float32"), action=action))
+    share = HiddenUnits(agent).dead_share(steps)
+    assert share == pytest.approx(1 / networks)

@@ -1,0 +1,307 @@
+import math
+import warnings
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator,
+)
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import Diagnostics
+from keras_rl2.callbacks import RolloutRefresh
+from keras_rl2.callbacks import TensorBoard
+from keras_rl2.callbacks import TrainingWarning
+from support.agents import EVERY_AGENT
+from support.agents import assert_equal_weights
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.errors import raises
+
+SHARES = {
+    f"{each}_share"
+    for each in ("environment", "acting", "preparing", "update", "rest")
+}
+
+
+def fit(agent, rollouts, *callbacks, epochs=2, **kwargs):
+    return agent.fit(
+        rollouts, epochs=epochs, callbacks=list(callbacks), verbose=0, **kwargs
+    ).history
+
+
+def relu_agent(**arguments):
+    agent = rl.PPO.for_env(
+        "CartPole-v1", hidden=(8,), activation="relu", seed=0
+    )
+    agent.compile(run_eagerly=True, **arguments)
+    return agent
+
+
+def read(log_dir):
+    events = EventAccumulator(str(log_dir), {"scalars": 0}).Reload()
+    return {
+        tag: {event.step: event.value for event in events.Scalars(tag)}
+        for tag in events.Tags()["scalars"]
+    }
+
+
+# What is measured.
+
+
+def test_it_adds_to_the_logs(rollouts):
+    history = fit(relu_agent(), rollouts, Diagnostics())
+    keys = SHARES | {"update_norm", "dead_units"}
+    assert keys < set(history)
+    for key in keys:
+        assert len(history[key]) == 2
+        assert all(0.0 <= value <= 1.0 for value in history[key])
+    for values in zip(*(history[key] for key in SHARES), strict=True):
+        assert sum(values) == pytest.approx(1.0)
+        assert min(values) > 0.0
+
+
+def test_the_update_norm_is_that_of_the_epoch(agent, rollouts):
+    before = np.concatenate([w.ravel() for w in agent.get_weights()])
+    history = fit(agent, rollouts, Diagnostics(), epochs=1)
+    after = np.concatenate([w.ravel() for w in agent.get_weights()])
+    assert history["update_norm"] == [
+        pytest.approx(
+            np.linalg.norm(after - before) / np.linalg.norm(before), rel=1e-5
+        )
+    ]
+
+
+def test_without_relu_there_is_no_share_of_dead_units(agent, rollouts):
+    assert "dead_units" not in fit(agent, rollouts, Diagnostics())
+
+
+def test_units_that_die_are_seen(rollouts):
+    agent = relu_agent()
+    agent.actor.get_layer("hidden_0").bias.assign([-1e3] * 6 + [0.0] * 2)
+    history = fit(agent, rollouts, Diagnostics(warn=False), epochs=1)
+    # Six of the actor's eight; the critic has as many.
+    assert 6 / 16 <= history["dead_units"][0] < 9 / 16
+
+
+def test_it_measures_every_so_many_epochs(agent, rollouts):
+    history = fit(agent, rollouts, Diagnostics(every=2), epochs=5)
+    assert len(history["update_norm"]) == len(history["rest_share"]) == 2
+    assert len(history["loss"]) == 5
+
+
+def test_tensorboard_shows_it_over_environment_steps(rollouts, tmp_path):
+    agent, diagnostics = relu_agent(), Diagnostics(tmp_path)
+    keys = [*SHARES, "gradient_norm", "update_norm", "dead_units"]
+    for _ in range(2):
+        history = fit(agent, rollouts, diagnostics)
+    found = read(tmp_path)
+    assert set(found) == {f"diagnostics/{key}" for key in keys}
+    for key in keys:
+        values = found[f"diagnostics/{key}"]
+        assert list(values) == [64, 128, 192, 256]
+        last = [values[192], values[256]]
+        np.testing.assert_allclose(last, history[key], rtol=1e-6)
+
+
+def test_the_tensorboard_callback_writes_what_is_in_the_logs(
+    agent, rollouts, tmp_path
+):
+    history = fit(agent, rollouts, Diagnostics(), TensorBoard(tmp_path))
+    values = read(tmp_path)["train/update_norm"]
+    np.testing.assert_allclose(
+        list(values.values()), history["update_norm"], rtol=1e-6
+    )
+
+
+# What it leaves alone.
+
+
+@pytest.mark.parametrize("name", ["PPO", "A2C", "DQN", "SAC", "TD3"])
+def test_training_is_the_same_with_and_without(name):
+    case = EVERY_AGENT[name]
+    weights = []
+    for callbacks in ([], [Diagnostics()]):
+        env = make_env(case.pair)
+        agent = make_eager_agent(case, env, activation="relu")
+        history = fit(agent, case.make_dataset(env), *callbacks, epochs=6)
+        weights.append(agent.get_weights())
+    assert len(history["update_norm"]) == 6
+    # 16 steps an epoch: the first three have not enough observations.
+    assert len(history["dead_units"]) == 3
+    assert_equal_weights(*weights)
+
+
+def test_agent_and_dataset_are_left_as_they_were(agent, rollouts):
+    owners = agent, rollouts, rollouts.env
+    before = [set(vars(owner)) for owner in owners]
+
+    class Watch(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            assert "refresh" in vars(rollouts)
+
+    fit(agent, rollouts, Diagnostics(), Watch())
+    wrapped = {"refresh", "collect", "step", "reset", "observe"}
+    for owner, names in zip(owners, before, strict=True):
+        assert not wrapped & (set(vars(owner)) - names)
+
+
+def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
+    class Interrupt(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            raise KeyboardInterrupt
+
+    diagnostics = Diagnostics()
+    with pytest.raises(KeyboardInterrupt):
+        fit(agent, rollouts, diagnostics, Interrupt())
+    history = fit(agent, rollouts, diagnostics)
+    assert sum(history[key][0] for key in SHARES) == pytest.approx(1.0)
+    assert "refresh" not in vars(rollouts)
+
+
+def test_an_agent_is_saved_in_the_meantime(agent, rollouts, tmp_path):
+    path = tmp_path / "agent.keras"
+    save = keras.callbacks.ModelCheckpoint(path)
+    fit(agent, rollouts, Diagnostics(), save)
+    loaded = keras.models.load_model(path)
+    assert_equal_weights(loaded, agent)
+
+
+def test_a_plain_keras_model_has_what_it_can_have(agent, rollouts):
+    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    critic.compile("adam", "mse")
+    history = critic.fit(
+        rollouts.as_dataset(agent).map(
+            lambda batch: (batch["observation"], batch["returns"])
+        ),
+        steps_per_epoch=rollouts.steps_per_epoch,
+        epochs=2,
+        callbacks=[RolloutRefresh(rollouts), Diagnostics()],
+        shuffle=False,
+        verbose=0,
+    ).history
+    assert all(0.0 < value < 1.0 for value in history["update_norm"])
+    assert all(0.0 < value < 1.0 for value in history["update_share"])
+
+
+# What it warns of.
+
+
+class Says(keras.callbacks.Callback):
+    """Puts values into the logs, one for each epoch."""
+
+    def __init__(self, **values):
+        super().__init__()
+        self.values = values
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs.update({key: each[epoch] for key, each in self.values.items()})
+
+
+def messages(agent, rollouts, epochs=3, warn=True, **values):
+    """Returns what a `fit` with such logs is warned of."""
+    callbacks = Says(**values), Diagnostics(warn=warn)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(agent, rollouts, *callbacks, epochs=epochs)
+    return [
+        str(warning.message)
+        for warning in caught
+        if issubclass(warning.category, TrainingWarning)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"approx_kl": [0.0, 0.2, 0.3]}, "approx_kl=0.2 "),
+        ({"entropy": [0.7, 0.001, 0.001]}, "entropy=0.001 "),
+        ({"gradient_norm": [1.0, 1.0, math.nan]}, "gradient_norm=nan"),
+        # CartPole's reward is 1, and gamma is 0.99: 150 is the most.
+        ({"q_value": [149.0, 151.0, 152.0]}, "q_value=151 "),
+    ],
+)
+def test_each_fault_is_warned_of_once(agent, rollouts, values, expected):
+    (message,) = messages(agent, rollouts, **values)
+    assert expected in message
+    # Once more in another training.
+    assert len(messages(agent, rollouts, **values)) == 1
+
+
+def test_a_critic_that_predicts_nothing(agent, rollouts):
+    values = {"explained_variance": [-1.0] * 12}
+    (message,) = messages(agent, rollouts, epochs=12, **values)
+    assert "for 10 epochs" in message
+
+
+def test_dead_units_are_warned_of(rollouts):
+    agent = relu_agent()
+    for network in (agent.actor, agent.critic):
+        network.get_layer("hidden_0").bias.assign([-1e3] * 5 + [1e3] * 3)
+    (message,) = messages(agent, rollouts)
+    # 10 of 16.
+    assert "62% of the hidden" in message
+
+
+def test_nothing_is_said_of_a_training_that_goes_well(agent, rollouts):
+    assert messages(agent, rollouts) == []
+
+
+def test_nothing_is_said_if_it_is_not_to(agent, rollouts):
+    assert messages(agent, rollouts, warn=False, approx_kl=[1.0] * 3) == []
+
+
+def test_entropy_of_numbers_may_fall():
+    rollouts = rl.RolloutDataset(
+        "Pendulum-v1", horizon=32, passes=1, batch_size=32, seed=0
+    )
+    agent = rl.PPO.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
+    assert messages(agent, rollouts, entropy=[1.4, 0.0, -2.0]) == []
+
+
+def test_overflow_of_float16_is_no_fault(rollouts):
+    agent = relu_agent(
+        optimizer=keras.optimizers.LossScaleOptimizer(
+            keras.optimizers.Adam(1e-3)
+        )
+    )
+    assert messages(agent, rollouts, gradient_norm=[math.inf] * 3) == []
+
+
+def test_values_are_judged_by_rewards_of_the_warm_up_too():
+    class Once(gymnasium.Wrapper):
+        """Gives a large reward at the very first step."""
+
+        given = False
+
+        def step(self, action):
+            observation, _, *rest = self.env.step(action)
+            reward, self.given = float(not self.given) * 50.0, True
+            return observation, reward, *rest
+
+    env = Once(gymnasium.make("CartPole-v1"))
+    replay = rl.ReplayDataset(
+        env,
+        capacity=256,
+        batch_size=8,
+        steps_per_round=16,
+        updates_per_round=2,
+        rounds_per_epoch=1,
+        warm_up=32,
+        seed=0,
+    )
+    agent = rl.DQN.for_env(env, hidden=(8,), gamma=0.9, seed=0)
+    agent.compile(run_eagerly=True)
+    # 1.5 x 50 / (1 - 0.9) = 750.
+    values = {"q_value": [700.0, 740.0, 760.0]}
+    (message,) = messages(agent, replay, **values)
+    assert "q_value=760 " in message
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5])
+def test_an_interval_below_one_is_refused(every):
+    with raises("`every`", f"every={every}"):
+        Diagnostics(every=every)

@@ -1,0 +1,256 @@
+import io
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import Progress
+from keras_rl2.callbacks import RolloutRefresh
+from support.errors import raises
+
+
+class Clock:
+    """Goes on by so many seconds with each round."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Rollouts:
+    """What is asked of a dataset: rounds of 100 steps and 4 updates."""
+
+    steps_per_round = fewest_steps_per_round = 100
+    updates_per_round = 4
+    steps_before_first_round = 0
+    steps_per_epoch = 8
+
+    def __init__(self):
+        self.episode_return = np.nan
+
+    def logs(self):
+        return {"episode_return": self.episode_return}
+
+
+class Agent:
+    def __init__(self, env_steps=0):
+        self.env_steps = env_steps
+        self.rollouts = Rollouts()
+
+
+def run(stream, epochs=2, seconds_per_round=1.0, agent=None, **arguments):
+    """Goes through the rounds of a `fit`, two in each epoch.
+
+    Returns:
+        What was written by the end of each round.
+    """
+    clock, agent = Clock(), agent or Agent()
+    progress = Progress(stream=stream, clock=clock, **arguments)
+    progress.set_model(agent)
+    progress.set_params({"epochs": epochs, "steps": 8})
+    progress.on_train_begin()
+    written = []
+    for epoch in range(epochs):
+        progress.on_epoch_begin(epoch)
+        for batch in (0, 4):
+            clock.now += seconds_per_round
+            agent.env_steps += 100
+            progress.on_train_batch_begin(batch)
+            written.append(stream.getvalue())
+        progress.on_epoch_end(epoch, {})
+    progress.on_train_end()
+    return written
+
+
+def test_lines_come_every_so_many_seconds():
+    stream = io.StringIO()
+    run(stream, seconds=2.0)
+    # 100 steps a second.
+    assert stream.getvalue().splitlines() == [
+        "200/400 steps   50%  100 steps/s  0:02 left",
+        "400/400 steps  100%  100 steps/s  0:00 left",
+        "400 steps in 0:04 (100 steps/s)",
+    ]
+    assert stream.getvalue().endswith("\n")
+
+
+def test_a_terminal_has_one_line_that_is_rewritten():
+    stream = Terminal()
+    written = run(stream)
+    assert written[0] == "\r100/400 steps   25%  100 steps/s  0:03 left"
+    assert "\n" not in written[-1]
+    *before, last = stream.getvalue().split("\r")
+    assert len(before) == 5
+    # Nothing of a longer line before it is left.
+    assert last == "400 steps in 0:04 (100 steps/s)".ljust(len(before[-1])) + (
+        "\n"
+    )
+
+
+def test_a_terminal_is_drawn_ten_times_a_second_at_most():
+    stream = Terminal()
+    # 4000 rounds in four seconds.
+    run(stream, epochs=2000, seconds_per_round=0.001)
+    assert 35 <= stream.getvalue().count("\r") <= 42
+
+
+def test_a_file_is_not_flooded():
+    stream = io.StringIO()
+    run(stream, epochs=10_000, seconds_per_round=0.001)
+    # Twenty seconds.
+    assert len(stream.getvalue().splitlines()) == 5
+
+
+def test_long_lines_are_cut_to_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = Terminal()
+    run(stream)
+    lines = stream.getvalue().replace("\n", "").split("\r")
+    assert max(len(line) for line in lines) == 19
+
+
+def test_the_return_is_shown_once_there_is_one():
+    stream = Terminal()
+    agent = Agent()
+    agent.rollouts.episode_return = 21.26
+    run(stream, agent=agent)
+    assert "0:03 left  episode_return 21.3" in stream.getvalue()
+    last = stream.getvalue().split("\r")[-1]
+    assert last.split(", ")[-1].split() == ["episode_return", "21.3"]
+
+
+def test_steps_are_those_of_this_fit():
+    stream = io.StringIO()
+    run(stream, agent=Agent(env_steps=1000), seconds=1.0)
+    assert stream.getvalue().startswith("100/400 steps")
+
+
+def test_given_steps_are_taken_for_the_total():
+    stream = io.StringIO()
+    run(stream, total_steps=1_000_000, seconds=3.0)
+    assert stream.getvalue().splitlines()[0] == (
+        # 999 700 steps at 100 a second: 9997 seconds.
+        "300/1,000,000 steps    0%  100 steps/s  2:46:37 left"
+    )
+
+
+def test_the_warm_up_of_a_replay_counts():
+    stream = io.StringIO()
+    agent = Agent()
+    agent.rollouts.steps_before_first_round = 600
+    run(stream, agent=agent, seconds=1.0)
+    assert stream.getvalue().startswith("100/1,000 steps")
+
+
+@pytest.mark.parametrize("unknown", ["whole episodes", "other data"])
+def test_no_share_where_the_total_is_open(unknown):
+    stream = io.StringIO()
+    agent = Agent()
+    if unknown == "whole episodes":
+        agent.rollouts.fewest_steps_per_round = 1
+    else:
+        agent.rollouts.steps_per_epoch = 5
+    run(stream, agent=agent, seconds=1.0)
+    assert stream.getvalue().splitlines()[0] == "100 steps  100 steps/s"
+
+
+def test_speed_is_that_of_the_last_half_minute():
+    progress = Progress(stream=io.StringIO(), clock=(clock := Clock()))
+    progress.set_model(agent := Agent())
+    progress.on_train_begin()
+    progress.on_epoch_begin(0)
+    # Half an hour of compilation, then 10 steps a second.
+    clock.now += 1800.0
+    for _ in range(8):
+        clock.now += 10.0
+        agent.env_steps += 100
+        progress.on_train_batch_begin(0)
+    last = progress.stream.getvalue().splitlines()[-1]
+    assert last == "800 steps  10 steps/s"
+
+
+def test_a_fit_of_an_agent(agent, rollouts):
+    stream = Terminal()
+    progress = Progress(stream=stream)
+    agent.fit(rollouts, total_steps=192, callbacks=[progress], verbose=0)
+    assert stream.getvalue().startswith("\r64/192 steps   33%  ")
+    assert stream.getvalue().split("\r")[-1].startswith("192 steps in 0:0")
+    agent.fit(rollouts, epochs=1, callbacks=[progress], verbose=0)
+    assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:0")
+
+
+def test_resets_in_steps_of_their_own_are_not_missed_at_the_end(agent):
+    env = gymnasium.make_vec("CartPole-v1", num_envs=4)
+    assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
+    rollouts = rl.RolloutDataset(env, 64, passes=1, seed=0)
+    stream = Terminal()
+    shown = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            shown.append(stream.getvalue().split("\r")[-1].split()[:3])
+
+    # Each round takes a while, of the clock that it is told.
+    ticks = iter(range(1000))
+    progress = Progress(stream=stream, clock=lambda: float(next(ticks)))
+    history = agent.fit(
+        rollouts, epochs=2, callbacks=[progress, Watch()], verbose=0
+    ).history
+    first, second = history["env_steps"]
+    assert second < 512
+    assert shown[0][0] == f"{first}/{first + 256}"
+    assert shown[1] == [f"{second}/{second}", "steps", "100%"]
+
+
+def test_a_replay_is_counted_with_its_warm_up():
+    env = gymnasium.make("CartPole-v1")
+    replay = rl.ReplayDataset(
+        env,
+        capacity=256,
+        batch_size=8,
+        steps_per_round=16,
+        updates_per_round=2,
+        rounds_per_epoch=2,
+        warm_up=32,
+        seed=0,
+    )
+    agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
+    stream = Terminal()
+    progress = Progress(stream=stream)
+    agent.fit(replay, total_steps=96, callbacks=[progress], verbose=0)
+    # 32 of the warm-up and 16 of the first round.
+    assert stream.getvalue().startswith("\r48/96 steps   50%")
+    assert "\r96 steps in" in stream.getvalue()
+
+
+def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
+    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    critic.compile("adam", "mse")
+    critic.fit(
+        rollouts.as_dataset(agent).map(
+            lambda batch: (batch["observation"], batch["returns"])
+        ),
+        steps_per_epoch=rollouts.steps_per_epoch,
+        epochs=2,
+        callbacks=[RolloutRefresh(rollouts), Progress()],
+        shuffle=False,
+        verbose=0,
+    )
+    assert capsys.readouterr().out.startswith("128 steps in 0:0")
+
+
+def test_numbers_out_of_range_are_refused():
+    with raises("`total_steps`", "total_steps=0"):
+        Progress(0)
+    with raises("`seconds`", "seconds=0.0"):
+        Progress(seconds=0.0)

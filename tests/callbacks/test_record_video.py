@@ -1,0 +1,288 @@
+import io
+import sys
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator,
+)
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import RecordVideo
+from support.agents import EVERY_AGENT
+from support.agents import assert_equal_weights
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.errors import raises
+
+CART_POLE = gymnasium.make("CartPole-v1")
+
+
+class Filmed(gymnasium.Env):
+    """Episodes of four steps, with a shade of its own for each frame.
+
+    To an agent it is a CartPole. It keeps what was done to it.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    observation_space = CART_POLE.observation_space
+    action_space = CART_POLE.action_space
+
+    def __init__(self, render_mode="rgb_array", limit=4):
+        self.render_mode = render_mode
+        self.limit = limit
+        self.seeds, self.observations, self.actions = [], [], []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.count = 0
+        return self._observe(), {}
+
+    def step(self, action):
+        self.actions.append(action)
+        self.count += 1
+        return self._observe(), 1.0, self.count == self.limit, False, {}
+
+    def _observe(self):
+        self.observations.append(
+            self.np_random.standard_normal(4).astype(np.float32)
+        )
+        return self.observations[-1]
+
+    def render(self):
+        return np.full((18, 20, 3), 40 * self.count % 200, np.uint8)
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def shades(path_or_bytes):
+    """Returns the shade of each frame, and how many milliseconds it lasts."""
+    found = []
+    with Image.open(path_or_bytes) as film:
+        for index in range(film.n_frames):
+            film.seek(index)
+            frame = np.asarray(film.convert("RGB"))
+            assert frame.shape == (18, 20, 3)
+            found.append((int(frame.mean().round()), film.info["duration"]))
+    return found
+
+
+def fit(agent, rollouts, *callbacks, epochs=1):
+    agent.fit(rollouts, epochs=epochs, callbacks=list(callbacks), verbose=0)
+
+
+def test_a_film_comes_every_so_many_steps(agent, rollouts, tmp_path):
+    video = RecordVideo(Filmed, tmp_path / "films", every=100)
+    # Epochs of 64 steps: 100 and 200 lie in the second and the fourth.
+    fit(agent, rollouts, video, epochs=4)
+    expected = ["step-00000128.gif", "step-00000256.gif"]
+    assert names(tmp_path / "films") == expected
+    # Those of 300, and of the end.
+    fit(agent, rollouts, video, epochs=2)
+    expected += ["step-00000320.gif", "step-00000384.gif"]
+    assert names(tmp_path / "films") == expected
+
+
+def test_the_end_is_filmed_once(agent, rollouts, tmp_path):
+    fit(agent, rollouts, RecordVideo(Filmed, tmp_path), epochs=2)
+    assert names(tmp_path) == ["step-00000128.gif"]
+
+
+def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
+    fit(agent, rollouts, RecordVideo(Filmed, tmp_path, episodes=2))
+    once = [(0, 50), (40, 50), (80, 50), (120, 50), (160, 50)]
+    assert shades(tmp_path / "step-00000064.gif") == once * 2
+
+
+@pytest.mark.parametrize(
+    ("fps", "duration"), [(10, 100), (30, 30), (50, 20), (200, 20)]
+)
+def test_frames_last_as_long_as_was_asked_for(
+    agent, rollouts, tmp_path, fps, duration
+):
+    fit(agent, rollouts, RecordVideo(Filmed, tmp_path, fps=fps))
+    film = shades(tmp_path / "step-00000064.gif")
+    assert {milliseconds for _, milliseconds in film} == {duration}
+
+
+def test_an_episode_without_end_is_cut_off(agent, rollouts, tmp_path):
+    video = RecordVideo(lambda: Filmed(limit=None), tmp_path, max_steps=3)
+    fit(agent, rollouts, video)
+    film = shades(tmp_path / "step-00000064.gif")
+    assert [shade for shade, _ in film] == [0, 40, 80, 120]
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"), [(3, [3, 4, 3, 4]), (None, [None] * 4)]
+)
+def test_films_show_the_same_episodes(
+    agent, rollouts, tmp_path, seed, expected
+):
+    env = Filmed()
+    video = RecordVideo(lambda: env, tmp_path, every=64, episodes=2, seed=seed)
+    fit(agent, rollouts, video, epochs=2)
+    assert env.seeds == expected
+
+
+def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):
+    env = Filmed(limit=20)
+    fit(agent, rollouts, RecordVideo(lambda: env, tmp_path))
+    observations = np.array(env.observations[:-1])
+    expected = agent.act(observations, deterministic=True)
+    assert set(expected) == {0, 1}
+    np.testing.assert_array_equal(env.actions, expected)
+    assert all(env.action_space.contains(action) for action in env.actions)
+
+
+def test_nothing_is_drawn_from_the_agent(rollouts, tmp_path):
+    drawn = []
+    for callbacks in ([], [RecordVideo(Filmed, tmp_path)]):
+        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+        agent.compile(run_eagerly=True)
+        data = rl.RolloutDataset("CartPole-v1", 32, passes=1, seed=0)
+        fit(agent, data, *callbacks)
+        drawn.append([agent.act(np.zeros(4)) for _ in range(32)])
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 2
+
+
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC", "TD3"])
+def test_training_is_the_same_with_and_without(name, tmp_path):
+    case = EVERY_AGENT[name]
+
+    class Film(gymnasium.Wrapper):
+        render_mode = "rgb_array"
+
+        def render(self):
+            return np.zeros((2, 2, 3), np.uint8)
+
+    def film():
+        return Film(make_env(case.pair, num_envs=1).env.envs[0])
+
+    weights = []
+    for callbacks in ([], [RecordVideo(film, tmp_path, every=1)]):
+        env = make_env(case.pair)
+        agent = make_eager_agent(case, env)
+        fit(agent, case.make_dataset(env), *callbacks, epochs=3)
+        weights.append(agent.get_weights())
+    assert len(names(tmp_path)) == 3
+    assert_equal_weights(*weights)
+
+
+def test_an_id_is_enough(agent, rollouts, tmp_path):
+    fit(agent, rollouts, RecordVideo("CartPole-v1", tmp_path, max_steps=5))
+    with Image.open(tmp_path / "step-00000064.gif") as film:
+        assert film.size == (600, 400)
+        # Frames that are alike are one.
+        assert 3 <= film.n_frames <= 6
+        # CartPole declares 50 frames a second.
+        assert film.info["duration"] % 20 == 0
+        assert film.info["loop"] == 0
+
+
+def test_tensorboard_shows_the_film(agent, rollouts, tmp_path):
+    log_dir = tmp_path / "logs"
+    video = RecordVideo(Filmed, tmp_path / "films", 64, log_dir=log_dir)
+    fit(agent, rollouts, video, epochs=2)
+    events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
+    assert events.Tags()["images"] == ["video/episode"]
+    images = events.Images("video/episode")
+    assert [image.step for image in images] == [64, 128]
+    for image in images:
+        film = tmp_path / "films" / f"step-{image.step:08d}.gif"
+        assert image.encoded_image_string == film.read_bytes()
+        assert (image.width, image.height) == (20, 18)
+    # What the page of TensorBoard decodes it with.
+    assert tf.io.decode_gif(images[0].encoded_image_string).shape == (
+        5,
+        18,
+        20,
+        3,
+    )
+
+
+@pytest.mark.parametrize("with_log_dir", [True, False])
+def test_mp4(agent, rollouts, tmp_path, with_log_dir):
+    pytest.importorskip("imageio_ffmpeg")
+    imageio = pytest.importorskip("imageio.v2")
+    log_dir = tmp_path / "logs" if with_log_dir else None
+    films = tmp_path / "films"
+    video = RecordVideo(Filmed, films, log_dir=log_dir, format="mp4")
+    fit(agent, rollouts, video)
+    assert names(films) == ["step-00000064.mp4"]
+    with imageio.get_reader(films / "step-00000064.mp4") as reader:
+        assert reader.get_meta_data()["fps"] == 20
+        means = [float(frame.mean()) for frame in reader]
+    np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
+    if with_log_dir:
+        events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
+        (image,) = events.Images("video/episode")
+        film = shades(io.BytesIO(image.encoded_image_string))
+        assert [shade for shade, _ in film] == [0, 40, 80, 120, 160]
+
+
+@pytest.mark.parametrize("missing", ["imageio.v2", "imageio_ffmpeg"])
+def test_mp4_says_at_once_what_is_missing(monkeypatch, tmp_path, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match="pip install imageio imageio-ffmpeg"):
+        RecordVideo(Filmed, tmp_path, format="mp4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "received"),
+    [
+        ({"every": 0}, "`every`", "every=0"),
+        ({"episodes": 0}, "`episodes`", "episodes=0"),
+        ({"max_steps": 1.5}, "`max_steps`", "max_steps=1.5"),
+        ({"fps": 0}, "`fps`", "fps=0"),
+        ({"format": "avi"}, "`format`", "format='avi'"),
+        ({"env": 3}, "id of an environment", "env=3"),
+        (
+            {"env": lambda: Filmed(render_mode=None)},
+            "render_mode='rgb_array'",
+            "render_mode=None",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(
+    tmp_path, arguments, expected, received
+):
+    with raises(expected, received):
+        RecordVideo(**{"env": Filmed, "directory": tmp_path, **arguments})
+
+
+def test_another_environment_is_refused_before_training(
+    agent, rollouts, tmp_path
+):
+    video = RecordVideo("Pendulum-v1", tmp_path)
+    with raises("observation space", "Box"):
+        fit(agent, rollouts, video)
+    assert agent.env_steps == 0
+
+
+def test_a_model_that_cannot_act_is_refused(tmp_path):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with raises("which can act", "Sequential"):
+        model.fit(
+            np.ones((2, 2)),
+            np.ones((2, 1)),
+            callbacks=[RecordVideo(Filmed, tmp_path)],
+            verbose=0,
+        )
+
+
+def test_frames_of_another_form_are_refused(agent, rollouts, tmp_path):
+    class Grey(Filmed):
+        def render(self):
+            return super().render()[..., 0]
+
+    with raises(r"\[height, width, 3\]", r"\(18, 20\)"):
+        fit(agent, rollouts, RecordVideo(Grey, tmp_path))

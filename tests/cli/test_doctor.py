@@ -1,0 +1,201 @@
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from keras_rl2.cli import checks
+from keras_rl2.cli import random_rollout
+from keras_rl2.cli.main import main
+
+
+class Walk(gymnasium.Env):
+    """A walk on a line, with whatever is wrong with it."""
+
+    high = 1.0
+    reward = 1.0
+    drift = 0.01
+    length = None
+    noise = None
+
+    def __init__(self):
+        self.observation_space = spaces.Box(-self.high, self.high, (2,))
+        self.action_space = spaces.Discrete(2)
+
+    def observe(self):
+        noise = 0.0
+        if self.noise is not None:
+            noise = self.noise.normal()
+        place = np.array([self.place, 0.5 + 1e-3 * noise])
+        return place.astype(np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-0.1, 0.1)
+        self.steps = 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.place += self.drift * (2 * action - 1)
+        ended = self.steps == self.length
+        return self.observe(), self.reward, ended, False, {}
+
+
+class Huge(Walk):
+    high = 1e6
+    drift = 2e3
+
+
+class Wide(Walk):
+    drift = 0.5
+
+
+class Rich(Walk):
+    reward = 1000.0
+
+
+class Poor(Walk):
+    reward = 0.0
+
+
+class Broken(Walk):
+    reward = float("nan")
+
+
+class Unseeded(Walk):
+    noise = np.random.default_rng(0)
+    high = 100.0
+
+
+class Timed(Walk):
+    length = 20
+
+
+class Wordy(Walk):
+    def __init__(self):
+        super().__init__()
+        self.observation_space = spaces.Text(5)
+
+
+class Wrong(Walk):
+    def observe(self):
+        return np.zeros(3, np.float32)
+
+
+@pytest.fixture
+def doctor(capsys):
+    """Registers an environment, and returns what is found out about it."""
+    gymnasium_id = "Patient-v0"
+
+    def run(kind, max_steps=50):
+        gymnasium.register(gymnasium_id, kind, max_episode_steps=max_steps)
+        code = main(["doctor", gymnasium_id])
+        lines = capsys.readouterr().out.splitlines()
+        found = {}
+        for line in lines:
+            state, name, text = line[:5], line[6:24].strip(), line[25:]
+            found[name] = (state.strip() == "ok", text)
+            assert state.strip() in ("ok", "todo")
+        assert code == int(not all(ok for ok, _ in found.values()))
+        return found
+
+    yield run
+    gymnasium.registry.pop(gymnasium_id, None)
+
+
+def test_all_is_well_with_cartpole(capsys):
+    assert main(["doctor", "CartPole-v1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["ok"] * 7
+    assert lines[0].endswith(": A2C, DQN, PPO, REINFORCE, SAC")
+    assert lines[3].endswith("1 to 1, mean 1, deviation 0")
+
+
+def test_all_is_well_with_an_environment_of_ones_own(doctor):
+    found = doctor(Walk)
+    assert all(ok for ok, _ in found.values()), found
+    assert found["ends"][1] == (
+        "20 episodes of 50 to 50 steps, 0 terminated, 20 truncated"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (Huge, "observation scale", "use normalize_observations=True"),
+        (Wide, "observations", "no members of the observation space"),
+        (Rich, "rewards", "rewards reach 1e+03: use scale_rewards=True"),
+        (Poor, "rewards", "none in 1000 random steps"),
+        (Broken, "rewards", "NaN or infinity"),
+        (Unseeded, "determinism", "observation differs at step 0"),
+        (Timed, "ends", "all 50 episodes terminated after 20 steps"),
+        (Wordy, "spaces", "Expected an observation space of type Box"),
+        (Wrong, "autoreset", "cannot be stepped together"),
+    ],
+)
+def test_what_is_wrong_is_found(kind, name, said, doctor):
+    ok, text = doctor(kind)[name]
+    assert not ok
+    assert said in text
+
+
+def test_a_deviation_may_be_too_small(doctor):
+    ok, text = doctor(Unseeded)["observation scale"]
+    assert not ok
+    assert "some observations deviate by 1e-03 only" in text
+
+
+def test_an_episode_that_never_ends(doctor):
+    ok, text = doctor(Walk, max_steps=None)["ends"]
+    assert not ok
+    assert "register it with max_episode_steps" in text
+    gymnasium.registry.pop("Patient-v0")
+    assert doctor(Walk, max_steps=5000)["ends"] == (
+        True,
+        "no episode in 1000 steps, time limit 5000",
+    )
+
+
+def test_warnings_of_gymnasium_are_passed_on(doctor):
+    ok, text = doctor(Wrong)["gymnasium"]
+    assert not ok
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("action", "names"),
+    [
+        (spaces.Discrete(3), "A2C, DQN, PPO, REINFORCE, SAC"),
+        (spaces.MultiBinary(3), "A2C, PPO, REINFORCE"),
+        (spaces.MultiDiscrete([2, 3]), "A2C, PPO, REINFORCE"),
+        (spaces.Box(-1, 1, (2,)), "A2C, DDPG, PPO, REINFORCE, SAC, TD3"),
+        (spaces.Box(-np.inf, np.inf, (2,)), "A2C, PPO, REINFORCE (DDPG,"),
+    ],
+)
+def test_algorithms_are_those_of_the_action_space(action, names):
+    finding = checks.check_spaces(spaces.Box(-1, 1, (3,)), action)
+    assert finding.ok
+    assert f": {names}" in finding.text
+
+
+def test_images_need_no_scaling():
+    space = spaces.Box(0, 255, (4, 4, 1), np.uint8)
+    frames = np.full((3, 4, 4, 1), 200, np.uint8)
+    rollout = random_rollout.RandomRollout(
+        frames, [0, 0], *np.zeros((3, 2)), frames[1:], 0
+    )
+    inside, scale = checks.check_observations(rollout, space)
+    assert inside.ok
+    assert scale.ok
+
+
+def test_a_rollout_knows_where_episodes_end():
+    env = gymnasium.make("CartPole-v1")
+    rollout = random_rollout.play(env, 200, seed=0)
+    lengths = rollout.episode_lengths
+    assert lengths.min() > 5
+    first = lengths[0]
+    assert rollout.terminated[first - 1]
+    assert abs(rollout.next_observation[first - 1, 2]) > 0.2
+    # The next episode begins upright.
+    assert abs(rollout.observation[first, 2]) < 0.05

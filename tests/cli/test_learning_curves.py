@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from keras_rl2.cli.learning_curves import bootstrap_interval
+from keras_rl2.cli.learning_curves import interquartile_mean
+from keras_rl2.cli.learning_curves import on_common_steps
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [
+        ([7.0], 7.0),
+        ([1.0, 2.0], 1.5),
+        # (0.25 * 0 + 1 + 0.25 * 8) / 1.5
+        ([8.0, 0.0, 1.0], 2.0),
+        ([-1000.0, 1.0, 3.0, 1000.0], 2.0),
+        # A quarter of five is 1.25: (0.75 * 1 + 2 + 0.75 * 4) / 2.5
+        ([100.0, 1.0, 2.0, 4.0, -100.0], 2.3),
+        # The two examples of the encyclopaedia's article.
+        ([5.0, 8, 4, 38, 8, 6, 9, 7, 7, 3, 1, 6], 6.5),
+        ([1.0, 3, 5, 7, 9, 11, 13, 15, 17], 9.0),
+    ],
+)
+def test_interquartile_mean_by_hand(values, mean):
+    assert interquartile_mean(np.array(values)) == pytest.approx(mean)
+
+
+def test_interquartile_mean_is_taken_at_each_step():
+    values = np.array([[0.0, 5.0], [1.0, 5.0], [3.0, 5.0], [9.0, 5.0]])
+    assert interquartile_mean(values).tolist() == [2.0, 5.0]
+
+
+def test_interquartile_mean_of_nothing():
+    with pytest.raises(ValueError, match="at least one seed"):
+        interquartile_mean(np.empty((0, 3)))
+
+
+class TestBootstrapInterval:
+    def test_by_hand(self):
+        """Of two seeds, a resample's mean is 0, 0.5 or 1: 1/4, 1/2, 1/4."""
+        values = np.array([[0.0], [1.0]])
+        low, high = bootstrap_interval(values)
+        assert (low.item(), high.item()) == (0.0, 1.0)
+        low, high = bootstrap_interval(values, confidence=0.4)
+        assert (low.item(), high.item()) == (0.5, 0.5)
+
+    def test_repeats(self):
+        values = np.random.default_rng(0).normal(size=(5, 3))
+        first, second = bootstrap_interval(values), bootstrap_interval(values)
+        np.testing.assert_array_equal(first, second)
+        other = bootstrap_interval(values, seed=1)
+        assert not np.array_equal(first, other)
+
+    def test_a_single_seed_has_no_width(self):
+        low, high = bootstrap_interval(np.array([[1.0, 2.0]]))
+        assert low.tolist() == high.tolist() == [1.0, 2.0]
+
+    def test_more_seeds_are_surer(self):
+        generator = np.random.default_rng(0)
+        few, many = (generator.normal(size=(n, 1)) for n in (5, 100))
+        width = [np.ptp(bootstrap_interval(each)) for each in (few, many)]
+        assert width[0] > 1.5 * width[1]
+
+    def test_confidence_is_a_share(self):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            bootstrap_interval(np.ones((2, 1)), confidence=95)
+
+
+class TestOnCommonSteps:
+    def test_by_hand(self):
+        steps, values = on_common_steps(
+            [
+                (np.array([0.0, 10, 20]), np.array([NAN, 1.0, 3.0])),
+                (np.array([5.0, 15, 30]), np.array([0.0, 10.0, 10.0])),
+            ],
+            points=3,
+        )
+        # From the first return that both know to where the shorter one ends.
+        assert steps.tolist() == [10.0, 15.0, 20.0]
+        assert values.tolist() == [[1.0, 2.0, 3.0], [5.0, 10.0, 10.0]]
+
+    @pytest.mark.parametrize(
+        ("curve", "said"),
+        [
+            (([0.0, 1.0], [NAN, NAN]), "no episode has ended"),
+            (([], []), "no episode has ended"),
+            (([50.0, 60.0], [1.0, 1.0]), "ends at 10, one that begins at 50"),
+        ],
+    )
+    def test_curves_without_common_steps(self, curve, said):
+        other = (np.array([0.0, 10.0]), np.array([1.0, 1.0]))
+        with pytest.raises(ValueError, match=said):
+            on_common_steps([other, tuple(map(np.array, curve))])

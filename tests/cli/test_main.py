@@ -1,0 +1,104 @@
+import configparser
+import importlib
+import pathlib
+import shlex
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_rl2.cli.main import main
+from keras_rl2.cli.main import make_parser
+
+ROOT = pathlib.Path(__file__).parents[2]
+HEAVY = ("tensorflow", "keras", "gymnasium", "matplotlib", "numpy")
+COMMANDS = (
+    "train",
+    "evaluate",
+    "record",
+    "plot",
+    "export",
+    "presets",
+    "doctor",
+)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help_comes_within_a_second(arguments, tmp_path):
+    command = [sys.executable, "-m", "keras_rl2.cli", *arguments]
+    seconds = []
+    # The best of three: others use the machine too.
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True
+        )
+        seconds.append(time.perf_counter() - start)
+    assert done.returncode == 0
+    assert "usage: keras-rl2" in done.stdout
+    assert done.stderr == ""
+    assert min(seconds) < 1.0
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["train", "--help"], ["presets"]]
+)
+def test_nothing_heavy_is_imported_for_it(arguments, tmp_path):
+    code = (
+        "import sys; from keras_rl2.cli.main import main;"
+        f"main({arguments});"
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    assert main([command, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: keras-rl2 {command}")
+    assert "--debug" in printed
+
+
+def test_the_version_is_known(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("keras-rl2 ")
+
+
+def test_the_console_script_is_the_same_command():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    script = config["options.entry_points"]["console_scripts"].strip()
+    name, _, target = script.partition(" = ")
+    module, _, function = target.partition(":")
+    assert name == "keras-rl2"
+    assert getattr(importlib.import_module(module), function) is main
+
+
+def documented():
+    text = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    text = text.replace("\\\n", " ")
+    return [
+        line.removeprefix("$ ")
+        for line in text.splitlines()
+        if line.removeprefix("$ ").startswith("keras-rl2 ")
+    ]
+
+
+@pytest.mark.parametrize("line", documented())
+def test_documented_examples_are_accepted(line):
+    arguments = shlex.split(line, comments=True)[1:]
+    assert callable(make_parser().parse_args(arguments).run)
+
+
+def test_every_command_is_documented():
+    commands = {shlex.split(line)[1] for line in documented()}
+    assert commands == set(COMMANDS)

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+from PIL import Image
+
+from keras_rl2.cli import film
+from keras_rl2.cli import saved_agents
+from keras_rl2.cli.main import main
+
+OBSERVATION = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
+
+
+class TestEvaluate:
+    def test_a_folder_and_its_file_are_the_same(self, trained, capsys):
+        lines = []
+        for path in (trained, trained / "agent.keras"):
+            assert main(["evaluate", str(path), "--episodes", "5"]) == 0
+            lines.append(capsys.readouterr().out)
+        assert lines[0] == lines[1]
+        assert "5 greedy episodes" in lines[0]
+
+    def test_numbers_are_those_of_the_agent(self, trained, capsys):
+        options = ["--episodes", "3", "--seed", "7"]
+        assert main(["evaluate", str(trained), *options]) == 0
+        agent = saved_agents.load(trained / "agent.keras")
+        results = agent.evaluate("CartPole-v1", episodes=3, num_envs=3, seed=7)
+        mean = results["episode_return"]
+        assert f"return {mean:.1f} +-" in capsys.readouterr().out
+
+    def test_stochastic_is_something_else(self, trained, capsys):
+        for options in ([], ["--stochastic"]):
+            assert main(["evaluate", str(trained), *options]) == 0
+        greedy, stochastic = capsys.readouterr().out.splitlines()
+        assert "20 stochastic episodes" in stochastic
+        assert greedy.split()[2] != stochastic.split()[2]
+
+    def test_another_environment(self, trained, capsys):
+        path = str(trained)
+        assert main(["evaluate", path, "--env", "CartPole-v0"]) == 0
+        assert capsys.readouterr().out.startswith("CartPole-v0: return")
+
+
+class TestRecord:
+    def test_mp4(self, run_folder, capsys):
+        imageio = pytest.importorskip("imageio.v2")
+        assert main(["record", str(run_folder)]) == 0
+        path = run_folder / "agent.mp4"
+        printed = capsys.readouterr().out
+        assert printed.startswith(f"{path}: ")
+        frames = int(printed.split(": ")[1].split()[0])
+        with imageio.get_reader(path) as reader:
+            assert reader.get_meta_data()["fps"] == 50
+            assert reader.get_meta_data()["size"] == (600, 400)
+            assert reader.count_frames() == frames
+
+    def test_gif(self, trained, tmp_path, capsys):
+        path = tmp_path / "films" / "cartpole.gif"
+        options = ["--episodes", "2", "--seed", "1", "--output", str(path)]
+        assert main(["record", str(trained), *options]) == 0
+        printed = capsys.readouterr().out
+        frames = int(printed.split(": ")[1].split()[0])
+        returns = [
+            float(each) for each in printed.split("return ")[1].split(",")
+        ]
+        # One picture for each step, and one of how each episode begins.
+        assert sum(returns) + 2 == frames
+        with Image.open(path) as image:
+            assert image.size == (600, 400)
+            seconds = 0
+            for index in range(image.n_frames):
+                image.seek(index)
+                seconds += image.info["duration"] / 1000
+        # Pictures that are alike become one of the same length.
+        assert seconds == pytest.approx(frames / 50)
+
+    def test_an_episode_without_end_is_cut_off(self, trained, tmp_path, capsys):
+        path = tmp_path / "short.gif"
+        options = ["--max-steps", "3", "--output", str(path)]
+        assert main(["record", str(trained), *options]) == 0
+        assert ": 4 frames, return 3.0" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("ending", [".gif", ".mp4"])
+    def test_sizes_may_be_odd(self, ending, tmp_path):
+        frames = np.zeros((5, 65, 33, 3), np.uint8)
+        frames[:, ::2] = np.arange(5)[:, None, None, None] * 40
+        path = tmp_path / f"odd{ending}"
+        film.write(path, iter(frames), fps=10)
+        assert path.stat().st_size > 100
+
+
+class TestExport:
+    def actions(self, trained):
+        agent = saved_agents.load(trained / "agent.keras")
+        return agent.act(OBSERVATION, deterministic=True)
+
+    def test_tf_saved_model(self, run_folder, trained, capsys):
+        arguments = ["export", str(run_folder), "--format", "tf_saved_model"]
+        assert main(arguments) == 0
+        path = run_folder / "policy"
+        assert capsys.readouterr().out.startswith(f"{path}: ")
+        policy = tf.saved_model.load(str(path))
+        served = policy.serve(OBSERVATION)
+        np.testing.assert_array_equal(served, self.actions(trained))
+
+    def test_litert(self, trained, tmp_path):
+        path = tmp_path / "new" / "cartpole.tflite"
+        arguments = ["export", str(trained), "--format", "litert"]
+        assert main([*arguments, "--output", str(path)]) == 0
+        interpreter = Interpreter(model_path=str(path))
+        run = interpreter.get_signature_runner("serving_default")
+        (served,) = run(observation=OBSERVATION).values()
+        np.testing.assert_array_equal(served, self.actions(trained))

@@ -1,0 +1,391 @@
+import csv
+import json
+import signal
+import subprocess
+import sys
+
+import gymnasium
+import keras
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2 import presets
+from keras_rl2.cli import training_run
+from keras_rl2.cli.agent_file import AgentFile
+from keras_rl2.cli.main import main
+from keras_rl2.cli.progress_file import ProgressFile
+from keras_rl2.cli.run_folder import RunFolder
+
+
+def rows_of(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def train(logdir, *options, algorithm="ppo"):
+    arguments = ["train", algorithm, "CartPole-v1", "--logdir", str(logdir)]
+    return main([*arguments, *options])
+
+
+def test_the_real_command_trains_and_evaluates(tmp_path):
+    """As typed: what it prints, where files are, and that errors are clean."""
+    command = [sys.executable, "-m", "keras_rl2.cli"]
+    options = {"cwd": tmp_path, "capture_output": True, "text": True}
+    done = subprocess.run(
+        [*command, "train", "ppo", "CartPole-v1", "--steps", "2000"], **options
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "oneDNN" not in done.stderr
+    folder = tmp_path / "runs" / "PPO-CartPole-v1" / "seed-0"
+    lines = done.stdout.splitlines()
+    assert lines[0] == (
+        "PPO on CartPole-v1, seed 0, 2,000 steps, 8 environments: "
+        "runs/PPO-CartPole-v1/seed-0"
+    )
+    last = lines[-1].partition(": ")[2]
+    assert last.startswith("return ")
+    assert last.count("20 greedy episodes") == 1
+    assert (folder / "agent.keras").is_file()
+    done = subprocess.run(
+        [*command, "evaluate", "runs/PPO-CartPole-v1/seed-0"], **options
+    )
+    # The same 20 episodes of the same policy.
+    assert done.stdout == f"CartPole-v1: {last}\n"
+    assert done.returncode == 0
+
+
+def test_what_it_writes(trained):
+    names = {path.name for path in trained.iterdir()}
+    events = {name for name in names if name.startswith("events.out.tfevents")}
+    assert names - events == {"agent.keras", "preset.json", "progress.csv"}
+    assert len(events) == 1
+    preset = json.loads((trained / "preset.json").read_text())
+    assert preset["algorithm"] == "PPO"
+    assert preset["environment"] == "CartPole-v1"
+    assert preset["total_steps"] == 2000
+    rows = rows_of(trained)
+    agent = keras.models.load_model(trained / "agent.keras")
+    assert isinstance(agent, rl.PPO)
+    assert int(rows[-1]["env_steps"]) == agent.env_steps >= 2000
+    assert float(rows[-1]["episode_return"]) > 8
+    assert float(rows[-1]["steps_per_second"]) > 0
+    assert float(rows[-1]["approx_kl"]) >= 0
+
+
+def test_seeds_are_trained_one_after_another(tmp_path, capsys):
+    """Each repeats, whatever was trained before it."""
+    for name, seeds in (("a", "3"), ("b", "4")):
+        options = ["--steps", "64", "--seed", seeds]
+        options += ["--seeds", "2"] if name == "a" else []
+        logdir = tmp_path / name
+        assert train(logdir, *options, algorithm="reinforce") == 0
+    printed = capsys.readouterr().out
+    assert printed.index("seed 3") < printed.index("seed 4")
+    paths = sorted(tmp_path.glob("*/REINFORCE-CartPole-v1/*/agent.keras"))
+    names = [path.parent.name for path in paths]
+    assert names == ["seed-3", "seed-4", "seed-4"]
+    tables = [rows_of(path.parent) for path in paths]
+    for rows in tables:
+        for row in rows:
+            del row["steps_per_second"]
+    assert tables[1] == tables[2]
+    assert tables[0] != tables[1]
+
+
+def test_settings_reach_the_agent(tmp_path):
+    settings = ["agent.gamma=0.9", "networks.hidden=[8]"]
+    options = ["--steps", "256", "--envs", "4", "--set", *settings]
+    options += ["--set", 'optimizer={"name":"SGD","learning_rate":0.5}']
+    assert train(tmp_path, *options) == 0
+    folder = tmp_path / "PPO-CartPole-v1" / "seed-0"
+    agent = keras.models.load_model(folder / "agent.keras")
+    assert agent.gamma == 0.9
+    assert agent.actor.layers[1].units == 8
+    assert float(agent.optimizer.learning_rate) == 0.5
+    preset = json.loads((folder / "preset.json").read_text())
+    assert preset["num_envs"] == 4
+    assert preset["agent"]["gamma"] == 0.9
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What trainings are asked for, none of which takes place."""
+    trainings = []
+
+    def record(preset, folder, **options):
+        trainings.append((preset, folder, options))
+
+    monkeypatch.setattr(training_run, "train", record)
+    return trainings
+
+
+class TestWhatIsAskedFor:
+    def test_the_preset_of_the_environment(self, asked, tmp_path, capsys):
+        assert train(tmp_path) == 0
+        ((preset, folder, options),) = asked
+        assert preset == presets.find("PPO", "CartPole-v1")
+        assert folder.path == tmp_path / "PPO-CartPole-v1" / "seed-0"
+        assert options == {"seed": 0, "checkpoint": 100_000, "resume": False}
+        assert capsys.readouterr().out == ""
+
+    def test_options_and_settings(self, asked, tmp_path):
+        settings = ["total_steps=5", "agent.gamma=0.5", "num_envs=3"]
+        options = ["--checkpoint", "7", "--envs", "2", "--seed", "4"]
+        assert train(tmp_path, *options, "--set", *settings) == 0
+        ((preset, _, options),) = asked
+        assert preset.total_steps == 5
+        assert preset.agent["gamma"] == 0.5
+        # An option of its own is the clearer word.
+        assert preset.num_envs == 2
+        assert options == {"seed": 4, "checkpoint": 7, "resume": False}
+
+    @pytest.mark.parametrize("name", ["a file", "CartPole-v1"])
+    def test_a_preset_made_for_another_environment(
+        self, asked, tmp_path, name, capsys
+    ):
+        made_for = presets.find("PPO", "CartPole-v1")
+        if name == "a file":
+            name = str(tmp_path / "settings.json")
+            with open(name, "w") as file:
+                json.dump(made_for.to_dict(), file)
+        arguments = ["train", "PPO", "Acrobot-v1", "--preset", name]
+        assert main([*arguments, "--logdir", str(tmp_path / "runs")]) == 0
+        ((preset, folder, _),) = asked
+        assert preset == made_for.with_settings({"environment": "Acrobot-v1"})
+        assert folder.path.parent.name == "PPO-Acrobot-v1"
+        assert capsys.readouterr().out == ""
+
+    def test_the_defaults_instead_of_a_preset(self, asked, tmp_path):
+        assert train(tmp_path, "--preset", "default") == 0
+        assert asked[0][0] == presets.default("PPO", "CartPole-v1")
+
+    def test_the_defaults_where_there_is_no_preset(
+        self, asked, tmp_path, capsys
+    ):
+        arguments = ["train", "reinforce", "Taxi-v4"]
+        assert main([*arguments, "--logdir", str(tmp_path)]) == 0
+        assert asked[0][0] == presets.default("REINFORCE", "Taxi-v4")
+        said = "no preset of REINFORCE for Taxi-v4: the algorithm's defaults\n"
+        assert capsys.readouterr().out == said
+
+    def test_seeds_that_have_no_agent_are_begun(self, asked, run_folder):
+        logdir = run_folder.parents[1]
+        options = ["--resume", "--seeds", "2", "--steps", "5000"]
+        assert train(logdir, *options) == 0
+        (first, _, one), (second, _, other) = asked
+        assert (one["resume"], other["resume"]) == (True, False)
+        assert first.total_steps == second.total_steps == 5000
+
+
+def test_a_preset_of_another_algorithm_is_refused(trained, refused):
+    file = trained / "preset.json"
+    line = refused("train", "sac", "Pendulum-v1", "--preset", file)
+    assert "PPO, not of SAC" in line
+
+
+def test_a_training_is_not_written_over(run_folder, refused, asked):
+    logdir = run_folder.parents[1]
+    line = refused("train", "ppo", "CartPole-v1", "--logdir", logdir)
+    assert "--resume" in line
+    assert "--overwrite" in line
+    assert not asked
+    assert train(logdir, "--overwrite") == 0
+    assert len(asked) == 1
+
+
+def test_overwriting_removes_the_training_and_nothing_else(run_folder):
+    (run_folder / "notes.txt").write_text("mine")
+    RunFolder(run_folder).clear()
+    assert [path.name for path in run_folder.iterdir()] == ["notes.txt"]
+
+
+class TestResume:
+    def test_goes_on_to_the_total_steps(self, run_folder):
+        first = rows_of(run_folder)
+        logdir = run_folder.parents[1]
+        assert train(logdir, "--resume", "--steps", "10000") == 0
+        rows = rows_of(run_folder)
+        assert rows[: len(first)] == first
+        steps = [int(row["env_steps"]) for row in rows]
+        assert steps == sorted(set(steps))
+        agent = keras.models.load_model(run_folder / "agent.keras")
+        # The resets of a NEXT_STEP environment count as steps of `fit`.
+        assert agent.env_steps == steps[-1] > 9500
+        preset = json.loads((run_folder / "preset.json").read_text())
+        assert preset["total_steps"] == 10000
+        # Schedules span the steps asked for. The learning rate, 1e-3 at
+        # first, had come down to 0; now a fifth to a third is behind it.
+        rates = [float(row["learning_rate"]) for row in rows]
+        assert rates[len(first) - 1] == 0.0
+        assert 6e-4 < rates[len(first)] < 8e-4
+        assert rates[-1] < 1e-4
+
+    def test_with_nothing_left_to_do(self, run_folder, capsys):
+        before = (run_folder / "agent.keras").read_bytes()
+        assert train(run_folder.parents[1], "--resume") == 0
+        assert "already" in capsys.readouterr().out
+        assert (run_folder / "agent.keras").read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("section", "settings"),
+        [
+            ("networks", {"hidden": [16]}),
+            ("optimizer", {"name": "SGD", "learning_rate": 0.1}),
+        ],
+    )
+    def test_an_agent_that_does_not_fit(
+        self, section, settings, run_folder, refused
+    ):
+        preset = json.loads((run_folder / "preset.json").read_text())
+        preset[section] = settings
+        (run_folder / "preset.json").write_text(json.dumps(preset))
+        logdir = run_folder.parents[1]
+        options = ["--resume", "--steps", "3000", "--logdir", logdir]
+        line = refused("train", "ppo", "CartPole-v1", *options)
+        assert "does not fit the settings" in line
+
+
+def test_ctrl_c_saves_what_there_is(tmp_path):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-u", "-m", "keras_rl2.cli"),
+            *("train", "ppo", "CartPole-v1", "--steps", "10_000_000"),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stdout:
+        if "steps/s" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    assert error.splitlines()[-1] == "keras-rl2: interrupted"
+    assert "saved at" in out
+    folder = tmp_path / "runs" / "PPO-CartPole-v1" / "seed-0"
+    agent = keras.models.load_model(folder / "agent.keras")
+    assert agent.env_steps > 0
+    assert not list(folder.glob("*partial*"))
+
+
+def test_an_interrupted_training_can_be_resumed(tmp_path, monkeypatch, capsys):
+    written = ProgressFile.on_epoch_end
+
+    def interrupt(self, epoch, logs=None):
+        written(self, epoch, logs)
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressFile, "on_epoch_end", interrupt)
+        assert train(tmp_path, "--steps", "3000") == 130
+    assert "interrupted" in capsys.readouterr().err
+    folder = tmp_path / "PPO-CartPole-v1" / "seed-0"
+    assert len(rows_of(folder)) == 2
+    assert train(tmp_path, "--resume") == 0
+    # The resets of a NEXT_STEP environment count as steps of `fit`.
+    assert int(rows_of(folder)[-1]["env_steps"]) > 2900
+
+
+def test_a_failing_environment_costs_no_training(tmp_path):
+    class Failing(gymnasium.envs.classic_control.CartPoleEnv):
+        steps = 0
+
+        def step(self, action):
+            Failing.steps += 1
+            if Failing.steps == 600:
+                raise RuntimeError("the motor is hot")
+            return super().step(action)
+
+    gymnasium.register("Failing-v0", Failing, max_episode_steps=200)
+    arguments = ["train", "ppo", "Failing-v0", "--logdir", str(tmp_path)]
+    settings = ["--set", "dataset.horizon=128"]
+    try:
+        with pytest.raises(RuntimeError, match="the motor is hot"):
+            main([*arguments, *settings, "--steps", "2000"])
+    finally:
+        del gymnasium.registry["Failing-v0"]
+    folder = tmp_path / "PPO-Failing-v0" / "seed-0"
+    agent = keras.models.load_model(folder / "agent.keras")
+    assert agent.env_steps == 512
+
+
+class FakeAgent:
+    """Counts steps, and saves them as text."""
+
+    def __init__(self):
+        self.env_steps = 0
+        self.fails = False
+
+    def save(self, path):
+        assert path.suffix == ".keras"
+        path.write_text(str(self.env_steps))
+        if self.fails:
+            raise OSError("the disk is full")
+
+
+class TestAgentFile:
+    @pytest.mark.parametrize(
+        ("every", "saved"), [(0, []), (20, [20, 40]), (25, [30]), (100, [])]
+    )
+    def test_saves_every_so_many_steps(self, tmp_path, every, saved):
+        file = AgentFile(tmp_path / "agent.keras", every)
+        agent = FakeAgent()
+        file.set_model(agent)
+        file.on_train_begin()
+        seen = []
+        for epoch in range(5):
+            agent.env_steps += 10
+            file.on_epoch_end(epoch)
+            if file.path.exists():
+                seen.append(int(file.path.read_text()))
+        assert sorted(set(seen)) == saved
+
+    def test_a_file_is_replaced_only_by_a_whole_one(self, tmp_path):
+        file = AgentFile(tmp_path / "agent.keras", 1)
+        agent = FakeAgent()
+        file.save(agent)
+        agent.env_steps, agent.fails = 10, True
+        with pytest.raises(OSError, match="the disk is full"):
+            file.save(agent)
+        assert file.path.read_text() == "0"
+        assert list(tmp_path.iterdir()) == [file.path]
+
+
+class TestProgressFile:
+    def file(self, path, env_steps):
+        progress = ProgressFile(path)
+        agent = FakeAgent()
+        agent.env_steps = env_steps
+        progress.set_model(agent)
+        progress.on_train_begin()
+        return progress
+
+    def test_rows_that_were_lost_with_the_agent_are_dropped(self, tmp_path):
+        path = tmp_path / "progress.csv"
+        progress = self.file(path, 0)
+        for steps in (10, 20, 30):
+            progress.on_epoch_end(0, {"env_steps": steps, "loss": 0.5})
+        progress.on_train_end()
+        # The agent was last saved at 20 steps.
+        progress = self.file(path, 20)
+        progress.on_epoch_end(0, {"loss": 0.25, "env_steps": 31, "new": 1.0})
+        progress.on_train_end()
+        columns = "env_steps,episode_return,episode_length,steps_per_second"
+        assert path.read_text().split() == [
+            f"{columns},loss",
+            "10,,,,0.5",
+            "20,,,,0.5",
+            "31,,,,0.25",
+        ]
+
+    def test_rows_can_be_read_while_it_is_written(self, tmp_path):
+        path = tmp_path / "progress.csv"
+        progress = self.file(path, 0)
+        progress.on_epoch_end(0, {"env_steps": 10})
+        assert len(path.read_text().splitlines()) == 2
+        progress.close()
