@@ -56,7 +56,8 @@ class Diagnostics(keras.callbacks.Callback):
             written to for TensorBoard over environment steps, with tags
             `diagnostics/...`; best a directory of its own below that of the
             `TensorBoard` callback. Defaults to `None`.
-        every: int. Epochs from one measurement to the next. Defaults to `1`.
+        every: int. Epochs from one measurement to the next; each takes some
+            milliseconds for small networks. Defaults to `1`.
         warn: bool. Whether it warns. Defaults to `True`.
 
     Raises:
