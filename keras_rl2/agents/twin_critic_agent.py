@@ -1,5 +1,6 @@
 """Agents made of a policy network and networks that value actions."""
 
+import abc
 from collections.abc import Sequence
 from typing import Any
 from typing import Self
@@ -140,14 +141,14 @@ class TwinCriticAgent(OffPolicyAgent):
         return critic_for(space, head.noise_shape[0], **options)
 
     @classmethod
+    @abc.abstractmethod
     def _head_for(cls, action_space: Any) -> Any:
         """Returns what stands between the network and the action space."""
-        raise NotImplementedError
 
     @classmethod
+    @abc.abstractmethod
     def _actor_size(cls, head: Any) -> int:
         """Returns the width of the default actor's output."""
-        raise NotImplementedError
 
     def _make_policy_head(self, action_space: Any) -> Any:
         """Returns what stands between the network and the action space."""

@@ -25,6 +25,7 @@ def apply_gradients(
     Returns:
         scalar: global norm of the gradients before they were clipped.
     """
+    gradients = _all_computed(gradients)
     # Under mixed precision gradients are scaled until they are applied.
     scale = optimizer.scale_loss(1.0)
     norm = tf.linalg.global_norm(gradients)
@@ -34,3 +35,26 @@ def apply_gradients(
         )
     optimizer.apply(gradients, variables)
     return norm / scale
+
+
+def _all_computed(gradients: list[Any]) -> list[Any]:
+    """Returns gradients that no optimizer gets before all are there.
+
+    A variable that one loss changes may be read by another: the policy in
+    the critics' targets, the critics in the policy's loss. `tf.function` has
+    such reads come first, but TensorFlow 2.21's graph optimizer drops that
+    order where a path seems to lead from the read to the change through the
+    `IdentityN` in which Keras' optimizers gather all gradients; it then takes
+    the `IdentityN` apart, and with it the path. Values before and after the
+    change were mixed at random.
+    """
+    if tf.executing_eagerly():
+        return gradients
+    with tf.control_dependencies(gradients):
+        # No `tf.identity`, which the same optimizer takes away.
+        ensured: list[Any] = tf.nest.map_structure(
+            lambda x: tf.raw_ops.EnsureShape(input=x, shape=x.shape),
+            gradients,
+            expand_composites=True,
+        )
+    return ensured

@@ -118,14 +118,15 @@ class TransitionRing:
 
     def _gather(self, flat: np.ndarray) -> dict[str, np.ndarray]:
         """Returns transitions by their places in the ring."""
-        observation, span = self._flat("observation"), self._flat("span")
-        length = span.take(flat).astype(np.int64)
+        arrays, observation = self._arrays, self._flat("observation")
+        # `take` goes by places in the ring where nothing is said of an axis.
+        length = arrays["span"].take(flat).astype(np.int64)
         following = flat + length * self.num_envs
         last = following - self.num_envs
         # After the last place comes the first one: `take` sees to it, in less
         # time than a division of each.
-        terminated = self._flat("terminated").take(last, mode="wrap")
-        slot = self._flat("slot").take(last, mode="wrap")
+        terminated = arrays["terminated"].take(last, mode="wrap")
+        slot = arrays["slot"].take(last, mode="wrap")
         next_observation = observation.take(following, axis=0, mode="wrap")
         (kept,) = np.nonzero(slot >= 0)
         if kept.size:
@@ -135,7 +136,7 @@ class TransitionRing:
         return {
             "observation": observation.take(flat, axis=0),
             "action": self._flat("action").take(flat, axis=0),
-            "reward": self._flat("reward").take(flat),
+            "reward": arrays["reward"].take(flat),
             "discount": discount.astype(np.float32),
             "next_observation": next_observation,
         }
@@ -155,7 +156,7 @@ class TransitionRing:
 
     def _index_of(self, flat: np.ndarray) -> np.ndarray:
         """Returns the numbers of transitions by their places in the ring."""
-        count = len(self._flat("span"))
+        count = self._rows * self.num_envs
         newest = self._steps * self.num_envs - 1
         place = newest % count
         index: np.ndarray = flat + (newest - place)
