@@ -6,9 +6,11 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_rl2 import presets
 from keras_rl2.agents import compiling
 from keras_rl2.agents import exporting
 from keras_rl2.agents import fitting
+from keras_rl2.agents import presetting
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.bound_model import BoundModel
 from keras_rl2.data import EvaluationDataset
@@ -66,6 +68,57 @@ class Agent(BoundModel):
         self.rollouts: Any = None
         self.statistics = MeanOfEach(self.statistics_names, name="statistics")
         self._acting = Acting(self, seed)
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: Any,
+        *,
+        env: Any = None,
+        num_envs: int | None = None,
+        seed: int | None = None,
+    ) -> Any:
+        """Makes a compiled agent with settings that are known to work.
+
+        Networks, constants, optimizer and schedules are those of the preset.
+        `keras_rl2.Training.from_preset` makes the dataset as well, and trains
+        as the preset says.
+
+        Args:
+            preset: str or `keras_rl2.presets.Preset`. Id of an environment
+                that the algorithm has a preset for; or a preset, with changes
+                of your own perhaps.
+            env: An environment, vector environment or id string instead of
+                the preset's. Defaults to `None`.
+            num_envs: int or None. Environments that the agent will be trained
+                on, which the length of schedules depends on; None for as many
+                as the preset says. Defaults to `None`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+
+        Returns:
+            The agent.
+
+        Raises:
+            ValueError: If there is no such preset, or it is one of another
+                algorithm.
+
+        Example:
+
+        >>> import keras_rl2 as rl
+        >>> agent = rl.PPO.from_preset("CartPole-v1", seed=0)
+        >>> agent.gamma, agent.gae_lambda
+        (0.98, 0.8)
+        """
+        if isinstance(preset, str):
+            preset = presets.find(presetting.algorithm_of(cls), preset)
+        if preset.algorithm != presetting.algorithm_of(cls):
+            raise ValueError(
+                f"Expected a preset for {presetting.algorithm_of(cls)}. "
+                f"Received: one for {preset.algorithm}"
+            )
+        _, agent, _ = presetting.make(cls, preset, env, num_envs, seed)
+        return agent
 
     # What a subclass gives.
 

@@ -7,6 +7,7 @@ also JAX and sbx-rl), never in this project's: the other side of a ratio.
 import argparse
 import copy
 import importlib
+import importlib.metadata
 import json
 import resource
 import sys
@@ -14,6 +15,7 @@ import time
 import warnings
 
 LIBRARIES = {"sb3": "stable_baselines3", "sbx": "sbx"}
+PACKAGES = {"sb3": "stable-baselines3", "sbx": "sbx-rl"}
 ON_POLICY = ("PPO", "A2C")
 OFF_POLICY = ("DQN", "SAC", "TD3", "DDPG")
 # Steps before the timed part: what is set up or compiled on first use.
@@ -41,7 +43,9 @@ def main():
     if arguments.evaluate:
         result["return"] = evaluate(model, arguments)
     result["peak_rss_mib"] = peak_rss_mib()
-    print(json.dumps({key: float(value) for key, value in result.items()}))
+    line = {key: float(value) for key, value in result.items()}
+    line["version"] = importlib.metadata.version(PACKAGES[arguments.library])
+    print(json.dumps(line))
 
 
 def parse():
@@ -55,6 +59,8 @@ def parse():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--linear", action="store_true")
+    parser.add_argument("--norm-observation", action="store_true")
+    parser.add_argument("--norm-reward", action="store_true")
     parser.add_argument("--evaluate", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--warm", action="store_true")
@@ -67,26 +73,49 @@ def parse():
 def make_model(arguments):
     """Makes the peer's agent from the constructor arguments in `settings`.
 
-    One of them is ours: `noise`, see `action_noise`.
+    Some of them are ours: `noise`, see `action_noise`; schedules and classes
+    of activations as plain data.
     """
-    from stable_baselines3.common.env_util import make_vec_env
-
     library = importlib.import_module(LIBRARIES[arguments.library])
     # A copy: the algorithms write into `policy_kwargs`.
     settings = copy.deepcopy(arguments.settings)
     if arguments.linear:
         for key in ("learning_rate", "clip_range"):
             settings[key] = linear(settings.get(key, 0.2))
+    for key in ("learning_rate", "clip_range"):
+        if isinstance(settings.get(key), dict):
+            settings[key] = schedule(**settings[key])
+    policy = settings.get("policy_kwargs", {})
+    if "activation_fn" in policy:
+        import torch
+
+        policy["activation_fn"] = getattr(torch.nn, policy["activation_fn"])
     if arguments.library == "sb3":
         settings["device"] = "cpu"
-    env = make_vec_env(
-        arguments.env, n_envs=arguments.envs, seed=arguments.seed
-    )
+    env = make_env(arguments)
     noise = settings.pop("noise", None)
     if noise is not None:
         settings["action_noise"] = action_noise(noise, env.action_space)
     kind = getattr(library, arguments.algorithm)
     return kind("MlpPolicy", env, seed=arguments.seed, **settings)
+
+
+def make_env(arguments):
+    """Makes the environments, with running statistics where asked for."""
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    env = make_vec_env(
+        arguments.env, n_envs=arguments.envs, seed=arguments.seed
+    )
+    if not (arguments.norm_observation or arguments.norm_reward):
+        return env
+    return VecNormalize(
+        env,
+        norm_obs=arguments.norm_observation,
+        norm_reward=arguments.norm_reward,
+        gamma=arguments.settings["gamma"],
+    )
 
 
 def action_noise(noise, space):
@@ -117,12 +146,16 @@ def evaluate(model, arguments):
     """Returns the mean return of greedy episodes."""
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import VecNormalize
 
-    mean, _ = evaluate_policy(
-        model,
-        make_vec_env(arguments.env, seed=arguments.seed + 1000),
-        n_eval_episodes=arguments.evaluate,
-    )
+    env = make_vec_env(arguments.env, seed=arguments.seed + 1000)
+    statistics = model.get_vec_normalize_env()
+    if statistics is not None:
+        env = VecNormalize(
+            env, training=False, norm_obs=statistics.norm_obs, norm_reward=False
+        )
+        env.obs_rms = statistics.obs_rms
+    mean, _ = evaluate_policy(model, env, n_eval_episodes=arguments.evaluate)
     return mean
 
 
@@ -134,7 +167,18 @@ def peak_rss_mib():
 
 def linear(start):
     """Returns a schedule from `start` to 0."""
-    return lambda remaining: remaining * start
+    return schedule(start, 0.0)
+
+
+def schedule(initial, final, fraction=1.0, schedule="linear"):
+    """Returns a linear schedule over a part of what remains of a run."""
+    assert schedule == "linear"
+
+    def value(remaining):
+        done = min((1.0 - remaining) / fraction, 1.0)
+        return initial + done * (final - initial)
+
+    return value
 
 
 if __name__ == "__main__":

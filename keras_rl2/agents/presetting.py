@@ -1,0 +1,162 @@
+"""Agents and datasets as presets describe them."""
+
+from typing import Any
+
+import keras
+
+from keras_rl2.data import ReplayDataset
+from keras_rl2.data import RolloutDataset
+from keras_rl2.envs import as_vector_env
+from keras_rl2.exploration import GaussianNoise
+from keras_rl2.presets import Preset
+from keras_rl2.presets.kinds import is_schedule
+from keras_rl2.presets.schema import ALGORITHMS
+
+
+def algorithm_of(kind: type) -> str:
+    """Returns the algorithm of an agent, or of a user's own kind of it."""
+    names = [each.__name__ for each in kind.__mro__]
+    known = [name for name in names if name in ALGORITHMS]
+    return (known or names)[0]
+
+
+def make(
+    kind: Any,
+    preset: Preset,
+    env: Any = None,
+    num_envs: int | None = None,
+    seed: int | None = None,
+) -> tuple[Preset, Any, Any]:
+    """Makes the agent and the dataset that a preset describes.
+
+    Args:
+        kind: class of agents. The preset's.
+        preset: `keras_rl2.presets.Preset`. The settings.
+        env: An environment, vector environment or id string instead of the
+            preset's. Defaults to `None`.
+        num_envs: int or None. Environments to make of an id; None for as many
+            as the preset says. Defaults to `None`.
+        seed: int or None. Seeds agent and dataset. Defaults to `None`.
+
+    Returns:
+        The preset for the environments that there are, the compiled agent and
+        its dataset.
+
+    Raises:
+        ValueError: If a setting does not fit the environment.
+    """
+    if env is None:
+        env = preset.environment
+    if isinstance(env, str):
+        name = env
+        wanted = preset.num_envs if num_envs is None else num_envs
+        env = as_vector_env(env, num_envs=wanted)
+    else:
+        env = as_vector_env(env, num_envs=1 if num_envs is None else num_envs)
+        name = env.name
+    preset = _fitted(kind, preset, name, env.num_envs)
+    dataset_kind = RolloutDataset if kind.on_policy else ReplayDataset
+    dataset = dataset_kind(env, seed=seed, **preset.dataset)
+    return preset, _make_agent(kind, preset, dataset, seed), dataset
+
+
+def _fitted(
+    kind: Any, preset: Preset, environment: str, num_envs: int
+) -> Preset:
+    """Returns a preset for as many environments as there are."""
+    settings = {"environment": environment, "num_envs": num_envs}
+    if kind.on_policy:
+        size = preset.dataset.get("batch_size")
+        if isinstance(size, int) and "horizon" in preset.dataset:
+            steps = preset.dataset["horizon"] * num_envs
+            settings["dataset.batch_size"] = min(size, steps)
+        return preset.with_settings(settings)
+    steps = preset.dataset.get("steps_per_round")
+    if steps is not None and steps % num_envs:
+        longer = -(-steps // num_envs) * num_envs
+        settings["dataset.steps_per_round"] = longer
+        updates = preset.dataset.get("updates_per_round")
+        if updates is not None:
+            updates = max(round(updates * longer / steps), 1)
+            settings["dataset.updates_per_round"] = updates
+    return preset.with_settings(settings)
+
+
+def _make_agent(
+    kind: Any, preset: Preset, dataset: Any, seed: int | None
+) -> Any:
+    """Makes and compiles the agent of a preset."""
+    updates = _updates(preset, dataset, kind)
+    settings = {
+        name: _present(
+            value, updates if name == "clip_ratio" else preset.total_steps
+        )
+        for name, value in preset.agent.items()
+    }
+    if is_schedule(preset.agent.get("exploration")):
+        settings["exploration"] = GaussianNoise(settings["exploration"])
+    agent = kind.for_env(dataset.env, seed=seed, **preset.networks, **settings)
+    if preset.optimizer:
+        _compile(agent, preset.optimizer, updates)
+    return agent
+
+
+def _compile(agent: Any, settings: dict[str, Any], updates: int | None) -> None:
+    """Compiles an agent with the optimizer of a preset."""
+    if agent.compile_arguments.critic_optimizer is None:
+        agent.compile(_optimizer(settings, updates))
+        return
+    delay = getattr(agent, "policy_delay", 1)
+    # Each counts its own updates, of which a delayed actor has fewer.
+    agent.compile(
+        _optimizer(settings, updates and updates // delay, "actor"),
+        critic_optimizer=_optimizer(settings, updates, "critic"),
+    )
+
+
+def _optimizer(
+    settings: dict[str, Any], updates: int | None, name: str | None = None
+) -> keras.optimizers.Optimizer:
+    """Makes the optimizer of a preset."""
+    arguments = {
+        key: _present(value, updates)
+        for key, value in settings.items()
+        if key != "name"
+    }
+    if name is not None:
+        arguments["name"] = name
+    return getattr(keras.optimizers, settings["name"])(**arguments)
+
+
+def _updates(preset: Preset, dataset: Any, kind: Any) -> int | None:
+    """Returns the updates of the run; None where rounds differ in length."""
+    if kind.whole_episodes:
+        return None
+    per_round = dataset.updates_per_round
+    if not per_round:
+        # Left to the algorithm, which the dataset is not bound to yet.
+        updates = round(kind.updates_per_step * dataset.steps_per_round)
+        per_round = max(updates, 1)
+    steps = max(preset.total_steps - dataset.steps_before_first_round, 1)
+    rounds = -(-steps // dataset.steps_per_round)
+    return int(rounds * per_round)
+
+
+def _present(value: Any, length: int | None) -> Any:
+    """Returns a setting as its constructor takes it.
+
+    Args:
+        value: Plain data.
+        length: int or None. What a whole run counts, for schedules.
+    """
+    if not is_schedule(value):
+        return value
+    if length is None:
+        raise ValueError(
+            "Expected a number where rounds are whole episodes, so that nobody "
+            f"knows how many updates there will be. Received: {value}"
+        )
+    steps = max(round(value.get("fraction", 1.0) * length), 1)
+    return keras.optimizers.schedules.PolynomialDecay(
+        value["initial"], steps, value["final"]
+    )

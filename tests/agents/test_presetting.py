@@ -1,0 +1,63 @@
+"""Agents from presets."""
+
+import pytest
+
+import keras_rl2 as rl
+from support.agents import assert_equal_weights
+
+
+def test_it_is_the_agent_of_the_presets_training():
+    preset = rl.presets.find("PPO", "CartPole-v1")
+    agent = rl.PPO.from_preset("CartPole-v1", seed=3)
+    other = rl.Training.from_preset(preset, seed=3).agent
+    assert agent.gae_lambda == other.gae_lambda == preset.agent["gae_lambda"]
+    assert agent.optimizer.get_config() == other.optimizer.get_config()
+    assert_equal_weights(agent, other)
+
+
+def test_a_preset_with_changes_of_ones_own():
+    preset = rl.presets.find("SAC", "Pendulum-v1")
+    preset = preset.with_settings({"agent.gamma": 0.5, "networks.hidden": [8]})
+    agent = rl.SAC.from_preset(preset)
+    assert agent.gamma == 0.5
+    assert agent.actor.layers[-1].input.shape == (None, 8)
+
+
+def test_schedules_last_as_long_as_training_on_so_many_environments():
+    rates = [
+        rl.PPO.from_preset("CartPole-v1", num_envs=count).optimizer
+        for count in (8, 16)
+    ]
+    # 391 rounds of 20 passes; half as many with one more for the rest.
+    steps = [
+        rate.get_config()["learning_rate"]["config"]["decay_steps"]
+        for rate in rates
+    ]
+    assert steps == [391 * 20 * 1, 196 * 20 * 2]
+
+
+def test_a_kind_of_ones_own_has_the_presets_of_the_algorithm():
+    class Mine(rl.PPO):
+        """Nothing is different."""
+
+    agent = Mine.from_preset("CartPole-v1")
+    assert type(agent) is Mine
+
+
+def test_another_algorithms_preset_is_refused():
+    preset = rl.presets.find("DQN", "CartPole-v1")
+    with pytest.raises(ValueError, match="preset for PPO"):
+        rl.PPO.from_preset(preset)
+
+
+@pytest.mark.parametrize(
+    ("kind", "env", "message"),
+    [
+        (rl.PPO, "CartPole-v2", "perhaps 'CartPole-v1'"),
+        (rl.DQN, "Pendulum-v1", "preset of DQN"),
+        (rl.REINFORCE, "CartPole-v1", "an algorithm with presets"),
+    ],
+)
+def test_without_a_preset_the_nearest_is_named(kind, env, message):
+    with pytest.raises(ValueError, match=message):
+        kind.from_preset(env)
