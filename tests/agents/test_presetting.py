@@ -11,7 +11,8 @@ def test_it_is_the_agent_of_the_presets_training():
     agent = rl.PPO.from_preset("CartPole-v1", seed=3)
     other = rl.Training.from_preset(preset, seed=3).agent
     assert agent.gae_lambda == other.gae_lambda == preset.agent["gae_lambda"]
-    assert agent.optimizer.get_config() == other.optimizer.get_config()
+    ours, theirs = (x.optimizer.get_config() for x in (agent, other))
+    assert {**ours, "name": ""} == {**theirs, "name": ""}
     assert_equal_weights(agent, other)
 
 
