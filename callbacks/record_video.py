@@ -1,12 +1,9 @@
 """Videos of what the policy does, taken while it is trained."""
 
-import importlib
 import io
 import os
 import pathlib
-from collections import deque
 from collections.abc import Callable
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -15,10 +12,10 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
+from keras_rl2 import films
+
 _FORMATS = ("gif", "mp4")
 _DEFAULT_FPS = 30
-# Browsers slow down what is faster than that.
-_FASTEST_GIF = 50
 
 
 class RecordVideo(keras.callbacks.Callback):
@@ -99,7 +96,8 @@ class RecordVideo(keras.callbacks.Callback):
                 f"Expected `format` to be one of {_FORMATS}. "
                 f"Received: format={format!r}"
             )
-        self._imageio: Any = _import_imageio() if format == "mp4" else None
+        if format == "mp4":
+            films.require_mp4()
         self.env = env
         self.directory = pathlib.Path(directory)
         self.every = every
@@ -149,47 +147,22 @@ class RecordVideo(keras.callbacks.Callback):
         steps = self._recorded = self.model.env_steps
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / f"step-{steps:08d}.{self.format}"
-        frames = self._play()
+        play = films.Play(
+            self._made, self._policy, self.episodes, self.seed, self.max_steps
+        )
+        frames = play.frames()
+        if self.log_dir is None:
+            films.write(path, frames, self.fps)
+            return
         if self.format == "mp4":
-            frames = self._filming(frames, path)
-            if self.log_dir is None:
-                deque(frames, maxlen=0)
-                return
-        gif = _encode_gif(frames, self.fps)
+            frames = films.writing_mp4(frames, path, self.fps)
+        gif = films.encode_gif(frames, self.fps)
         if self.format == "gif":
             path.write_bytes(gif)
         self._write_summary(gif, steps)
 
-    def _play(self) -> Iterator[np.ndarray]:
-        """Plays episodes, and gives `[H, W, 3]` uint8 frame by frame."""
-        env = self._made
-        for episode in range(self.episodes):
-            seed = None if self.seed is None else self.seed + episode
-            observation, _ = env.reset(seed=seed)
-            yield _frame(env)
-            for _ in range(self.max_steps):
-                action = self._policy(observation)
-                observation, _, terminated, truncated, _ = env.step(action)
-                yield _frame(env)
-                if terminated or truncated:
-                    break
-
-    def _filming(
-        self, frames: Iterator[np.ndarray], path: pathlib.Path
-    ) -> Iterator[np.ndarray]:
-        """Writes frames to an MP4 file on their way to somebody else."""
-        # The codec wants even sides; by default imageio wants more than that.
-        with self._imageio.get_writer(
-            path, format="FFMPEG", fps=self.fps, macro_block_size=2
-        ) as writer:
-            for frame in frames:
-                writer.append_data(frame)
-                yield frame
-
     def _write_summary(self, gif: bytes, steps: int) -> None:
         """Writes the film for TensorBoard, over environment steps."""
-        if self.log_dir is None:
-            return
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(self.log_dir)
         width, height = Image.open(io.BytesIO(gif)).size
@@ -260,51 +233,3 @@ def _make(env: str | Callable[[], Any]) -> Any:
             f"Received: {made} with render_mode={mode!r}"
         )
     return made
-
-
-def _import_imageio() -> Any:
-    """Returns imageio if it can write MP4."""
-    try:
-        importlib.import_module("imageio_ffmpeg")
-        return importlib.import_module("imageio.v2")
-    except ImportError as error:
-        raise ImportError(
-            "Expected imageio and imageio-ffmpeg for format='mp4': "
-            "pip install imageio imageio-ffmpeg. "
-            f"Received: {error}"
-        ) from error
-
-
-def _frame(env: Any) -> np.ndarray:
-    """Returns what an environment looks like at present."""
-    frame = np.asarray(env.render())
-    if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8:
-        raise ValueError(
-            "Expected `render()` to give a uint8 array [height, width, 3]. "
-            f"Received: {frame.dtype} of shape {frame.shape} from {env}"
-        )
-    return frame
-
-
-def _encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
-    """Encodes frames while they come: an hour of raw ones fills a memory."""
-    images = (
-        Image.fromarray(frame).quantize(
-            # Five times as fast as the default, and the film is smaller.
-            method=Image.Quantize.FASTOCTREE,
-            dither=Image.Dither.NONE,
-        )
-        for frame in frames
-    )
-    # A GIF counts hundredths of a second.
-    duration = 10 * round(100 / min(fps, _FASTEST_GIF))
-    encoded = io.BytesIO()
-    next(images).save(
-        encoded,
-        "GIF",
-        save_all=True,
-        append_images=images,
-        duration=duration,
-        loop=0,
-    )
-    return encoded.getvalue()

@@ -1,6 +1,7 @@
 """`keras-rl2 record`: a film of a saved agent."""
 
 import argparse
+import functools
 import os
 import sys
 from pathlib import Path
@@ -86,15 +87,19 @@ def _film(
 ) -> None:
     """Plays, writes the frames as they come, and prints one line."""
     tensorflow_notes.import_tensorflow()
-    from keras_rl2.cli import film
+    from keras_rl2 import films
     from keras_rl2.cli import saved_agents
 
     agent = saved_agents.load(file)
     agent.bind(env.observation_space, env.action_space)
     output.parent.mkdir(parents=True, exist_ok=True)
-    play = film.Play(
-        env, agent, arguments.episodes, arguments.seed, arguments.max_steps
+    play = films.Play(
+        env,
+        functools.partial(agent.act, deterministic=True),
+        arguments.episodes,
+        arguments.seed,
+        arguments.max_steps,
     )
-    film.write(output, play.frames(), env.metadata.get("render_fps", 30))
+    films.write(output, play.frames(), env.metadata.get("render_fps", 30))
     returns = ", ".join(f"{each:.1f}" for each in play.returns)
     print(f"{output}: {play.frame_count} frames, return {returns}")

@@ -228,7 +228,7 @@ def test_mp4(agent, rollouts, tmp_path, with_log_dir):
         assert [shade for shade, _ in film] == [0, 40, 80, 120, 160]
 
 
-@pytest.mark.parametrize("missing", ["imageio.v2", "imageio_ffmpeg"])
+@pytest.mark.parametrize("missing", ["imageio", "imageio_ffmpeg"])
 def test_mp4_says_at_once_what_is_missing(monkeypatch, tmp_path, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match="pip install imageio imageio-ffmpeg"):

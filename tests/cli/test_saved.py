@@ -4,7 +4,6 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from PIL import Image
 
-from keras_rl2.cli import film
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.main import main
 
@@ -79,14 +78,6 @@ class TestRecord:
         options = ["--max-steps", "3", "--output", str(path)]
         assert main(["record", str(trained), *options]) == 0
         assert ": 4 frames, return 3.0" in capsys.readouterr().out
-
-    @pytest.mark.parametrize("ending", [".gif", ".mp4"])
-    def test_sizes_may_be_odd(self, ending, tmp_path):
-        frames = np.zeros((5, 65, 33, 3), np.uint8)
-        frames[:, ::2] = np.arange(5)[:, None, None, None] * 40
-        path = tmp_path / f"odd{ending}"
-        film.write(path, iter(frames), fps=10)
-        assert path.stat().st_size > 100
 
 
 class TestExport:

@@ -256,12 +256,17 @@ def test_ctrl_c_saves_what_there_is(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    for line in process.stdout:
-        if "steps/s" in line:
-            process.send_signal(signal.SIGINT)
-            break
-    out, error = process.communicate(timeout=60)
+    try:
+        for line in process.stdout:
+            if "steps/s" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        out, error = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in error
     assert error.splitlines()[-1] == "keras-rl2: interrupted"
