@@ -23,7 +23,8 @@ class Progress(keras.callbacks.Callback):
     Keras' own bar counts updates of one epoch. What a run of reinforcement
     learning costs and is judged by are environment steps: this shows those of
     the whole `fit`, the share done, steps per second, the time left and the
-    mean return of the last episodes. For `fit(verbose=0)`.
+    mean return of the last episodes. An agent's `fit` inserts it unless it is
+    given one, or another `verbose` than `"auto"`.
 
     On a terminal it is one line that is rewritten in place, at most ten times
     a second; elsewhere (a file, a notebook, a job's log) a new line every so
@@ -51,7 +52,7 @@ class Progress(keras.callbacks.Callback):
     >>> env = gymnasium.make("CartPole-v1")
     >>> rollouts = rl.RolloutDataset(env, horizon=64, passes=1, seed=0)
     >>> agent = rl.PPO.for_env(env, seed=0)
-    >>> history = agent.fit(rollouts, total_steps=256, verbose=0,
+    >>> history = agent.fit(rollouts, total_steps=256,
     ...                     callbacks=[rl.callbacks.Progress(seconds=600)])
     256 steps in 0:... (... steps/s), episode_return ...
     """

@@ -225,8 +225,10 @@ class Agent(BoundModel):
             **kwargs: `epochs` or `total_steps` (environment steps of this
                 call; the resets of NEXT_STEP environments count as such),
                 `callbacks`, `validation_data` (an `EvaluationDataset`),
-                `validation_freq`, `verbose`, `initial_epoch`; and Keras' own
-                when `x` is a `tf.data.Dataset`.
+                `validation_freq`, `initial_epoch`; `verbose`, 0, 1 and 2 as
+                of Keras, and `"auto"`, the default, for the line of
+                `keras_rl2.callbacks.Progress`; and Keras' own when `x` is a
+                `tf.data.Dataset`.
 
         Returns:
             `keras.callbacks.History`.

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_rl2.agents import network_checks
 from keras_rl2.callbacks import Evaluation
+from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.data import EvaluationDataset
@@ -46,6 +47,7 @@ def fit(
     callbacks: Any = None,
     validation_data: Any = None,
     validation_freq: int = 1,
+    verbose: Any = "auto",
     **kwargs: Any,
 ) -> Any:
     """Runs `keras.Model.fit` on rounds.
@@ -60,6 +62,8 @@ def fit(
         callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
         validation_data: `EvaluationDataset` or None. Defaults to `None`.
         validation_freq: int. Epochs between evaluations. Defaults to `1`.
+        verbose: `"auto"` for `Progress`, which counts environment steps; 0, 1
+            and 2 as of Keras. Defaults to `"auto"`.
         **kwargs: Further arguments of Keras.
 
     Returns:
@@ -77,6 +81,7 @@ def fit(
             x,
             epochs=epochs or 1,
             callbacks=[*extra, *_with_sync(agent, _list(callbacks))],
+            verbose=verbose,
             **kwargs,
         )
     x.bind(agent)
@@ -94,8 +99,9 @@ def fit(
         callbacks=_with_refresh(
             x,
             [*_stop(agent, total_steps), *extra],
-            _with_sync(agent, _list(callbacks)),
+            _with_progress(verbose, _with_sync(agent, _list(callbacks))),
         ),
+        verbose=0 if verbose == "auto" else verbose,
         **kwargs,
     )
 
@@ -283,6 +289,13 @@ def _with_sync(agent: Any, callbacks: list[Any]) -> list[Any]:
     ):
         return callbacks
     return [agent.default_sync(), *callbacks]
+
+
+def _with_progress(verbose: Any, callbacks: list[Any]) -> list[Any]:
+    """Adds what shows how far `fit` is, if asked for and not there yet."""
+    if verbose != "auto" or any(isinstance(c, Progress) for c in callbacks):
+        return callbacks
+    return [*callbacks, Progress()]
 
 
 def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:

@@ -254,3 +254,22 @@ def test_numbers_out_of_range_are_refused():
         Progress(0)
     with raises("`seconds`", "seconds=0.0"):
         Progress(seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ({}, 1),
+        ({"verbose": "auto", "callbacks": Progress(seconds=600.0)}, 1),
+        ({"verbose": 0}, 0),
+        # Keras' own: a head and a line for each epoch.
+        ({"verbose": 2}, 4),
+    ],
+)
+def test_fit_shows_it_unless_told_otherwise(
+    agent, rollouts, capsys, arguments, lines
+):
+    agent.fit(rollouts, epochs=2, **arguments)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == lines
+    assert lines != 1 or "steps/s" in printed[-1]
