@@ -16,6 +16,8 @@ from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
 
+pytestmark = pytest.mark.usefixtures("without_xla")
+
 
 def rows_of(folder):
     with open(folder / "progress.csv", newline="") as file:
