@@ -2,13 +2,12 @@
 
 import configparser
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import keras_rl2
+from support.processes import printed_by
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,14 +47,7 @@ def test_callbacks_have_one_identity():
 
 def test_nothing_named_callbacks_is_on_the_path(tmp_path):
     code = "import importlib.util as u; print(u.find_spec('callbacks'))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "None"
+    assert printed_by(code, tmp_path) == "None"
 
 
 def test_importing_the_package_leaves_tensorflow_out(tmp_path):
@@ -63,14 +55,7 @@ def test_importing_the_package_leaves_tensorflow_out(tmp_path):
         "import sys, keras_rl2, keras_rl2.envs, keras_rl2.spaces;"
         "print([m for m in ('tensorflow', 'keras') if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"
+    assert printed_by(code, tmp_path) == "[]"
 
 
 def test_public_names_resolve():

@@ -19,6 +19,7 @@ from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.errors import raises
+from support.trainings import eager_dqn
 
 SHARES = {
     f"{each}_share"
@@ -283,18 +284,7 @@ def test_values_are_judged_by_rewards_of_the_warm_up_too():
             return observation, reward, *rest
 
     env = Once(gymnasium.make("CartPole-v1"))
-    replay = rl.ReplayDataset(
-        env,
-        capacity=256,
-        batch_size=8,
-        steps_per_round=16,
-        updates_per_round=2,
-        rounds_per_epoch=1,
-        warm_up=32,
-        seed=0,
-    )
-    agent = rl.DQN.for_env(env, hidden=(8,), gamma=0.9, seed=0)
-    agent.compile(run_eagerly=True)
+    agent, replay = eager_dqn(env, 32, rounds_per_epoch=1, gamma=0.9)
     # 1.5 x 50 / (1 - 0.9) = 750.
     values = {"q_value": [700.0, 740.0, 760.0]}
     (message,) = messages(agent, replay, **values)

@@ -7,8 +7,9 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import Progress
-from keras_rl2.callbacks import RolloutRefresh
 from support.errors import raises
+from support.trainings import eager_dqn
+from support.trainings import fit_plain_critic
 
 
 class Clock:
@@ -213,18 +214,7 @@ def test_resets_in_steps_of_their_own_are_not_missed_at_the_end(agent):
 
 def test_a_replay_is_counted_with_its_warm_up():
     env = gymnasium.make("CartPole-v1")
-    replay = rl.ReplayDataset(
-        env,
-        capacity=256,
-        batch_size=8,
-        steps_per_round=16,
-        updates_per_round=2,
-        rounds_per_epoch=2,
-        warm_up=32,
-        seed=0,
-    )
-    agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
-    agent.compile(run_eagerly=True)
+    agent, replay = eager_dqn(env, warm_up=32)
     stream = Terminal()
     progress = Progress(stream=stream)
     agent.fit(replay, total_steps=96, callbacks=[progress], verbose=0)
@@ -234,18 +224,7 @@ def test_a_replay_is_counted_with_its_warm_up():
 
 
 def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
-    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    critic.compile("adam", "mse")
-    critic.fit(
-        rollouts.as_dataset(agent).map(
-            lambda batch: (batch["observation"], batch["returns"])
-        ),
-        steps_per_epoch=rollouts.steps_per_epoch,
-        epochs=2,
-        callbacks=[RolloutRefresh(rollouts), Progress()],
-        shuffle=False,
-        verbose=0,
-    )
+    fit_plain_critic(agent, rollouts, Progress())
     assert capsys.readouterr().out.startswith("128 steps in 0:0")
 
 

@@ -9,8 +9,8 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 import keras_rl2 as rl
-from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TensorBoard
+from support.trainings import fit_plain_critic
 
 
 def read(log_dir):
@@ -260,18 +260,7 @@ def test_text_and_graph_can_be_left_out(agent, tmp_path):
 
 
 def test_a_plain_keras_model_is_written_too(agent, rollouts, tmp_path):
-    critic = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    critic.compile("adam", "mse")
-    critic.fit(
-        rollouts.as_dataset(agent).map(
-            lambda batch: (batch["observation"], batch["returns"])
-        ),
-        steps_per_epoch=rollouts.steps_per_epoch,
-        epochs=2,
-        callbacks=[RolloutRefresh(rollouts), TensorBoard(tmp_path)],
-        shuffle=False,
-        verbose=0,
-    )
+    fit_plain_critic(agent, rollouts, TensorBoard(tmp_path))
     assert steps(read(tmp_path), "train/loss") == [64, 128]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import OptunaPruning
+from support.trainings import eager_dqn
 
 optuna = pytest.importorskip("optuna")
 
@@ -71,18 +72,7 @@ def test_whole_episodes_count_as_the_most_they_may_have():
 
 def test_the_warm_up_of_a_replay_counts():
     env = gymnasium.make("CartPole-v1")
-    replay = rl.ReplayDataset(
-        env,
-        capacity=256,
-        batch_size=8,
-        steps_per_round=16,
-        updates_per_round=2,
-        rounds_per_epoch=2,
-        warm_up=30,
-        seed=0,
-    )
-    agent = rl.DQN.for_env(env, hidden=(8,), seed=0)
-    agent.compile(run_eagerly=True)
+    agent, replay = eager_dqn(env, warm_up=30)
     trial = Trial()
     pruning = OptunaPruning(trial, monitor="loss")
     env_steps = []

@@ -10,6 +10,7 @@ import pytest
 
 from keras_rl2.cli.main import main
 from keras_rl2.cli.main import make_parser
+from support.processes import printed_by
 
 ROOT = pathlib.Path(__file__).parents[2]
 HEAVY = ("tensorflow", "keras", "gymnasium", "matplotlib", "numpy")
@@ -50,14 +51,7 @@ def test_nothing_heavy_is_imported_for_it(arguments, tmp_path):
         f"main({arguments});"
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert printed_by(code, tmp_path) == "[]"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -3,8 +3,6 @@
 import dataclasses
 import inspect
 import json
-import subprocess
-import sys
 
 import keras
 import pytest
@@ -13,6 +11,7 @@ import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.presets.schema import ON_POLICY
 from keras_rl2.presets.schema import settings_of
+from support.processes import printed_by
 
 SCHEDULE = {"schedule": "linear", "initial": 0.2, "final": 0.0}
 OPTIMIZERS = ("Adam", "AdamW", "Nadam", "RMSprop", "SGD")
@@ -277,11 +276,4 @@ def test_importing_presets_imports_the_standard_library_only(tmp_path):
         "print([m for m in ('tensorflow', 'keras', 'numpy', 'gymnasium')"
         " if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"
+    assert printed_by(code, tmp_path) == "[]"
