@@ -11,6 +11,8 @@ from keras_rl2.cli.learning_curves import interquartile_mean
 OURS, PEER = "keras_rl2", "stable-baselines3"
 #: By how much, as a share of the peer's mean, a row may be worse.
 TOLERANCE = 0.1
+#: Seeds without which a row says nothing of that.
+FEWEST_SEEDS = 3
 HEAD = """\
 # Benchmarks
 
@@ -32,7 +34,7 @@ that `tests/benchmarks/results` keeps, and none is left out. Where a preset has
   over the seeds of two runs made one after the other.
 - **MiB**: the most memory that the process held, median of the seeds.
 - **Holds**: whether ours is worse by no more than 10 % of the peer's mean, and
-  faster.
+  faster; "open" with fewer than three seeds.
 
 | Preset | Steps | Seeds | Return | Peer's return | Steps/s | Peer's | Ratio \
 | MiB | Peer's | Holds |
@@ -79,14 +81,18 @@ def row(kept):
         *(f"{statistics.median(each):.0f}" for each in speeds),
         f"{ratio:.2f}",
         *(f"{statistics.median(each):.0f}" for each in memory),
-        {
-            (True, True): "yes",
-            (False, True): "return no",
-            (True, False): "speed no",
-            (False, False): "no",
-        }[good, bool(ratio > 1)],
+        verdict(good, ratio > 1, len(seeds_of(kept))),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def verdict(good, fast, seeds):
+    """Says whether a row holds."""
+    if seeds < FEWEST_SEEDS:
+        return "open"
+    if good:
+        return "yes" if fast else "speed no"
+    return "return no" if fast else "no"
 
 
 def with_interval(values):

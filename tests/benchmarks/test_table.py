@@ -70,8 +70,13 @@ def test_a_row(tmp_path):
     [(91.0, 100.0, "yes"), (89.0, 100.0, "return no"), (-109.0, -100.0, "yes")],
 )
 def test_a_tenth_of_the_peers_return_is_allowed(ours, peer, holds, tmp_path):
-    keep(tmp_path, [ours] * 2, [peer] * 2)
+    keep(tmp_path, [ours] * 3, [peer] * 3)
     assert row_of(tmp_path)[-1] == holds
+
+
+def test_two_seeds_say_nothing(tmp_path):
+    keep(tmp_path, [500.0] * 2, [100.0] * 2)
+    assert row_of(tmp_path)[-1] == "open"
 
 
 def test_there_is_no_row_without_the_peer(tmp_path):
