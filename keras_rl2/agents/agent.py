@@ -81,8 +81,8 @@ class Agent(BoundModel):
         """Makes a compiled agent with settings that are known to work.
 
         Networks, constants, optimizer and schedules are those of the preset.
-        `keras_rl2.Training.from_preset` makes the dataset as well, and trains
-        as the preset says.
+        `keras_rl2.Training.from_preset` makes the dataset and the sync of
+        target networks as well, and trains as the preset says.
 
         Args:
             preset: str or `keras_rl2.presets.Preset`. Id of an environment
