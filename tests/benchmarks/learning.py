@@ -15,13 +15,12 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import off_policy
 from benchmarks import peers
 from benchmarks.tasks import TASKS
+from keras_rl2.cli.learning_curves import interquartile_mean
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -134,16 +133,6 @@ def peer_settings(task):
     return settings
 
 
-def interquartile_mean(values):
-    """Returns the mean of the middle half, weighting the edges in part."""
-    ordered = np.sort(np.asarray(values, float))
-    edges = np.linspace(0.0, 1.0, len(ordered) + 1)
-    inside = np.clip(np.minimum(edges[1:], 0.75), 0.25, None) - np.clip(
-        edges[:-1], 0.25, 0.75
-    )
-    return float(np.average(ordered, weights=np.maximum(inside, 0.0)))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=sorted(TASKS))
@@ -171,7 +160,8 @@ def main():
         returns = [run["return"] for run in runs]
         speed = statistics.median(run["steps_per_second"] for run in runs)
         print(
-            f"{name:18} interquartile mean {interquartile_mean(returns):9.2f} "
+            f"{name:18} interquartile mean "
+            f"{float(interquartile_mean(returns)):9.2f} "
             f"returns {[round(r, 1) for r in returns]} "
             f"{speed:8.0f} steps/s"
         )

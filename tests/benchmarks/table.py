@@ -27,6 +27,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from benchmarks import markdown
 from benchmarks import peers
 from benchmarks import preset_peer
+from benchmarks.markdown import OURS
+from benchmarks.markdown import PEER
 from benchmarks.preset_names import laptop_presets
 from benchmarks.preset_names import name_of
 from benchmarks.preset_names import preset_of
@@ -36,8 +38,6 @@ from benchmarks.results import Results
 HERE = Path(__file__).resolve().parent
 TABLE = HERE.parents[1] / "BENCHMARKS.md"
 KEPT = HERE / "results"
-OURS = "keras_rl2"
-PEER = "stable-baselines3"
 
 
 def main():
