@@ -1,13 +1,8 @@
-import numpy as np
 import pytest
-import tensorflow as tf
-from ai_edge_litert.interpreter import Interpreter
 from PIL import Image
 
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.main import main
-
-OBSERVATION = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
 
 
 class TestEvaluate:
@@ -78,27 +73,3 @@ class TestRecord:
         options = ["--max-steps", "3", "--output", str(path)]
         assert main(["record", str(trained), *options]) == 0
         assert ": 4 frames, return 3.0" in capsys.readouterr().out
-
-
-class TestExport:
-    def actions(self, trained):
-        agent = saved_agents.load(trained / "agent.keras")
-        return agent.act(OBSERVATION, deterministic=True)
-
-    def test_tf_saved_model(self, run_folder, trained, capsys):
-        arguments = ["export", str(run_folder), "--format", "tf_saved_model"]
-        assert main(arguments) == 0
-        path = run_folder / "policy"
-        assert capsys.readouterr().out.startswith(f"{path}: ")
-        policy = tf.saved_model.load(str(path))
-        served = policy.serve(OBSERVATION)
-        np.testing.assert_array_equal(served, self.actions(trained))
-
-    def test_litert(self, trained, tmp_path):
-        path = tmp_path / "new" / "cartpole.tflite"
-        arguments = ["export", str(trained), "--format", "litert"]
-        assert main([*arguments, "--output", str(path)]) == 0
-        interpreter = Interpreter(model_path=str(path))
-        run = interpreter.get_signature_runner("serving_default")
-        (served,) = run(observation=OBSERVATION).values()
-        np.testing.assert_array_equal(served, self.actions(trained))

@@ -29,34 +29,6 @@ def train(logdir, *options, algorithm="ppo"):
     return main([*arguments, *options])
 
 
-def test_the_real_command_trains_and_evaluates(tmp_path):
-    """As typed: what it prints, where files are, and that errors are clean."""
-    command = [sys.executable, "-m", "keras_rl2.cli"]
-    options = {"cwd": tmp_path, "capture_output": True, "text": True}
-    done = subprocess.run(
-        [*command, "train", "ppo", "CartPole-v1", "--steps", "2000"], **options
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "oneDNN" not in done.stderr
-    folder = tmp_path / "runs" / "PPO-CartPole-v1" / "seed-0"
-    lines = done.stdout.splitlines()
-    assert lines[0] == (
-        "PPO on CartPole-v1, seed 0, 2,000 steps, 8 environments: "
-        "runs/PPO-CartPole-v1/seed-0"
-    )
-    last = lines[-1].partition(": ")[2]
-    assert last.startswith("return ")
-    assert last.count("20 greedy episodes") == 1
-    assert (folder / "agent.keras").is_file()
-    done = subprocess.run(
-        [*command, "evaluate", "runs/PPO-CartPole-v1/seed-0"], **options
-    )
-    # The same 20 episodes of the same policy.
-    assert done.stdout == f"CartPole-v1: {last}\n"
-    assert done.returncode == 0
-
-
 def test_what_it_writes(trained):
     names = {path.name for path in trained.iterdir()}
     events = {name for name in names if name.startswith("events.out.tfevents")}

@@ -1,0 +1,111 @@
+"""The command as typed, in a process of its own: what it prints and writes."""
+
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import tensorflow as tf
+from ai_edge_litert.interpreter import Interpreter
+from PIL import Image
+
+from keras_rl2.cli import saved_agents
+
+COMMAND = Path(sysconfig.get_path("scripts"), "keras-rl2")
+RUN = "runs/PPO-CartPole-v1/seed-0"
+OBSERVATION = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
+
+
+class Typed:
+    """A folder in which the command is typed."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.run_folder = folder / RUN
+
+    def __call__(self, *arguments):
+        """Returns the lines that one command prints."""
+        done = subprocess.run(
+            [COMMAND, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+        assert "oneDNN" not in done.stderr
+        return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    return Typed(tmp_path_factory.mktemp("typed"))
+
+
+@pytest.fixture(scope="module")
+def training(typed):
+    """What a training printed, after which others of the command are typed."""
+    return typed("train", "ppo", "CartPole-v1", "--steps", "2000")
+
+
+@pytest.fixture
+def actions(typed, training):
+    agent = saved_agents.load(typed.run_folder / "agent.keras")
+    return agent.act(OBSERVATION, deterministic=True)
+
+
+def test_train(typed, training):
+    assert training[0] == (
+        "PPO on CartPole-v1, seed 0, 2,000 steps, 8 environments: " + RUN
+    )
+    last = training[-1].partition(": ")[2]
+    assert last.startswith("return ")
+    assert last.count("20 greedy episodes") == 1
+    assert (typed.run_folder / "agent.keras").is_file()
+
+
+def test_evaluate_is_what_train_ended_with(typed, training):
+    """The same 20 episodes of the same policy."""
+    last = training[-1].partition(": ")[2]
+    assert typed("evaluate", RUN) == [f"CartPole-v1: {last}"]
+
+
+def test_record(typed, training):
+    (line,) = typed("record", RUN, "--output", "films/greedy.gif")
+    frames, _, score = line.partition(": ")[2].partition(" frames, return ")
+    assert int(frames) == float(score) + 1
+    with Image.open(typed.folder / "films" / "greedy.gif") as film:
+        assert film.size == (600, 400)
+
+
+def test_plot(typed, training):
+    curve, path = typed("plot", "runs")
+    assert curve.startswith("PPO on CartPole-v1: return ")
+    assert curve.endswith("1 seed")
+    with Image.open(typed.folder / path) as picture:
+        assert picture.format == "PNG"
+
+
+def test_export_tf_saved_model(typed, actions):
+    (line,) = typed("export", RUN, "--format", "tf_saved_model")
+    assert line.startswith(f"{RUN}/policy: greedy policy as tf_saved_model")
+    policy = tf.saved_model.load(str(typed.run_folder / "policy"))
+    np.testing.assert_array_equal(policy.serve(OBSERVATION), actions)
+
+
+def test_export_onnx(typed, actions):
+    typed("export", RUN, "--format", "onnx")
+    session = onnxruntime.InferenceSession(typed.run_folder / "policy.onnx")
+    (name,) = [each.name for each in session.get_inputs()]
+    (served,) = session.run(None, {name: OBSERVATION})
+    np.testing.assert_array_equal(served, actions)
+
+
+def test_export_litert(typed, actions):
+    typed("export", RUN, "--format", "litert")
+    path = str(typed.run_folder / "policy.tflite")
+    run = Interpreter(model_path=path).get_signature_runner("serving_default")
+    (served,) = run(observation=OBSERVATION).values()
+    np.testing.assert_array_equal(served, actions)
