@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.shapes import Tensor
-
 
 class Acting:
     """What `Agent.act` runs: the traced policy and its noise.
@@ -26,7 +24,7 @@ class Acting:
 
         Args:
             observation: `[...]` or `[B, ...]`. Raw observations.
-            deterministic: bool. Whether the noise is ignored.
+            deterministic: bool. Whether there is no noise, and none is drawn.
 
         Returns:
             np.ndarray: the action as the environment takes it, or `[B, ...]`.
@@ -46,12 +44,15 @@ class Acting:
                 f"{('B', *shape)}. Received: shape {array.shape}"
             )
         batch = array[None] if single else array
-        noise, _ = agent.draw_noise(self._noise, (len(batch),))
+        inputs = [batch]
+        if not deterministic:
+            noise, _ = agent.draw_noise(self._noise, (len(batch),))
+            inputs.append(noise)
         if deterministic not in self._functions:
             self._functions[deterministic] = acting_function(
                 agent, deterministic
             )
-        action = self._functions[deterministic](batch, noise).numpy()
+        action = self._functions[deterministic](*inputs).numpy()
         action = action.astype(agent.action_space.dtype, copy=False)
         return action[0] if single else action
 
@@ -70,18 +71,15 @@ def acting_function(agent: Any, deterministic: bool) -> Any:
 
     Args:
         agent: `keras_rl2.Agent`. Whose policy it is.
-        deterministic: bool. Whether the noise is ignored.
+        deterministic: bool. Whether there is no noise.
 
     Returns:
-        A `tf.function` of observations and noise.
+        A `tf.function` of observations, and of noise unless `deterministic`.
     """
-    noise = tf.TensorSpec((None, *agent.noise_shape), "float32", name="noise")
-
-    def act(observation: Tensor, noise: Tensor) -> Tensor:
-        return agent.environment_action(
-            observation, None if deterministic else noise
-        )
-
+    signature = [observation_spec(agent)]
+    if not deterministic:
+        shape = (None, *agent.noise_shape)
+        signature.append(tf.TensorSpec(shape, "float32", name="noise"))
     return tf.function(
-        act, input_signature=[observation_spec(agent), noise], autograph=False
+        agent.environment_action, input_signature=signature, autograph=False
     )

@@ -323,6 +323,14 @@ def test_seed_of_act_repeats(name):
 
 
 @over_agents
+def test_greedy_actions_leave_the_samples_as_they_were(name):
+    env, batch = make_env(AGENTS[name].pair), np.zeros((64, 3))
+    one, two = (make_agent(AGENTS[name], env, seed=5) for _ in range(2))
+    one.act(batch, deterministic=True)
+    np.testing.assert_array_equal(one.act(batch), two.act(batch))
+
+
+@over_agents
 def test_plain_dataset_after_rollouts(name):
     """`fit` on minibatches works on an agent that was fitted on rounds."""
     case, env = AGENTS[name], make_env(AGENTS[name].pair)
