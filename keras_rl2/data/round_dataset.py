@@ -1,7 +1,9 @@
 """The round: collect some steps, then make some updates from them."""
 
 import abc
+import weakref
 from collections import deque
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,23 +108,25 @@ class RoundDataset(abc.ABC):
         if trajectories != self._gives_trajectories:
             self._gives_trajectories = trajectories
             self._ready.clear()
-        return _in_step(
-            tf.data.Dataset.from_generator(
-                self._elements, output_signature=self._element_spec()
-            )
+        dataset = tf.data.Dataset.from_generator(
+            _endless(weakref.WeakMethod(self._hand_over)),
+            output_signature=self._element_spec(),
         )
+        # TensorFlow keeps the function for as long as the process lives: it
+        # must not keep the agent with it. What is made of a dataset keeps it.
+        dataset.rounds = self
+        return _in_step(dataset)
 
-    def _elements(self) -> Iterator[dict[str, Any]]:
-        """Hands over what is ready."""
-        while True:
-            if not self._ready:
-                raise RuntimeError(
-                    "A batch was asked for before the round was refreshed. "
-                    "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
-                    "callbacks of `fit`, or a call of `refresh()` before each "
-                    f"{self.updates_per_round} batches."
-                )
-            yield self._ready.popleft()
+    def _hand_over(self) -> dict[str, Any]:
+        """Hands over the round that is ready."""
+        if not self._ready:
+            raise RuntimeError(
+                "A batch was asked for before the round was refreshed. "
+                "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
+                "callbacks of `fit`, or a call of `refresh()` before each "
+                f"{self.updates_per_round} batches."
+            )
+        return self._ready.popleft()
 
 
 def minibatch(one_round: dict[str, Any], index: Any) -> dict[str, Any]:
@@ -144,6 +148,22 @@ def minibatch(one_round: dict[str, Any], index: Any) -> dict[str, Any]:
     batch = {key: tf.gather(value, rows) for key, value in samples.items()}
     batch["weight"] = one_round["weight"][index]
     return batch
+
+
+def _endless(
+    hand_over: weakref.WeakMethod[Callable[[], dict[str, Any]]],
+) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Returns a generator function that does not keep its dataset alive."""
+
+    def elements() -> Iterator[dict[str, Any]]:
+        while (method := hand_over()) is not None:
+            element = method()
+            # Else it would be kept until the next one is asked for.
+            del method
+            yield element
+            del element
+
+    return elements
 
 
 def _in_step(dataset: tf.data.Dataset) -> tf.data.Dataset:

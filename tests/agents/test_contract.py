@@ -1,9 +1,11 @@
 """What every agent keeps, whatever it observes and does."""
 
+import gc
 import inspect
 import json
 import subprocess
 import sys
+import weakref
 
 import keras
 import numpy as np
@@ -328,6 +330,25 @@ def test_greedy_actions_leave_the_samples_as_they_were(name):
     one, two = (make_agent(AGENTS[name], env, seed=5) for _ in range(2))
     one.act(batch, deterministic=True)
     np.testing.assert_array_equal(one.act(batch), two.act(batch))
+
+
+@over_agents
+def test_nothing_keeps_an_agent_that_nobody_has(name):
+    """Not even TensorFlow, which keeps every generator of a dataset."""
+    case, env = AGENTS[name], make_env(AGENTS[name].pair)
+    make = make_agent if case.on_policy else make_eager_agent
+    agent = make(case, env)
+    agent.fit(
+        case.make_dataset(env),
+        callbacks=case.callbacks(),
+        validation_data=rl.EvaluationDataset(env, 2),
+        verbose=0,
+    )
+    agent.act(observations(agent))
+    gone = weakref.ref(agent)
+    del agent
+    gc.collect()
+    assert gone() is None
 
 
 @over_agents
