@@ -70,28 +70,41 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=WAYS)
-def compile_arguments(request):
-    return {"optimizer": keras.optimizers.SGD(0.1), **WAYS[request.param]}
+over_ways = pytest.mark.parametrize("way", WAYS)
 
 
-def test_actions_come_from_the_last_weights(
-    name, compile_arguments, monkeypatch
-):
-    env = make_env()
-    rollouts = make_rollouts(env, passes=2, rounds_per_epoch=2)
-    assert rollouts.updates_per_round == UPDATES
-    agent = make_agent(AGENTS[name], env, compile_arguments=compile_arguments)
-    watch = Watch(agent, monkeypatch)
-    for _ in range(2):
-        agent.fit(rollouts, epochs=2, verbose=0)
+@pytest.fixture(scope="module")
+def trained():
+    """Agents after eight watched rounds in two fits; made once."""
+    made = {}
+
+    def get(name, way):
+        if (name, way) not in made:
+            env = make_env()
+            rollouts = make_rollouts(env, passes=2, rounds_per_epoch=2)
+            assert rollouts.updates_per_round == UPDATES
+            arguments = {"optimizer": keras.optimizers.SGD(0.1), **WAYS[way]}
+            agent = make_agent(AGENTS[name], env, compile_arguments=arguments)
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                watch = Watch(agent, monkeypatch)
+                for _ in range(2):
+                    agent.fit(rollouts, epochs=2, verbose=0)
+            made[name, way] = agent, watch
+        return made[name, way]
+
+    return get
+
+
+@over_ways
+def test_actions_come_from_the_last_weights(name, way, trained):
+    agent, watch = trained(name, way)
     size = agent.round_size
     compiled = size is not None and size.compiled
-    assert compiled == (compile_arguments.get("jit_compile") == "auto")
+    assert compiled == (WAYS[way].get("jit_compile") == "auto")
 
     # Steps of a round, in each environment.
     rounds = 8
-    horizon = AGENTS[name].env_steps(1) // env.num_envs
+    horizon = AGENTS[name].env_steps(1) // make_env().num_envs
     assert len(watch.used) == horizon * rounds
     # All updates of the round before, and none of this one.
     expected = np.repeat(np.arange(rounds) * UPDATES, horizon)
@@ -115,25 +128,13 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
-def test_ways_to_execute_give_the_same_weights(name):
-    results = {}
-    for way, arguments in WAYS.items():
-        env = make_env()
-        agent = make_agent(
-            AGENTS[name],
-            env,
-            compile_arguments={
-                "optimizer": keras.optimizers.SGD(0.1),
-                **arguments,
-            },
-        )
-        agent.fit(make_rollouts(env, passes=2), epochs=2, verbose=0)
-        results[way] = agent.get_weights()
-    for way, weights in results.items():
-        for one, other in zip(weights, results["eager"], strict=True):
-            np.testing.assert_allclose(
-                one, other, rtol=1e-4, atol=1e-6, err_msg=way
-            )
+@over_ways
+def test_ways_to_execute_give_the_same_weights(name, way, trained):
+    agent, eager = trained(name, way)[0], trained(name, "eager")[0]
+    for one, other in zip(
+        agent.get_weights(), eager.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_samples_are_prepared_with_the_acting_weights(name):
