@@ -1,7 +1,7 @@
 """Which Gymnasium spaces an agent can use, and how they are written down.
 
-A space is written as plain JSON, never pickled, so that an agent can be saved
-with the spaces that it was made for and loaded from a file of unknown origin.
+A space is written as plain JSON, which runs nothing when it is read, so that an
+agent is saved with its spaces and can be loaded from a file of unknown origin.
 """
 
 import math

@@ -47,8 +47,8 @@ def trained():
         if (name, pair) not in made:
             case, env = AGENTS[name], make_env(pair)
             # Tracing of many updates that are made four times takes longest;
-            # `test_tracing` and others run them traced. PPO has all spaces.
-            make = make_agent if name == "PPO" else make_eager_agent
+            # `test_tracing` and others run them traced.
+            make = make_agent if case.on_policy else make_eager_agent
             agent = make(case, env)
             before = weights_of(agent)
             history = agent.fit(
@@ -228,8 +228,7 @@ def test_fit_goes_on_after_loading(name, pair, two_optimizers, tmp_path):
             keras.optimizers.RMSprop(2e-2) if two_optimizers else None
         ),
     }
-    make = make_agent if case.on_policy else make_eager_agent
-    agent = make(
+    agent = make_agent(
         case,
         env,
         compile_arguments=compile_arguments,
@@ -337,7 +336,7 @@ def test_greedy_actions_leave_the_samples_as_they_were(name):
 def test_nothing_keeps_an_agent_that_nobody_has(name):
     """Not even TensorFlow, which keeps every generator of a dataset."""
     case, env = AGENTS[name], make_env(AGENTS[name].pair)
-    make = make_agent if name == "PPO" else make_eager_agent
+    make = make_agent if case.on_policy else make_eager_agent
     agent = make(case, env)
     agent.fit(
         case.make_dataset(env),

@@ -166,10 +166,9 @@ def test_two_optimizers_equal_to_one_when_alike(name):
         return keras.optimizers.Adam(1e-2, epsilon=1e-3)
 
     case, agents = EVERY_AGENT[name], []
-    make = make_agent if case.on_policy else make_eager_agent
     for critic_optimizer in (None, adam()):
         env = make_env(case.pair)
-        agent = make(
+        agent = make_agent(
             case,
             env,
             compile_arguments={
@@ -189,7 +188,7 @@ def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):
     case = EVERY_AGENT[name]
     matrix = "box_matrix" in case.actions
     env = make_env("act_box_matrix" if matrix else case.pair)
-    make = make_agent if name == "PPO" else make_eager_agent
+    make = make_agent if case.on_policy else make_eager_agent
     keras.config.set_dtype_policy(dtype)
     try:
         agent = make(case, env, normalize_observations=True)

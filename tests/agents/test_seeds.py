@@ -21,7 +21,7 @@ from support.agents import make_rollouts
 
 TESTS = pathlib.Path(__file__).parents[1]
 # XLA takes seconds for each of the others, which share their code.
-COMPILED = ("PPO", "SAC")
+COMPILED = (*AGENTS, "DQN", "SAC")
 RUNS = [(name, "plain", False) for name in EVERY_AGENT]
 RUNS += [(name, "compiled", True) for name in COMPILED]
 
