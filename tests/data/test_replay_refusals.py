@@ -13,11 +13,6 @@ from support.errors import raises
 DQN = OFF_POLICY["DQN"]
 
 
-def greedy_agent(env):
-    """Makes an agent whose actions are without chance."""
-    return make_eager_agent(DQN, env, epsilon=0.0)
-
-
 def test_memory_is_checked_before_any_step(monkeypatch):
     env = make_env("observe_image")
     agent = make_eager_agent(DQN, env)
@@ -93,7 +88,7 @@ def test_numbers_that_do_not_fit(arguments, expected, received):
 def test_numbers_of_priorities(arguments, received):
     env = make_env("act_discrete")
     with raises("a finite number, 0 or more", received):
-        greedy_agent(env).fit(
+        make_eager_agent(DQN, env).fit(
             make_replay(env, prioritized=True, **arguments), verbose=0
         )
     assert env.resets == 0
@@ -104,7 +99,7 @@ def test_nothing_is_drawn_before_anything_is_stored():
     replay = make_replay(env)
     with raises("a ReplayDataset that has stored something", "no buffer"):
         replay.sample(1)
-    replay.bind(greedy_agent(env))
+    replay.bind(make_eager_agent(DQN, env))
     with raises("one transition at least", "0 transitions"):
         replay.sample(1)
     with raises("`prioritized=True`", "prioritized=False"):
