@@ -104,8 +104,9 @@ def test_export_onnx(typed, actions):
 
 
 def test_export_litert(typed, actions):
-    typed("export", RUN, "--format", "litert")
-    path = str(typed.run_folder / "policy.tflite")
+    path = "new/cartpole.tflite"
+    typed("export", RUN, "--format", "litert", "--output", path)
+    path = str(typed.folder / path)
     run = Interpreter(model_path=path).get_signature_runner("serving_default")
     (served,) = run(observation=OBSERVATION).values()
     np.testing.assert_array_equal(served, actions)
