@@ -72,6 +72,7 @@ class ActorCritic(Agent):
         hidden: tuple[int, ...] = (64, 64),
         activation: str = "tanh",
         normalize_observations: bool = False,
+        initialization: str = "orthogonal",
         seed: int | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -85,6 +86,9 @@ class ActorCritic(Agent):
                 `"tanh"`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            initialization: str. `"orthogonal"`, with small weights in the
+                actor's last layer; or `"fan_in"`, as layers of PyTorch start.
+                Defaults to `"orthogonal"`.
             seed: int or None. Seeds weights and `act`. Defaults to `None`.
             **kwargs: Further arguments of the constructor.
 
@@ -92,7 +96,8 @@ class ActorCritic(Agent):
             The agent. Images get a convolutional network, all else an MLP.
 
         Raises:
-            ValueError: If a space of the environment is not supported.
+            ValueError: If a space of the environment is not supported, or the
+                initialization is not known.
         """
         env = as_vector_env(env)
         head = policy_head(env.action_space)
@@ -103,12 +108,13 @@ class ActorCritic(Agent):
             "hidden": hidden,
             "activation": activation,
             "normalize_observations": normalize_observations,
+            "initialization": initialization,
         }
         agent = cls(
             network_for(
                 env.observation_space,
                 head.parameter_sizes[0],
-                output_gain=0.01,
+                output_gain=0.01 if initialization == "orthogonal" else 1.0,
                 seed=actor_seed,
                 name="actor",
                 **options,

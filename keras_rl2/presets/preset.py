@@ -31,7 +31,8 @@ class Preset:
         total_steps: int. Environment steps of the run.
         num_envs: int. Environments that are stepped together. Defaults to `1`.
         networks: dict. Arguments of `for_env`: `hidden`, `activation`,
-            `normalize_observations`. Defaults to the algorithm's own.
+            `normalize_observations`, `initialization`. Defaults to the
+            algorithm's own.
         agent: dict. Arguments of the agent's constructor. Defaults to the
             algorithm's own.
         optimizer: dict. `name` of a Keras optimizer, `learning_rate` and

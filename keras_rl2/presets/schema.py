@@ -44,6 +44,10 @@ _NETWORKS = {
     "activation": TEXT,
     "normalize_observations": FLAG,
 }
+_ON_POLICY_NETWORKS = {
+    **_NETWORKS,
+    "initialization": one_of("orthogonal", "fan_in"),
+}
 _OPTIONAL_NUMBER = either(NUMBER, NONE)
 _SCHEDULED = either(NUMBER, SCHEDULE)
 _OPTIONAL_COUNT = either(COUNT, NONE)
@@ -152,7 +156,7 @@ def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
     """
     on_policy = algorithm in ON_POLICY
     sections = {
-        "networks": _NETWORKS,
+        "networks": _ON_POLICY_NETWORKS if on_policy else _NETWORKS,
         "agent": _AGENTS[algorithm],
         "optimizer": {
             "name": one_of(*_OPTIMIZERS),

@@ -64,6 +64,8 @@ def settings(preset):
         "net_arch": list(preset.networks["hidden"]),
         "activation_fn": ACTIVATIONS[preset.networks["activation"]],
     }
+    if preset.networks.get("initialization") == "fan_in":
+        policy["ortho_init"] = False
     if "initial_log_std" in preset.agent:
         policy["log_std_init"] = preset.agent["initial_log_std"]
     return {

@@ -85,6 +85,12 @@ def test_there_is_no_row_without_the_peer(tmp_path):
     assert not (tmp_path / "table.md").exists()
 
 
+def test_the_peers_weights_start_as_ours():
+    for name, orthogonal in (("ppo-Hopper-v5", False), ("ppo-Ant-v5", True)):
+        policy = preset_peer.settings(preset_of(name))["policy_kwargs"]
+        assert policy.get("ortho_init", True) is orthogonal
+
+
 def test_the_peer_has_the_published_rounds():
     """Ours of 64 and 64 stand for 1 and 1, or for 4 and 4."""
     for name, steps in (("sac-Pendulum-v1", 1), ("dqn-Acrobot-v1", 4)):

@@ -111,6 +111,8 @@ def test_settings_are_those_published():
         "hidden": [256, 256],
         "activation": "relu",
         "normalize_observations": True,
+        # Published as `ortho_init=False`.
+        "initialization": "fan_in",
     }
     assert cheetah.agent["initial_log_std"] == -2.0
     assert cheetah.optimizer["learning_rate"] == 2.0633e-5
