@@ -86,7 +86,10 @@ def test_there_is_no_row_without_the_peer(tmp_path):
 
 
 def test_the_peers_weights_start_as_ours():
-    for name, orthogonal in (("ppo-Hopper-v5", False), ("ppo-Ant-v5", True)):
+    for name, orthogonal in (
+        ("ppo-HalfCheetah-v5", False),
+        ("ppo-Ant-v5", True),
+    ):
         policy = preset_peer.settings(preset_of(name))["policy_kwargs"]
         assert policy.get("ortho_init", True) is orthogonal
 
