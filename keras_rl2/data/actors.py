@@ -10,6 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.data import conversions
+
 logger = logging.getLogger(__name__)
 
 # Actions that decide whether a conversion is to be trusted.
@@ -119,7 +121,13 @@ class _LiteRTRunner:
 
     backend = "litert"
 
-    def __init__(self, interpreter: Any, num_weights: int) -> None:
+    def __init__(
+        self, converted: bytes, num_weights: int, threads: int | None
+    ) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        interpreter = Interpreter(model_content=converted, num_threads=threads)
+        interpreter.allocate_tensors()
         self._interpreter = interpreter
         details = {
             _plain_name(d["name"]): d["index"]
@@ -156,9 +164,16 @@ def _make_runner(
 ) -> _Runner:
     """Converts the policy, checks it once against TensorFlow, or falls back."""
     function, specs = _trace(agent, num_envs, deterministic, snapshot.variables)
+    # Images are worth a thread per core, small networks are not.
+    threads = os.cpu_count() if len(specs[0].shape) > 2 else 1
+    key = conversions.fingerprint(function)
+    converted = conversions.find(key)
+    if converted is not None:
+        return _LiteRTRunner(converted, len(snapshot.variables), threads)
     fallback = _TensorFlowRunner(function)
     try:
-        runner = _convert(function, specs, len(snapshot.variables))
+        converted = conversions.convert(function)
+        runner = _LiteRTRunner(converted, len(snapshot.variables), threads)
     except Exception as error:
         # Whatever the converter dislikes, TensorFlow itself can still run.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -175,6 +190,7 @@ def _make_runner(
         _agree(runner(*inputs), fallback(*inputs))
         for inputs in _example_inputs(agent, num_envs, deterministic)
     ):
+        conversions.keep(key, converted)
         return runner
     logger.warning(
         "The policy acts through tf.function (slower): its LiteRT conversion "
@@ -214,26 +230,6 @@ def _trace(
 
     specs = [*inputs, *weights]
     return tf.function(policy, input_signature=specs, autograph=False), specs
-
-
-def _convert(
-    function: Any, specs: list[tf.TensorSpec], num_weights: int
-) -> _LiteRTRunner:
-    """Converts a traced policy for the LiteRT interpreter."""
-    from ai_edge_litert.interpreter import Interpreter
-
-    concrete = function.get_concrete_function()
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [concrete], function
-    )
-    # Images are worth a thread per core, small networks are not.
-    heavy = len(specs[0].shape) > 2
-    interpreter = Interpreter(
-        model_content=converter.convert(),
-        num_threads=os.cpu_count() if heavy else 1,
-    )
-    interpreter.allocate_tensors()
-    return _LiteRTRunner(interpreter, num_weights)
 
 
 def _read(variables: list[Any]) -> list[np.ndarray]:

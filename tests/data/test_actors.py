@@ -8,6 +8,7 @@ import pytest
 
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.data import actors
+from keras_rl2.data import conversions
 from support.agents import AGENTS
 from support.agents import SPACES
 from support.agents import make_agent
@@ -208,11 +209,11 @@ def test_what_does_not_convert_is_run_by_tensorflow(caplog):
 def test_a_conversion_that_acts_otherwise_is_not_used(
     pair, num_envs, monkeypatch, caplog
 ):
-    convert = actors._convert
+    make = actors._LiteRTRunner
 
-    def wrong(function, specs, num_weights):
+    def wrong(*arguments):
         """Loses the weights of the first layer."""
-        runner = convert(function, specs, num_weights)
+        runner = make(*arguments)
         set_weights = runner.set_weights
 
         def set_wrong(weights):
@@ -221,7 +222,9 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
         runner.set_weights = set_wrong
         return runner
 
-    monkeypatch.setattr(actors, "_convert", wrong)
+    monkeypatch.setattr(actors, "_LiteRTRunner", wrong)
+    # What was found to act alike is not compared again.
+    monkeypatch.setattr(conversions, "_kept", {})
     agent = make_agent(PPO, make_env(pair))
     with caplog.at_level(logging.WARNING):
         actor = ActorSnapshot(agent, num_envs)
