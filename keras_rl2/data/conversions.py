@@ -35,9 +35,9 @@ def find(key: str | None) -> bytes | None:
 def keep(key: str | None, converted: bytes) -> None:
     """Keeps a conversion that was found to act as its graph does.
 
-    Converting takes a tenth of a second and checking it as long, most of what
-    a short `fit` takes. A search over hyper-parameters, several seeds in one
-    process or a second agent would pay it each time.
+    Converting takes a tenth of a second and checking it up to as long, a third
+    of what a short `fit` takes. A search over hyper-parameters, several seeds
+    in one process or a second agent would pay it each time.
 
     Args:
         key: str or None. As of `fingerprint`; with None it is not kept.

@@ -182,6 +182,37 @@ def test_two_optimizers_equal_to_one_when_alike(name):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
 
 
+def last_kernel_and_bias(network):
+    return [w.numpy() for w in network.layers[-1].weights]
+
+
+@on_policy
+def test_weights_that_start_orthogonal(name):
+    agent = AGENTS[name].make.for_env("Pendulum-v1", hidden=(256,), seed=0)
+    for network, gain in ((agent.actor, 0.01), (agent.critic, 1.0)):
+        kernel, bias = last_kernel_and_bias(network)
+        np.testing.assert_allclose(np.linalg.norm(kernel), gain, rtol=1e-5)
+        assert not bias.any()
+
+
+@on_policy
+def test_weights_that_start_as_layers_of_pytorch(name):
+    """Uniform within 1 / sqrt(fan_in), biases and last layers too."""
+    agent = AGENTS[name].make.for_env(
+        "Pendulum-v1", hidden=(256,), initialization="fan_in", seed=0
+    )
+    for network in (agent.actor, agent.critic):
+        kernel, bias = last_kernel_and_bias(network)
+        assert 0.9 / 16 < np.abs(kernel).max() <= 1 / 16
+        assert 0.0 < np.abs(bias).max() <= 1 / 16
+
+
+@on_policy
+def test_weights_that_start_in_no_known_way(name):
+    with pytest.raises(ValueError, match="Received: initialization='zeros'"):
+        AGENTS[name].make.for_env("Pendulum-v1", initialization="zeros")
+
+
 @pytest.mark.parametrize("name", EVERY_AGENT)
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):
