@@ -103,10 +103,21 @@ def test_export_onnx(typed, actions):
     np.testing.assert_array_equal(served, actions)
 
 
+def litert_actions(path):
+    run = Interpreter(model_path=str(path)).get_signature_runner(
+        "serving_default"
+    )
+    (served,) = run(observation=OBSERVATION).values()
+    return served
+
+
 def test_export_litert(typed, actions):
+    typed("export", RUN, "--format", "litert")
+    served = litert_actions(typed.run_folder / "policy.tflite")
+    np.testing.assert_array_equal(served, actions)
+
+
+def test_export_into_a_new_folder(typed, actions):
     path = "new/cartpole.tflite"
     typed("export", RUN, "--format", "litert", "--output", path)
-    path = str(typed.folder / path)
-    run = Interpreter(model_path=path).get_signature_runner("serving_default")
-    (served,) = run(observation=OBSERVATION).values()
-    np.testing.assert_array_equal(served, actions)
+    np.testing.assert_array_equal(litert_actions(typed.folder / path), actions)

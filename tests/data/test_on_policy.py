@@ -128,7 +128,7 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
-@over_ways
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "eager"])
 def test_ways_to_execute_give_the_same_weights(name, way, trained):
     agent, eager = trained(name, way)[0], trained(name, "eager")[0]
     for one, other in zip(

@@ -31,10 +31,8 @@ def mapped(batches):
     return iter(batches.map(dataset).prefetch(1))
 
 
-@pytest.mark.parametrize(
-    ("name", "keep"),
-    [("PPO", mapped), ("DQN", dataset), ("DQN", iter), ("DQN", mapped)],
-)
+@pytest.mark.parametrize("keep", [iter, dataset, mapped])
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
 def test_it_lives_as_long_as_what_was_made_of_it(name, keep):
     kept, source = made(name, keep)
     gc.collect()
