@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# What `fit` may run in the graph; the second is that of on-policy agents.
-_UPDATING = ("train_step", "train_on_trajectory")
+from keras_rl2.target_networks import TargetUpdate
+from keras_rl2.target_networks import check_sync
 
 
 class TargetNetworkSync(keras.callbacks.Callback):
@@ -24,10 +24,12 @@ class TargetNetworkSync(keras.callbacks.Callback):
     saved model was. A `fit` that begins at 0 updates begins with a copy, since
     the source may have been given weights after the target was made.
 
-    Only a `fit` with this callback moves targets. What it added to the model's
-    `train_step` stays there, switched off by a variable: another `fit` without
-    or with the same settings traces nothing. Other settings trace again, which
-    takes a second or two for a small network.
+    An agent moves its targets by its own `tau` and `target_every` in whatever
+    way it is trained; for as long as a `fit` with this callback lasts, they
+    move as it says instead. In any other `keras.Model` only a `fit` with this
+    callback moves targets: what it adds to the model's `train_step` stays
+    there, switched off by a variable. Other settings than before trace again,
+    which takes a second or two for a small network.
 
     Targets are, in this order: `target` and `source` if given; the pairs of
     the model's `target_pairs`; the model's attribute `target`, with all other
@@ -86,135 +88,70 @@ class TargetNetworkSync(keras.callbacks.Callback):
         source: Any = None,
     ) -> None:
         super().__init__()
-        if not 0.0 < tau <= 1.0:
-            raise ValueError(
-                "Expected `tau` to be over 0 and at most 1. "
-                f"Received: tau={tau}"
-            )
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(
-                "Expected `every` to be a number of updates, at least 1. "
-                f"Received: every={every}"
-            )
+        check_sync(tau, every)
         self.tau = tau
         self.every = every
         self.target = target
         self.source = source
-        self._syncs: list[_Sync] = []
+        self._syncs: list[_Switched] = []
 
     def set_model(self, model: Any) -> None:
-        """Adds the moves to the model's `train_step`, once."""
+        """Asks an agent to move its targets so, or has another model do it."""
         _check_counted(model)
-        syncs = [
-            _Sync(target, weights, self.tau, self.every)
+        updates = [
+            TargetUpdate(target, weights, self.tau, self.every)
             for target, weights in _pairs(model, self.target, self.source)
         ]
         super().set_model(model)
-        self._syncs = _SyncedTraining.of(model).install(syncs)
+        if hasattr(model, "target_networks"):
+            model.target_networks.ask(updates)
+            return
+        self._syncs = _SyncedTraining.of(model).install(updates)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Switches the moves on, and copies before the first update."""
+        """Copies before the first update, and switches the moves on."""
         fresh = int(_count(self.model)) == 0
+        if fresh and hasattr(self.model, "target_networks"):
+            self.model.target_networks.copy()
         for sync in self._syncs:
             if fresh:
-                sync.copy()
+                sync.update.copy()
             sync.enabled.assign(True)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Switches the moves off."""
+        """Leaves an agent to its own moves; switches those of others off."""
+        if hasattr(self.model, "target_networks"):
+            self.model.target_networks.forget()
         for sync in self._syncs:
             sync.enabled.assign(False)
 
 
-class _Sync:
-    """How one target follows its source.
+class _Switched:
+    """The moves of a target in a model that has none of its own.
 
     Args:
-        target: Layer. Moved in place.
-        source: list of the variables that its weights follow.
-        tau: float. Share of the source.
-        every: int. Updates from one move to the next.
+        update: `TargetUpdate`.
     """
 
-    def __init__(
-        self, target: Any, source: list[Any], tau: float, every: int
-    ) -> None:
-        self.target = target
-        self.tau = tau
-        self.every = every
+    def __init__(self, update: TargetUpdate) -> None:
+        self.update = update
         self.enabled = tf.Variable(False, trainable=False)
-        # A target's weights are often frozen: whether they are averaged is
-        # for the source to say.
-        self.weights = [
-            (ours, theirs, tau < 1.0 and _is_averaged(theirs))
-            for ours, theirs in zip(target.weights, source, strict=True)
-        ]
-
-    @property
-    def settings(self) -> tuple[Any, ...]:
-        """All that a trace depends on."""
-        weights = [(id(x), id(y), averaged) for x, y, averaged in self.weights]
-        return self.tau, self.every, weights
-
-    def copy(self) -> None:
-        """Makes the target equal to its source."""
-        for target, source, _ in self.weights:
-            target.assign(source.value)
-
-    def add_to_update(self, before: Any, after: Any) -> None:
-        """Moves the target if an update has made it due.
-
-        Args:
-            before: scalar int64. Updates before the one just made.
-            after: scalar int64. Updates by now; no more than before where
-                gradients are accumulated, or were not finite.
-        """
-        due = after // self.every > before // self.every
-        due = tf.logical_and(due, self.enabled)
-        if self.every == 1 and self.tau < 1.0:
-            # Nearly always due: a share of 0 is cheaper than a branch.
-            self._move(self.tau * tf.cast(due, "float32"), due)
-        else:
-            tf.cond(due, lambda: self._move(self.tau), lambda: None)
-
-    def _move(self, share: Any, due: Any = None) -> None:
-        """Moves all weights by a share of the way; copies those that are due.
-
-        Args:
-            share: float or scalar float32. Of the way to the source.
-            due: scalar bool, or None where there is no doubt.
-        """
-        for target, source, averaged in self.weights:
-            variable, new = target.value, tf.cast(source.value, target.dtype)
-            if averaged:
-                # A source that is not finite stays away from targets that
-                # are not to be moved.
-                step = tf.math.multiply_no_nan(
-                    new - variable, tf.cast(share, target.dtype)
-                )
-                variable.assign_add(step)
-            elif due is None:
-                variable.assign(new)
-            else:
-                variable.assign(tf.where(due, new, variable))
 
 
 class _SyncedTraining:
-    """Stands in for the methods of a model that make updates.
+    """Stands in for the `train_step` of a model that knows of no targets.
 
-    One for a model, with all its syncs: they are told apart by their targets.
+    A model of one's own has no other place for what is to be done after each
+    update. One for a model, with all its syncs: they are told apart by their
+    targets.
     """
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._syncs: dict[int, _Sync] = {}
+        self._syncs: dict[int, _Switched] = {}
         self._make_train_function = model.make_train_function
-        self._originals = {
-            name: getattr(model, name)
-            for name in _UPDATING
-            if hasattr(model, name)
-        }
-        for name in (*self._originals, "make_train_function"):
+        self._train_step = model.train_step
+        for name in ("train_step", "make_train_function"):
             setattr(model, name, getattr(self, name))
         model.train_function = None
 
@@ -224,14 +161,17 @@ class _SyncedTraining:
         owner = getattr(model.train_step, "__self__", None)
         return owner if isinstance(owner, cls) else cls(model)
 
-    def install(self, syncs: list[_Sync]) -> list[_Sync]:
-        """Takes syncs in, and returns those that the graph has for them."""
-        for sync in syncs:
-            installed = self._syncs.get(id(sync.target))
-            if installed is None or installed.settings != sync.settings:
-                self._syncs[id(sync.target)] = sync
+    def install(self, updates: list[TargetUpdate]) -> list[_Switched]:
+        """Takes moves in, and returns those that the graph has for them."""
+        for update in updates:
+            installed = self._syncs.get(id(update.target))
+            if (
+                installed is None
+                or installed.update.settings != update.settings
+            ):
+                self._syncs[id(update.target)] = _Switched(update)
                 self._model.train_function = None
-        return [self._syncs[id(sync.target)] for sync in syncs]
+        return [self._syncs[id(update.target)] for update in updates]
 
     def make_train_function(self, force: bool = False) -> Any:
         """Switches all syncs off: a `fit` begins that may be without them.
@@ -244,19 +184,11 @@ class _SyncedTraining:
 
     def train_step(self, data: Any) -> Any:
         """Makes an update from a minibatch, and what is due after it."""
-        return self._update("train_step", data)
-
-    def train_on_trajectory(self, arrays: Any) -> Any:
-        """Makes an update from a rollout, and what is due after it."""
-        return self._update("train_on_trajectory", arrays)
-
-    def _update(self, name: str, data: Any) -> Any:
-        """Calls a method of the model, then moves the targets."""
         before = _count(self._model)
-        logs = self._originals[name](data)
+        logs = self._train_step(data)
         after = _count(self._model)
         for sync in self._syncs.values():
-            sync.add_to_update(before, after)
+            sync.update.after_update(before, after, sync.enabled)
         return logs
 
 
@@ -283,11 +215,6 @@ def _check_counted(model: Any) -> None:
 def _is_variable(value: Any) -> bool:
     """Says whether something is a variable."""
     return isinstance(value, keras.Variable | tf.Variable)
-
-
-def _is_averaged(weight: Any) -> bool:
-    """Says whether a weight is one that an average makes sense of."""
-    return bool(weight.trainable and tf.as_dtype(weight.dtype).is_floating)
 
 
 def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:

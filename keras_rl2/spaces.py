@@ -136,6 +136,24 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
     return bool(a == b)
 
 
+def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
+    """Refuses spaces other than those that something was made for.
+
+    Args:
+        owner: str. What was made for the first of each pair.
+        **pairs: name = (space it was made for, space of an environment).
+
+    Raises:
+        ValueError: If two differ.
+    """
+    for what, (ours, theirs) in pairs.items():
+        if not same_space(ours, theirs):
+            raise ValueError(
+                f"Expected an environment with the {what} space that {owner} "
+                f"was made for, {describe(ours)}. Received: {describe(theirs)}"
+            )
+
+
 def observation_dtype(space: Space[Any]) -> np.dtype[Any]:
     """Returns the dtype in which observations are stored and handed on.
 

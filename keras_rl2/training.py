@@ -5,8 +5,7 @@ from typing import Any
 
 from keras_rl2 import agents
 from keras_rl2 import presets
-from keras_rl2.agents import presetting
-from keras_rl2.callbacks import TargetNetworkSync
+from keras_rl2.agents import from_preset
 from keras_rl2.envs import as_vector_env
 from keras_rl2.presets import Preset
 
@@ -21,7 +20,7 @@ class Training:
         preset: `keras_rl2.presets.Preset`. The settings.
         agent: `keras_rl2.Agent`. Compiled.
         dataset: `RolloutDataset` or `ReplayDataset`. What it is trained on.
-        callbacks: list of `keras.callbacks.Callback`. Those of the preset.
+        callbacks: list of `keras.callbacks.Callback`. Given to each `fit`.
             Defaults to none.
 
     Attributes:
@@ -84,12 +83,10 @@ class Training:
             ValueError: If a setting does not fit the environment.
         """
         kind = getattr(agents, preset.algorithm)
-        preset, agent, dataset = presetting.make(
+        preset, agent, dataset = from_preset.make(
             kind, preset, env, num_envs, seed
         )
-        sync = preset.target_sync
-        callbacks = [] if sync is None else [TargetNetworkSync(**sync)]
-        return cls(preset, agent, dataset, callbacks)
+        return cls(preset, agent, dataset)
 
     @classmethod
     def default(

@@ -62,12 +62,13 @@ def test_an_off_policy_run_takes_its_schedules_to_the_end():
     settings = {
         **REPLAY,
         "optimizer.learning_rate": learning_rate,
-        "target_sync.every": 4,
+        "agent.tau": 1.0,
+        "agent.target_every": 4,
     }
     preset = preset_of("DQN", "CartPole-v1", settings)
     training = rl.Training.from_preset(preset, seed=0)
-    agent, [sync] = training.agent, training.callbacks
-    assert (sync.tau, sync.every) == (1.0, 4)
+    agent = training.agent
+    assert (agent.tau, agent.target_every) == (1.0, 4)
     # Of 400 steps: 16 % of them until epsilon is 0.04.
     assert agent.epsilon(0).numpy() == pytest.approx(1.0)
     assert agent.epsilon(32).numpy() == pytest.approx(0.52)

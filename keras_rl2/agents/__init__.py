@@ -1,7 +1,6 @@
 """Agents: each is a `keras.Model`, trained by `fit`."""
 
 from keras_rl2.agents.a2c import A2C
-from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.ddpg import DDPG
 from keras_rl2.agents.dqn import DQN
@@ -20,7 +19,6 @@ __all__ = [
     "REINFORCE",
     "SAC",
     "TD3",
-    "ActorCritic",
     "Agent",
     "OffPolicyAgent",
     "OnPolicyAgent",

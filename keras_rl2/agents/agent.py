@@ -1,29 +1,41 @@
 """The base of all agents: a `keras.Model` that acts, learns and is saved."""
 
 import abc
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
+from typing import Self
 
+import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2 import presets
-from keras_rl2.agents import compiling
+from keras_rl2 import arguments
+from keras_rl2 import spaces
+from keras_rl2.agents import default_agent
 from keras_rl2.agents import exporting
 from keras_rl2.agents import fitting
-from keras_rl2.agents import presetting
+from keras_rl2.agents import from_preset
+from keras_rl2.agents import network_checks
+from keras_rl2.agents import saved_networks
 from keras_rl2.agents.acting import Acting
-from keras_rl2.agents.bound_model import BoundModel
+from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.normalizing import Normalizing
+from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import Trajectory
 from keras_rl2.metrics import MeanOfEach
+from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
+from keras_rl2.target_networks import TargetNetworks
 
 
-class Agent(BoundModel):
+class Agent(keras.Model, abc.ABC):
     """Base class of agents.
 
-    An agent knows batches, never an environment's steps. A subclass gives its
-    loss in `train_step`, its targets in `prepare`, and its policy in
-    `sample_action` and `greedy_action`. All else is Keras.
+    An agent knows batches, never an environment's steps. A subclass names its
+    networks, gives its loss terms and its policy, in `sample_action` and
+    `greedy_action`. All else is Keras.
 
     Args:
         observation_space: `gymnasium.Space` or its config. What is observed;
@@ -34,6 +46,9 @@ class Agent(BoundModel):
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
             the global one. Defaults to `None`.
+
+    Raises:
+        TypeError: If there is an argument that the algorithm does not take.
     """
 
     #: Whether it learns from rollouts of its present policy, not from replay.
@@ -44,6 +59,10 @@ class Agent(BoundModel):
     learns_from_trajectories = False
     #: Names of the scalars that `train_step` reports.
     statistics_names: tuple[str, ...] = ("loss",)
+    #: Hidden layers of networks that `for_env` makes, and how they start.
+    default_hidden: tuple[int, ...] = (64, 64)
+    default_activation = "tanh"
+    default_initialization = "orthogonal"
     #: What `fit` runs in one call; None for Keras' own loop.
     round_size: fitting.RoundSize | None = None
     train_function: Any
@@ -56,18 +75,106 @@ class Agent(BoundModel):
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
+        **unknown: Any,
     ) -> None:
-        super().__init__(
-            observation_space=observation_space,
-            action_space=action_space,
-            seed=seed,
-            name=name,
-            dtype=dtype,
-        )
+        self.refuse_arguments(unknown)
+        fitting.refuse_strategies()
+        # Observations are not to lose precision before they are normalised;
+        # each network casts for itself.
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.seed = seed
         self.env_steps = 0
         self.rollouts: Any = None
+        # None until the agent is bound.
+        self.observation_space: Any = None
+        self.action_space: Any = None
+        self.policy_head: Any = None
+        self._requested_spaces = (
+            spaces.as_space(observation_space),
+            spaces.as_space(action_space),
+        )
         self.statistics = MeanOfEach(self.statistics_names, name="statistics")
+        self.target_networks = TargetNetworks()
+        self.compile_arguments: CompileArguments | None = None
         self._acting = Acting(self, seed)
+
+    #: Arguments of a base that an algorithm settles itself.
+    arguments_not_taken: frozenset[str] = frozenset()
+
+    @classmethod
+    def argument_names(cls) -> list[str]:
+        """Returns the arguments that the constructor takes, bases' too."""
+        names = arguments.of_constructor(cls, Agent)
+        return sorted(names - cls.arguments_not_taken)
+
+    @classmethod
+    def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
+        """Refuses arguments that the algorithm does not take.
+
+        Args:
+            given: Mapping from names to values.
+
+        Raises:
+            TypeError: If there is one.
+        """
+        for name, value in given.items():
+            if name not in (names := cls.argument_names()):
+                raise arguments.unknown_argument(
+                    cls.__name__, name, value, names
+                )
+
+    @classmethod
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: tuple[int, ...] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        initialization: str | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment or id string.
+            hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+                the algorithm's own, `(64, 64)` or `(256, 256)`.
+            activation: str. Activation of the hidden layers. Defaults to the
+                algorithm's own, `"tanh"` on-policy, `"relu"` off-policy.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            initialization: str. `"orthogonal"`, with small weights in the
+                last layer of an actor; or `"fan_in"`, as layers of PyTorch
+                start. Defaults to the algorithm's own, the former on-policy.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            **kwargs: Further arguments of the constructor. A `dtype` is that
+                of the networks too.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If there is an argument that the algorithm does not
+                take.
+        """
+        made: Self = default_agent.make(
+            cls,
+            env,
+            {
+                "hidden": cls.default_hidden if hidden is None else hidden,
+                "activation": activation or cls.default_activation,
+                "normalize_observations": normalize_observations,
+                "initialization": initialization or cls.default_initialization,
+            },
+            seed=seed,
+            **kwargs,
+        )
+        return made
 
     @classmethod
     def from_preset(
@@ -77,12 +184,11 @@ class Agent(BoundModel):
         env: Any = None,
         num_envs: int | None = None,
         seed: int | None = None,
-    ) -> Any:
+    ) -> Self:
         """Makes a compiled agent with settings that are known to work.
 
-        Networks, constants, optimizer and schedules are those of the preset.
-        `keras_rl2.Training.from_preset` makes the dataset and the sync of
-        target networks as well, and trains as the preset says.
+        `keras_rl2.Training.from_preset` makes the dataset as well, and trains
+        as the preset says.
 
         Args:
             preset: str or `keras_rl2.presets.Preset`. Id of an environment
@@ -110,17 +216,28 @@ class Agent(BoundModel):
         >>> agent.gamma, agent.gae_lambda
         (0.98, 0.8)
         """
-        if isinstance(preset, str):
-            preset = presets.find(presetting.algorithm_of(cls), preset)
-        if preset.algorithm != presetting.algorithm_of(cls):
-            raise ValueError(
-                f"Expected a preset for {presetting.algorithm_of(cls)}. "
-                f"Received: one for {preset.algorithm}"
-            )
-        _, agent, _ = presetting.make(cls, preset, env, num_envs, seed)
-        return agent
+        preset = from_preset.preset_of(cls, preset)
+        _, agent, _ = from_preset.make(cls, preset, env, num_envs, seed)
+        made: Self = agent
+        return made
 
     # What a subclass gives.
+
+    @classmethod
+    @abc.abstractmethod
+    def default_networks(
+        cls, build: "default_agent.NetworkBuilder", **settings: Any
+    ) -> tuple[Any, ...]:
+        """Makes the networks that `for_env` gives to the constructor.
+
+        Args:
+            build: `NetworkBuilder`. Makes networks for the spaces.
+            **settings: Arguments of the constructor, as they were given.
+        """
+
+    @abc.abstractmethod
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks by the constructor's argument for them."""
 
     @abc.abstractmethod
     def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
@@ -132,48 +249,192 @@ class Agent(BoundModel):
 
     @property
     @abc.abstractmethod
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+
+    @property
     def acting_variables(self) -> list[Any]:
         """Variables that acting depends on."""
+        return [
+            v for network in self.acting_networks for v in network.variables
+        ]
+
+    @abc.abstractmethod
+    def _check_and_build(self) -> None:
+        """Checks networks against the spaces and makes all variables."""
+
+    @classmethod
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> Any:
+        """Returns what stands between the network and the action space."""
+        return policy_head(action_space)
+
+    # The spaces.
+
+    def _bind_requested(self) -> None:
+        """Binds to the spaces of the constructor, once networks are there."""
+        observation_space, action_space = self._requested_spaces
+        if observation_space is not None and action_space is not None:
+            self.bind(observation_space, action_space)
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Ties the agent to the spaces of an environment.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of a single environment.
+            action_space: `gymnasium.Space`. Of a single environment.
+
+        Raises:
+            ValueError: If a space is not supported, differs from the one the
+                agent is tied to, or does not fit its networks.
+        """
+        if self.policy_head is not None:
+            spaces.check_same(
+                type(self).__name__,
+                observation=(self.observation_space, observation_space),
+                action=(self.action_space, action_space),
+            )
+            return
+        encode = ObservationEncoder(observation_space)
+        spaces.check_action_space(action_space)
+        self.encode = encode
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.policy_head = self.make_policy_head(action_space)
+        try:
+            self._check_and_build()
+            network_checks.refuse_stateful(self)
+        except Exception:
+            self.policy_head = None
+            raise
+        self.normalizing = Normalizing(self, self._learning_layers())
+        self.built = True
+
+    def _learning_layers(self) -> list[keras.layers.Layer]:
+        """Returns all layers of the networks that are trained."""
+        return network_checks.all_layers(self)
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation as it is stored."""
+        self._require_bound()
+        return self.encode.shape
+
+    @property
+    def observation_dtype(self) -> str:
+        """Dtype of observations as they are stored."""
+        self._require_bound()
+        return self.encode.dtype
+
+    @property
+    def observation_start(self) -> int:
+        """Smallest value of a Discrete observation."""
+        return self.encode.start
+
+    def _require_bound(self) -> None:
+        """Refuses to act before the spaces are known."""
+        if self.policy_head is None:
+            raise ValueError(
+                f"Expected a {type(self).__name__} that knows its spaces: "
+                "pass `observation_space` and `action_space` to the "
+                "constructor, use `for_env`, or call `fit` first. "
+                "Received: an agent bound to no environment"
+            )
 
     # Acting.
 
     def act(
-        self, observation: Any, deterministic: bool = False
-    ) -> np.ndarray | Any:
+        self,
+        observation: Any,
+        deterministic: bool = False,
+        *,
+        return_log_prob: bool = False,
+    ) -> Any:
         """Chooses an action, or a batch of actions.
 
         Args:
             observation: `[...]` or `[B, ...]`. One raw observation or a batch.
             deterministic: bool. Whether to take the most probable action
                 instead of a sample. Defaults to `False`.
+            return_log_prob: bool. Whether to return the action's
+                log-probability too, for a trajectory of your own: of just
+                this action, clipped to the bounds where they clip it, as
+                `train_step` computes it. Defaults to `False`.
 
         Returns:
-            np.ndarray: the action as the environment takes it, or `[B, ...]`.
+            np.ndarray: the action as the environment takes it, or `[B, ...]`;
+            with `return_log_prob` a tuple of that and `[]` or `[B]` float32.
 
         Raises:
-            ValueError: If the observation's shape is not that of the space.
+            ValueError: If the observation's shape is not that of the space,
+                or the policy has no probabilities.
         """
         self._require_bound()
-        return self._acting(observation, deterministic)
+        return self._acting.act(observation, deterministic, return_log_prob)
 
-    def environment_action(
-        self, observation: Tensor, noise: Tensor | None = None
-    ) -> Tensor:
-        """Returns actions as the environment takes them, in the graph.
+    def policy_function(
+        self,
+        deterministic: bool = True,
+        *,
+        num_envs: int | None = None,
+        variables: Sequence[Any] = (),
+    ) -> Any:
+        """Returns the policy as a `tf.function`, traced once.
+
+        What `act`, actors, exported files, TensorBoard and videos run.
 
         Args:
-            observation: `[B, ...]`. Raw observations.
-            noise: `[B, *noise_shape]` float32. As of `draw_noise`;
-                None for the most probable action. Defaults to `None`.
+            deterministic: bool. Whether it takes the most probable action.
+                Defaults to `True`.
+            num_envs: int or None. Observations of each call, B; None for any
+                number. Defaults to `None`.
+            variables: Sequence of `keras.Variable`. Whose values are to be
+                given with each call, after the rest. Defaults to none.
 
         Returns:
-            `[B, ...]`. Actions within the action space.
+            `tf.function` from raw observations `[B, ...]`, and unless
+            `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
+            list: the policy's own actions, and last those for the
+            environment, where they are others.
+
+        Raises:
+            ValueError: If the agent does not know its spaces.
         """
-        if noise is None:
-            action = self.greedy_action(observation)
-        else:
-            action = self.sample_action(observation, noise)
-        return self.policy_head.to_environment(action)
+        self._require_bound()
+        return self._acting.function(deterministic, num_envs, variables)
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+        shape: tuple[int, ...] = self.policy_head.noise_shape
+        return shape
+
+    def draw_noise(
+        self, generator: np.random.Generator, shape: Any, state: Any = None
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the noise that `sample_action` turns into actions.
+
+        Args:
+            generator: NumPy generator.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            state: What the last call gave, for noise that goes on from there.
+                Defaults to `None`.
+
+        Returns:
+            `[*shape, *noise_shape]` float32, and the state, plain data.
+        """
+        return self.policy_head.draw_noise(generator, shape), state
+
+    def observe(self, trajectory: Trajectory) -> None:
+        """Is given each `Trajectory` once, for statistics of observations."""
+        self.normalizing.observe(trajectory)
+
+    def begin_round(self) -> None:
+        """Is called before each rollout, when weights may still change."""
+        self.normalizing.commit()
 
     # Keras' own verbs.
 
@@ -187,23 +448,25 @@ class Agent(BoundModel):
                 agent has a separate critic; `steps_per_execution` (by default
                 the updates of a round); further arguments of Keras.
         """
-        arguments = compiling.Arguments(optimizer=optimizer, **kwargs)
+        given = CompileArguments(optimizer=optimizer, **kwargs)
         super().compile(
-            optimizer=arguments.make_optimizer(self),
-            steps_per_execution=arguments.first_steps_per_execution,
-            jit_compile=arguments.jit_compile,
-            **arguments.keras,
+            optimizer=given.make_optimizer(self),
+            steps_per_execution=given.first_steps_per_execution,
+            jit_compile=given.jit_compile,
+            **given.keras,
         )
         # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = arguments
+        self.compile_arguments = given
 
-    def get_compile_config(self) -> dict[str, Any]:
+    def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
+        if self.compile_arguments is None:
+            return None
         return self.compile_arguments.get_config()
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `get_compile_config` said, with built optimizers."""
-        self.compile(**compiling.arguments_from_config(config))
+        self.compile(**CompileArguments.from_config(config))
         if self.built:
             self.optimizer.build(self.trainable_variables)
 
@@ -216,19 +479,20 @@ class Agent(BoundModel):
         """What Keras resets each epoch and shows."""
         return [self.statistics]
 
-    def fit(self, x: Any = None, **kwargs: Any) -> Any:
+    def fit(self, x: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains on rollouts; see `keras.Model.fit`.
 
         Args:
-            x: `keras_rl2.RolloutDataset`, or a `tf.data.Dataset` of minibatch
-                dicts.
+            x: `keras_rl2.RolloutDataset` or `ReplayDataset`; or a
+                `tf.data.Dataset` of minibatch dicts.
             **kwargs: `epochs` or `total_steps` (environment steps of this
-                call; the resets of NEXT_STEP environments count as such),
-                `callbacks`, `validation_data` (an `EvaluationDataset`),
-                `validation_freq`, `initial_epoch`; `verbose`, 0, 1 and 2 as
-                of Keras, and `"auto"`, the default, for the line of
-                `keras_rl2.callbacks.Progress`; and Keras' own when `x` is a
-                `tf.data.Dataset`.
+                call, rounded up to whole epochs, or to whole rounds where
+                they are less than one epoch; the resets of NEXT_STEP
+                environments count as such), `callbacks`, `validation_data`
+                (an `EvaluationDataset`), `validation_freq`, `initial_epoch`;
+                `verbose`, 0, 1 and 2 as of Keras, and `"auto"`, the default,
+                for the line of `keras_rl2.callbacks.Progress`; and Keras' own
+                when `x` is a `tf.data.Dataset`.
 
         Returns:
             `keras.callbacks.History`.
@@ -241,6 +505,7 @@ class Agent(BoundModel):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
+        force = force or self.target_networks.retrace
         if self.train_function is not None and not force:
             return self.train_function
         if self.run_eagerly or self.round_size is None:
@@ -273,52 +538,65 @@ class Agent(BoundModel):
         return results
 
     def export(
-        self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",
+        *,
+        deterministic: bool = True,
+        **kwargs: Any,
     ) -> None:
-        """Exports the greedy policy: raw observations in, actions out.
+        """Exports the policy: raw observations in, actions out.
 
         Args:
             filepath: str or path. Where to write.
             format: str. A format of `keras.Model.export`. Defaults to
                 `"tf_saved_model"`.
+            deterministic: bool. Whether the most probable action is taken. If
+                not, standard noise `[B, *noise_shape]`, as of `draw_noise`,
+                is a second input. Defaults to `True`.
             **kwargs: Further arguments of `keras.Model.export`.
         """
         self._require_bound()
-        exporting.export(self, filepath, format, **kwargs)
-
-    # The round.
-
-    @property
-    def noise_shape(self) -> tuple[int, ...]:
-        """Shape of the noise of one action."""
-        shape: tuple[int, ...] = self.policy_head.noise_shape
-        return shape
-
-    def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
-    ) -> tuple[np.ndarray, Any]:
-        """Draws the noise that `sample_action` turns into actions.
-
-        Args:
-            generator: NumPy generator.
-            shape: Leading shape, `(T, B)` or `(B,)`.
-            state: What the last call gave, for noise that goes on from there.
-                Defaults to `None`.
-
-        Returns:
-            `[*shape, *noise_shape]` float32, and the state, plain data.
-        """
-        return self.policy_head.draw_noise(generator, shape), state
-
-    def observe(self, trajectory: Any) -> None:
-        """Is given each `Trajectory` once, for statistics of observations."""
-        self.normalizing.observe(trajectory)
-
-    def begin_round(self) -> None:
-        """Is called before each rollout, when weights may still change."""
-        self.normalizing.commit()
+        exporting.export(self, filepath, format, deterministic, **kwargs)
 
     # Saving.
+
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the agent; see `keras.Model.save`.
+
+        Args:
+            filepath: str or path. Ends in `.keras`.
+            *args: Further arguments of Keras.
+            **kwargs: Further arguments of Keras.
+
+        Raises:
+            ValueError: If a network could not be made again when it is
+                loaded; nothing is written then.
+        """
+        saved_networks.check_can_be_loaded(self.given_networks())
+        super().save(filepath, *args, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        bound = self.policy_head is not None
+        space_config = spaces.space_to_config
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "seed": self.seed,
+            "observation_space": (
+                space_config(self.observation_space) if bound else None
+            ),
+            "action_space": space_config(self.action_space) if bound else None,
+            **saved_networks.to_config(self.given_networks()),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> Self:
+        """Makes an agent from `get_config`."""
+        return cls(**saved_networks.from_config(config, custom_objects))
 
     def save_own_variables(self, store: Any) -> None:
         """Saves the count of environment steps with the weights."""

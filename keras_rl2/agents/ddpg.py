@@ -4,16 +4,17 @@ from typing import Any
 
 import keras
 
-from keras_rl2.agents.deterministic_agent import DeterministicAgent
+from keras_rl2.agents.td3 import TD3
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class DDPG(DeterministicAgent):
+class DDPG(TD3):
     """Deep deterministic policy gradient, for Box actions.
 
-    Learns Q-values of a deterministic policy from replay, and moves the policy
-    along their gradient. With π = tanh of the actor's output, and a prime for
-    target networks, which follow by 0.005 at each update,
+    TD3 without its three remedies: learns Q-values of a deterministic policy
+    from replay, and moves the policy along their gradient. With π = tanh of
+    the actor's output, and a prime for target networks, which follow at each
+    update,
 
         L_Q = ½ mean((r + discount Q'(s', π'(s')) - Q(s, a))²)
         L_π = -mean(Q(s, π(s)))
@@ -24,14 +25,17 @@ class DDPG(DeterministicAgent):
     default.
 
     Args:
-        actor: `keras.Model` from observations to `[B, A]`, before tanh.
+        actor: `keras.Model` from observations to `[B, A]`, before tanh; or
+            after it, of a network that ends in a tanh itself.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise of
             actions in half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
         **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`
-            (of the actor's and the critic's gradient, each for itself),
+            (of the actor's and the critic's gradient, each for itself), `tau`,
             `observation_space`, `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
@@ -56,14 +60,31 @@ class DDPG(DeterministicAgent):
     """
 
     number_of_critics = 1
+    arguments_not_taken = frozenset(
+        {"policy_delay", "target_noise", "target_noise_clip"}
+    )
 
     def __init__(
         self,
         actor: keras.Model,
         critic: Any,
         *,
-        exploration: Any = 0.1,
+        target_every: int = 1,
         **kwargs: Any,
     ) -> None:
-        super().__init__(actor, critic, exploration=exploration, **kwargs)
-        self._bind_requested()
+        self.refuse_arguments(kwargs)
+        super().__init__(
+            actor,
+            critic,
+            policy_delay=1,
+            target_noise=0.0,
+            target_every=target_every,
+            **kwargs,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        config = super().get_config()
+        for name in self.arguments_not_taken:
+            del config[name]
+        return config

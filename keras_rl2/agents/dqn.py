@@ -6,19 +6,19 @@ from typing import Any
 import gymnasium
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.default_agent import NetworkBuilder
 from keras_rl2.agents.epsilon_greedy import EpsilonGreedy
+from keras_rl2.agents.network_outputs import check_value_ending
+from keras_rl2.agents.objective import Batch
+from keras_rl2.agents.objective import Objective
+from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
-from keras_rl2.callbacks import TargetNetworkSync
-from keras_rl2.envs import as_vector_env
-from keras_rl2.networks import copy_of
-from keras_rl2.networks import network_for
+from keras_rl2.network_copies import copy_of
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 
@@ -67,6 +67,13 @@ class DQN(OffPolicyAgent):
             10 000 steps. Defaults to `None`.
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `10.0`.
+        tau: float. Share of the network that its target takes over when it
+            moves. By 0.03 at each update it is about as old as a copy each 33
+            of them, but learns more evenly on CartPole-v1; the 10 000 updates
+            of Atari would be five copies in all on a task of 50 000 steps, and
+            values grow by about a reward with each copy. Defaults to `0.03`.
+        target_every: int. Updates from one move of the target to the next; a
+            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
         **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `observation_space`,
             `action_space`, `seed`, `name`, `dtype`.
 
@@ -112,13 +119,14 @@ class DQN(OffPolicyAgent):
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
         max_gradient_norm: float | None = 10.0,
+        tau: float = 0.03,
         **kwargs: Any,
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
         exploring = EpsilonGreedy(epsilon)
-        super().__init__(max_gradient_norm=max_gradient_norm, **kwargs)
+        super().__init__(max_gradient_norm=max_gradient_norm, tau=tau, **kwargs)
         self.q_network = q_network
         self.target_network: Any = None
         self.double = double
@@ -133,83 +141,35 @@ class DQN(OffPolicyAgent):
         self._bind_requested()
 
     @classmethod
-    def for_env(
+    def default_networks(
         cls,
-        env: Any,
+        build: NetworkBuilder,
         *,
-        hidden: tuple[int, ...] = (256, 256),
-        activation: str = "relu",
-        normalize_observations: bool = False,
         dueling: bool = False,
         distributional: str | None = None,
         atoms: int = 51,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Makes a compiled agent with a default network for an environment.
-
-        Args:
-            env: An environment, vector environment or id string.
-            hidden: Sequence of ints. Widths of the hidden layers. Defaults to
-                `(256, 256)`.
-            activation: str. Activation of the hidden layers. Defaults to
-                `"relu"`.
-            normalize_observations: bool. Whether the network begins with an
-                `ObservationNormalization` layer. Defaults to `False`.
-            dueling: bool. Whether there are two streams, for V and for the
-                advantages, each with a last hidden layer of its own. Defaults
-                to `False`.
-            distributional: None, `"categorical"` or `"quantile"`. Defaults to
-                `None`.
-            atoms: int. Atoms or quantiles of each distribution. Defaults to
-                `51`.
-            seed: int or None. Seeds weights and `act`. Defaults to `None`.
-            **kwargs: Further arguments of the constructor.
-
-        Returns:
-            The agent. Images get a convolutional network, all else an MLP.
-
-        Raises:
-            ValueError: If a space of the environment is not supported, or an
-                argument is out of range.
-        """
-        env = as_vector_env(env)
-        head = cls._head_for(env.action_space)
+        **settings: Any,
+    ) -> tuple[keras.Model]:
+        """Makes a Q-network."""
         each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
-        network = network_for(
-            env.observation_space,
-            (each, head.n * each) if dueling else head.n * each,
-            hidden=hidden,
-            activation=activation,
-            normalize_observations=normalize_observations,
-            initialization="fan_in",
-            seed=seed,
-            name="q_network",
+        units = build.head.n * each
+        return (
+            build.network(
+                "q_network", (each, units) if dueling else units, build.seed
+            ),
         )
-        agent = cls(
-            network,
-            dueling=dueling,
-            distributional=distributional,
-            atoms=atoms,
-            observation_space=env.observation_space,
-            action_space=env.action_space,
-            seed=seed,
-            **kwargs,
-        )
-        agent.compile()
-        return agent
 
     @classmethod
-    def _head_for(cls, action_space: Any) -> Any:
+    def make_policy_head(cls, action_space: Any) -> Any:
         """Returns the head of Discrete actions."""
         network_checks.check_action_kind(
             cls, action_space, (gymnasium.spaces.Discrete,)
         )
         return policy_head(action_space)
 
-    def _make_policy_head(self, action_space: Any) -> Any:
-        """Returns what stands between the network and the action space."""
-        return self._head_for(action_space)
+    def given_networks(self) -> dict[str, keras.Model]:
+        """Returns the network by the constructor's argument for it."""
+        return {"q_network": self.q_network}
 
     def _check_and_build(self) -> None:
         """Checks the network against the spaces and makes its target."""
@@ -220,6 +180,7 @@ class DQN(OffPolicyAgent):
             atoms=self._values.atoms,
             dueling=self.dueling,
         )
+        check_value_ending(self.q_network, self.encode.network_input)
         self.target_network = copy_of(
             self.q_network, f"target_{self.q_network.name}"
         )
@@ -227,16 +188,6 @@ class DQN(OffPolicyAgent):
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
         return keras.optimizers.Adam(1e-3)
-
-    def default_sync(self) -> TargetNetworkSync:
-        """Returns the callback that `fit` inserts where there is none.
-
-        By 0.03 at each update, which is about as old as a copy each 33 of
-        them, but learns more evenly on CartPole-v1. The 10 000 steps of Atari
-        would be five copies in all on a task of 50 000: values grow by about
-        a reward with each copy.
-        """
-        return TargetNetworkSync(tau=0.03)
 
     # Networks.
 
@@ -246,11 +197,6 @@ class DQN(OffPolicyAgent):
         return [self.q_network]
 
     @property
-    def acting_variables(self) -> list[Any]:
-        """Variables that acting depends on."""
-        return list(self.q_network.variables)
-
-    @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """The target network, with the network that it follows."""
         return [(self.target_network, self.q_network)]
@@ -258,9 +204,18 @@ class DQN(OffPolicyAgent):
     def call(self, observation: Tensor, training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
         encoded = self.encode(observation)
-        return self._values.mean(
-            self._outputs(self.q_network, encoded, training)
-        )
+        return self.q_values(self._outputs(self.q_network, encoded, training))
+
+    def q_values(self, outputs: Tensor) -> Tensor:
+        """Returns the Q-values that outputs stand for.
+
+        Args:
+            outputs: `[B, n, N]` float32. As `loss_terms` is given them.
+
+        Returns:
+            `[B, n]` float32.
+        """
+        return self._values.mean(outputs)
 
     def value(self, observation: Tensor) -> Tensor:
         """Returns the value of the best action.
@@ -310,49 +265,46 @@ class DQN(OffPolicyAgent):
 
     # Learning.
 
-    def critic_variables(self) -> list[Any]:
-        """Refuses a `critic_optimizer`: there is one network."""
-        raise ValueError(
-            "Expected `compile` of a DQN with one `optimizer`: it has one "
-            "network. Received: `critic_optimizer`"
-        )
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the one loss of the network."""
+        return {"q": Objective(self._terms, [self.q_network])}
 
-    def update(
-        self, batch: dict[str, Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """Makes one update of the network."""
+    def _terms(self, batch: Batch) -> Terms:
+        """Runs the network once, and returns `loss_terms`."""
         encoded = self.encode(batch["observation"])
+        outputs = self._outputs(self.q_network, encoded, training=True)
+        return self.loss_terms(outputs, batch)
+
+    def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:
+        """Computes what a minibatch costs: here, the loss of TD errors.
+
+        Args:
+            outputs: `[B, n, N]` float32. What the network says of each action,
+                N numbers, of the forward pass; `q_values` makes values of it.
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
+            scalars for the logs.
+        """
         following = self.encode(batch["next_observation"])
         next_outputs = self._outputs(self.target_network, following)
-        selector = self._values.mean(
+        selector = self.q_values(
             self._outputs(self.q_network, following)
             if self.double
             else next_outputs
         )
-        variables = self.q_network.trainable_variables
-        with tf.GradientTape() as tape:
-            outputs = self._outputs(self.q_network, encoded, training=True)
-            each, td_error = self._values.loss(
-                outputs, batch, next_outputs, selector
-            )
-            loss = ops.mean(batch["weight"] * each)
-            scaled = self.optimizer.scale_loss(loss)
-        gradients = tape.gradient(
-            scaled,
-            variables,
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        each, td_error = self._values.loss(
+            outputs, batch, next_outputs, selector
         )
-        norm = apply_gradients(
-            self.optimizer, gradients, variables, self.max_gradient_norm
-        )
+        # [B, n] -> [B], those of the actions taken
         taken = ops.cast(batch["action"], "int32")[:, None]
-        values = ops.take_along_axis(self._values.mean(outputs), taken, axis=1)
+        values = ops.take_along_axis(self.q_values(outputs), taken, axis=1)
         return {
-            "loss": loss,
+            "loss": ops.mean(batch["weight"] * each),
             "q_value": ops.mean(values),
-            "td_error": ops.mean(td_error),
-            "gradient_norm": norm,
-        }, td_error
+            "td_error": td_error,
+        }
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
@@ -361,7 +313,6 @@ class DQN(OffPolicyAgent):
             epsilon = keras.saving.serialize_keras_object(epsilon)
         return {
             **super().get_config(),
-            "q_network": keras.saving.serialize_keras_object(self.q_network),
             "double": self.double,
             "dueling": self.dueling,
             "distributional": self.distributional,

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.agents import network_checks
+from keras_rl2.arguments import check_in_range
 
 # Added to the value of an action that is to be taken whatever the values are.
 _FORCED = 1e30
@@ -41,7 +41,7 @@ class EpsilonGreedy:
         self.epsilon = epsilon
         self._last: tuple[int, float] | None = None
         if not callable(epsilon):
-            network_checks.check_in_range(epsilon=(epsilon, 0.0, 1.0))
+            check_in_range(epsilon=(epsilon, 0.0, 1.0))
             return
         # Untraced, a schedule is a dozen calls of TensorFlow.
         self._function = tf.function(

@@ -72,10 +72,13 @@ def fit(
     Raises:
         ValueError: If arguments exclude each other or do not fit the round.
     """
+    refuse_strategies()
     kwargs.setdefault("shuffle", False)
     extra = _evaluation(validation_data, validation_freq)
+    # An earlier `fit` may have been interrupted.
+    agent.target_networks.forget()
     if not isinstance(x, RoundDataset):
-        _refuse_other_data(x, total_steps)
+        _refuse_other_data(agent, x, total_steps)
         _set_execution(agent, agent.compile_arguments.first_steps_per_execution)
         return keras_fit(
             x,
@@ -84,18 +87,22 @@ def fit(
             verbose=verbose,
             **kwargs,
         )
+    _refuse_arguments(kwargs)
     x.bind(agent)
     agent.rollouts = x
     if not agent.compiled:
         agent.compile()
     agent.optimizer.build(agent.trainable_variables)
     size = _prepare_execution(agent, x)
+    rounds = _rounds_per_epoch(x, total_steps)
     return keras_fit(
         x.as_rounds(agent, size.from_trajectory)
         if size is not None
         else x.as_dataset(agent),
-        epochs=_epochs(x, epochs, total_steps, kwargs.get("initial_epoch", 0)),
-        steps_per_epoch=x.steps_per_epoch,
+        epochs=_epochs(
+            x, rounds, epochs, total_steps, kwargs.get("initial_epoch", 0)
+        ),
+        steps_per_epoch=rounds * x.updates_per_round,
         callbacks=_with_refresh(
             x,
             [*_stop(agent, total_steps), *extra],
@@ -104,6 +111,20 @@ def fit(
         verbose=0 if verbose == "auto" else verbose,
         **kwargs,
     )
+
+
+def refuse_strategies() -> None:
+    """Refuses to work within a scope of `tf.distribute`.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "Expected no scope of `tf.distribute`: an agent is made and "
+            "trained on one device. "
+            f"Received: {type(tf.distribute.get_strategy()).__name__}"
+        )
 
 
 class _StopAtSteps(keras.callbacks.Callback):
@@ -224,8 +245,33 @@ def _pays_to_compile(agent: Any, batch_size: int) -> bool:
     )
 
 
+def _rounds_per_epoch(x: RoundDataset, total_steps: int | None) -> int:
+    """Returns the rounds of an epoch, no more than the steps asked for need.
+
+    Raises:
+        ValueError: If there would be no update within the steps.
+    """
+    if total_steps is None:
+        return x.rounds_per_epoch
+    if total_steps < 1:
+        raise ValueError(
+            "Expected `total_steps` to be at least 1. "
+            f"Received: total_steps={total_steps}"
+        )
+    warm_up = x.steps_before_first_round
+    if total_steps <= warm_up:
+        raise ValueError(
+            f"Expected `total_steps` to be more than the {warm_up} steps that "
+            "are taken before the first update: ask for more, or for less of "
+            f"a `warm_up`. Received: total_steps={total_steps}"
+        )
+    needed = -(-(total_steps - warm_up) // x.fewest_steps_per_round)
+    return min(x.rounds_per_epoch, needed)
+
+
 def _epochs(
     x: RoundDataset,
+    rounds: int,
     epochs: int | None,
     total_steps: int | None,
     initial_epoch: int,
@@ -238,16 +284,8 @@ def _epochs(
             "Expected either `epochs` or `total_steps`. Received: "
             f"epochs={epochs}, total_steps={total_steps}"
         )
-    if total_steps < 1:
-        raise ValueError(
-            "Expected `total_steps` to be at least 1. "
-            f"Received: total_steps={total_steps}"
-        )
-    # At least one round, also where all of the steps are for the warm-up.
-    steps = max(total_steps - x.steps_before_first_round, 1)
-    return initial_epoch - (
-        -steps // (x.fewest_steps_per_round * x.rounds_per_epoch)
-    )
+    steps = total_steps - x.steps_before_first_round
+    return initial_epoch - (-steps // (x.fewest_steps_per_round * rounds))
 
 
 def _stop(agent: Any, total_steps: int | None) -> list[Any]:
@@ -283,12 +321,13 @@ def _with_refresh(
 
 
 def _with_sync(agent: Any, callbacks: list[Any]) -> list[Any]:
-    """Adds the algorithm's own sync of target networks, if there is none."""
+    """Adds the agent's own sync of target networks, if there is none."""
     if agent.on_policy or any(
         isinstance(callback, TargetNetworkSync) for callback in callbacks
     ):
         return callbacks
-    return [agent.default_sync(), *callbacks]
+    own = TargetNetworkSync(tau=agent.tau, every=agent.target_every)
+    return [own, *callbacks]
 
 
 def _with_progress(verbose: Any, callbacks: list[Any]) -> list[Any]:
@@ -307,11 +346,37 @@ def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:
     return [Evaluation(validation_data, validation_freq)]
 
 
-def _refuse_other_data(x: Any, total_steps: int | None) -> None:
+def _refuse_other_data(agent: Any, x: Any, total_steps: int | None) -> None:
     """Refuses what an agent cannot be trained on, an environment above all."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
+        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
+        made = repr(x) if isinstance(x, str) else "env"
         raise ValueError(
-            "Expected a `keras_rl2.RolloutDataset` (or a `tf.data.Dataset` of "
-            "minibatch dicts, with `epochs`). "
-            f"Received: x={x!r}, total_steps={total_steps}"
+            f"Expected a `keras_rl2.{kind}`, of an environment "
+            f"`keras_rl2.{kind}({made})` (or a `tf.data.Dataset` of minibatch "
+            f"dicts, with `epochs`). Received: x={x!r}, "
+            f"total_steps={total_steps}"
         )
+
+
+# What Keras takes, and what says it here.
+_SAID_ELSEWHERE = {
+    "y": "nothing: actions and returns come from the environment",
+    "batch_size": "`batch_size` of the dataset",
+    "steps_per_epoch": "`rounds_per_epoch` of the dataset",
+    "validation_steps": "`episodes` of the `EvaluationDataset`",
+    "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
+    "validation_split": "`validation_data`, an `EvaluationDataset`",
+    "class_weight": "nothing: there are no classes",
+    "sample_weight": "`weight` of each minibatch, which the dataset gives",
+}
+
+
+def _refuse_arguments(given: dict[str, Any]) -> None:
+    """Refuses arguments of Keras that mean nothing where rounds are trained."""
+    for name, value in given.items():
+        if name in _SAID_ELSEWHERE and value is not None:
+            raise ValueError(
+                f"Expected `fit` without `{name}`; what says it is "
+                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
+            )

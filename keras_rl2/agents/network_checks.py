@@ -1,48 +1,10 @@
-"""Checks of what an agent is made from, before anything is trained."""
+"""Checks of networks against spaces, before anything is trained."""
 
 from typing import Any
 
 import keras
-import numpy as np
 
-
-def check_in_range(**numbers: tuple[Any, float, float]) -> None:
-    """Refuses hyper-parameters out of range.
-
-    Args:
-        **numbers: name = (value, lowest, highest).
-
-    Raises:
-        ValueError: If a value is not a number within its bounds.
-    """
-    for name, (value, low, high) in numbers.items():
-        if not isinstance(value, (int, float, np.number)) or not (
-            low <= value <= high
-        ):
-            raise ValueError(
-                f"Expected `{name}` to be a number from {low:g} to {high:g}. "
-                f"Received: {name}={value!r}"
-            )
-
-
-def check_is_model(actor: Any, critic: Any) -> None:
-    """Refuses networks that are not Keras models.
-
-    Args:
-        actor: Any. Must be a `keras.Model`.
-        critic: Any. Must be a `keras.Model` or None.
-
-    Raises:
-        ValueError: If one is not.
-    """
-    for name, network in (("actor", actor), ("critic", critic)):
-        if name == "critic" and network is None:
-            continue
-        if not isinstance(network, keras.Model):
-            raise ValueError(
-                f"Expected `{name}` to be a `keras.Model`. "
-                f"Received: {network!r} of type {type(network).__name__}"
-            )
+from keras_rl2.arguments import either
 
 
 def check_is_network(name: str, network: Any) -> None:
@@ -62,28 +24,11 @@ def check_is_network(name: str, network: Any) -> None:
         )
 
 
-def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
-    """Refuses arguments that are not among those allowed.
-
-    Args:
-        **choices: name = (value, allowed values).
-
-    Raises:
-        ValueError: If a value is none of them.
-    """
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
-            raise ValueError(
-                f"Expected `{name}` to be {_either(tuple(map(repr, allowed)))}"
-                f". Received: {name}={value!r}"
-            )
-
-
 def output_sizes(agent: Any) -> tuple[int, int]:
     """Runs the networks symbolically, building them if need be.
 
     Args:
-        agent: `ActorCritic` whose spaces are set.
+        agent: `OnPolicyAgent` whose spaces are set.
 
     Returns:
         Width of the policy's output, width of the value's.
@@ -92,7 +37,7 @@ def output_sizes(agent: Any) -> tuple[int, int]:
         ValueError: If a network does not take the observation, or one without
             a critic has not two outputs.
     """
-    encoded = _encoded_input(agent)
+    encoded = agent.encode.network_input
     outputs = _run("actor", agent.actor, encoded, agent)
     if agent.critic is None:
         pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
@@ -118,7 +63,7 @@ def check_outputs(agent: Any, sizes: tuple[int, int]) -> None:
     """Refuses outputs that do not fit the action space.
 
     Args:
-        agent: `ActorCritic` whose spaces are set.
+        agent: `OnPolicyAgent` whose spaces are set.
         sizes: Widths of the policy's and the value's output.
 
     Raises:
@@ -128,7 +73,7 @@ def check_outputs(agent: Any, sizes: tuple[int, int]) -> None:
     expected = agent.policy_head.parameter_sizes
     if policy_size not in expected:
         raise ValueError(
-            f"Expected the actor's output to have {_either(expected)} units "
+            f"Expected the actor's output to have {either(expected)} units "
             f"for the action space {agent.action_space}. "
             f"Received: {policy_size} units"
         )
@@ -155,7 +100,7 @@ def check_action_kind(
     if not isinstance(space, kinds):
         raise ValueError(
             f"Expected an action space that {agent_class.__name__} can act "
-            f"in, {_either(tuple(kind.__name__ for kind in kinds))}. "
+            f"in, {either(tuple(kind.__name__ for kind in kinds))}. "
             f"Received: {space}"
         )
 
@@ -172,28 +117,24 @@ def check_policy(agent: Any, actor: Any, units: int) -> None:
         ValueError: If it does not take observations or gives another width.
     """
     _check_width(
-        "actor", _run("actor", actor, _encoded_input(agent), agent), units
+        "actor", _run("actor", actor, agent.encode.network_input, agent), units
     )
 
 
-def check_critic(agent: Any, critic: Any, units: int | None = None) -> None:
+def check_critic(agent: Any, critic: Any, inputs: Any, units: int) -> None:
     """Refuses a critic that does not fit, building it if need be.
 
     Args:
         agent: `OffPolicyAgent` whose spaces are set.
-        critic: `keras.Model`. From a list of observations and actions to one
-            value; or from observations to `units` of them.
-        units: int or None. Width of the output, one for each action.
-            Defaults to `None`.
+        critic: `keras.Model`. From the inputs to values.
+        inputs: `keras.KerasTensor` of observations, or a list of it and
+            actions.
+        units: int. Width of the output that is wanted.
 
     Raises:
         ValueError: If it does not take its inputs or gives another width.
     """
-    inputs = _encoded_input(agent)
-    if units is None:
-        shape = (None, *agent.policy_head.action_shape)
-        inputs = [inputs, keras.KerasTensor(shape, "float32")]
-    _check_width("critic", _run("critic", critic, inputs, agent), units or 1)
+    _check_width("critic", _run("critic", critic, inputs, agent), units)
 
 
 def check_q_network(
@@ -211,7 +152,7 @@ def check_q_network(
     Raises:
         ValueError: If it does not take observations or gives another width.
     """
-    output = _run("q_network", network, _encoded_input(agent), agent)
+    output = _run("q_network", network, agent.encode.network_input, agent)
     units = (actions + bool(dueling)) * atoms
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] != units:
@@ -258,14 +199,23 @@ def all_layers(agent: Any) -> list[keras.layers.Layer]:
     return list(found.values())
 
 
-def _encoded_input(agent: Any) -> keras.KerasTensor:
-    """Returns a symbolic batch of what the networks are given."""
-    space = agent.observation_space
-    if not agent.observation_shape:
-        return keras.KerasTensor((None, int(space.n)), "float32")
-    shape = (None, *agent.observation_shape)
-    is_image = agent.observation_dtype == "uint8" and len(shape) == 4
-    return keras.KerasTensor(shape, "uint8" if is_image else "float32")
+def refuse_stateful(agent: Any) -> None:
+    """Refuses layers that remember from one call to the next.
+
+    Args:
+        agent: `keras.Model`. Whose networks are looked at.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    for layer in all_layers(agent):
+        if getattr(layer, "stateful", False):
+            raise ValueError(
+                "Expected networks that remember nothing between two calls, "
+                "since batches mix episodes: stack observations with "
+                "`gymnasium.wrappers.FrameStackObservation` and use "
+                f"`stateful=False`. Received: {layer.name!r} with stateful=True"
+            )
 
 
 def _run(name: str, network: Any, encoded: Any, agent: Any) -> Any:
@@ -290,8 +240,3 @@ def _shapes(inputs: Any) -> str:
             f"actions of shape {tuple(action.shape)}"
         )
     return f"observations of shape {tuple(inputs.shape)}"
-
-
-def _either(sizes: tuple[Any, ...]) -> str:
-    """Writes `2 or 4`."""
-    return " or ".join(str(size) for size in sizes)

@@ -1,4 +1,4 @@
-"""What agents that learn from replay share."""
+"""Agents that learn from replay."""
 
 import abc
 from typing import Any
@@ -10,24 +10,40 @@ from keras import ops
 
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
-from keras_rl2.callbacks import TargetNetworkSync
+from keras_rl2.agents.objective import Batch
+from keras_rl2.agents.objective import Objective
+from keras_rl2.agents.objective import Terms
+from keras_rl2.agents.updating import all_computed
+from keras_rl2.agents.updating import apply_gradients
+from keras_rl2.agents.updating import minibatch_of
+from keras_rl2.arguments import check_in_range
+from keras_rl2.network_copies import added_losses
 from keras_rl2.shapes import Tensor
+from keras_rl2.target_networks import TargetUpdate
+from keras_rl2.target_networks import check_sync
 
 
 class OffPolicyAgent(Agent):
     """Base of agents that learn from past transitions, with target networks.
 
-    Target networks are followed up by a `TargetNetworkSync` callback, which
-    `fit` inserts with the algorithm's own numbers where there is none.
+    A subclass says what is minimised, in `objectives`; tapes, loss scaling,
+    clipping, optimizers, logs and target networks are taken care of here.
 
     Args:
         gamma: float. Discount factor. Defaults to `0.99`.
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
         **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
     """
 
     on_policy = False
+    default_hidden = (256, 256)
+    default_activation = "relu"
+    default_initialization = "fan_in"
     #: Updates that follow on each environment step.
     updates_per_step = 1.0
     #: Minibatch that the algorithm was published with.
@@ -38,16 +54,19 @@ class OffPolicyAgent(Agent):
         *,
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
         **kwargs: Any,
     ) -> None:
-        network_checks.check_in_range(gamma=(gamma, 0.0, 1.0))
+        check_in_range(gamma=(gamma, 0.0, 1.0))
         if max_gradient_norm is not None:
-            network_checks.check_in_range(
-                max_gradient_norm=(max_gradient_norm, 1e-12, np.inf)
-            )
+            check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
+        check_sync(tau, target_every, "target_every")
         super().__init__(**kwargs)
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
+        self.tau = tau
+        self.target_every = target_every
         self.updates = self.add_weight(
             shape=(), dtype="int64", trainable=False, name="updates"
         )
@@ -55,16 +74,42 @@ class OffPolicyAgent(Agent):
         # The draws of the updates are those of a seed and their number.
         self._draw_seed = np.random.SeedSequence(self.seed)
 
-    # Target networks.
+    # What a subclass gives.
+
+    @abc.abstractmethod
+    def objectives(self) -> dict[str, Objective]:
+        """Returns what an update makes steps along, by names.
+
+        All gradients are those of the weights before the update. The logs
+        have each loss as `<name>_loss`, and the sum as `loss`.
+        """
 
     @property
     @abc.abstractmethod
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """Target networks, each with the network that it follows."""
 
-    def default_sync(self) -> TargetNetworkSync:
-        """Returns the callback that `fit` inserts where there is none."""
-        return TargetNetworkSync(tau=0.005)
+    def critic_variables(self) -> list[Any]:
+        """Refuses a `critic_optimizer` where there is nothing for it."""
+        raise ValueError(
+            f"Expected `compile` of a {type(self).__name__} with one "
+            "`optimizer`: it has no separate critic. "
+            "Received: `critic_optimizer`"
+        )
+
+    # Networks.
+
+    def bind(self, observation_space: Any, action_space: Any) -> None:
+        """Ties the agent to the spaces of an environment; see `Agent.bind`."""
+        was_bound = self.policy_head is not None
+        super().bind(observation_space, action_space)
+        if not was_bound:
+            self.target_networks.follow(
+                TargetUpdate(
+                    target, source.weights, self.tau, self.target_every
+                )
+                for target, source in self.target_pairs
+            )
 
     def _learning_layers(self) -> list[keras.layers.Layer]:
         """Returns all layers but those of target networks, which follow."""
@@ -79,33 +124,101 @@ class OffPolicyAgent(Agent):
     # Learning.
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
-        """Makes one update from a minibatch of transitions."""
-        batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
-        terms, td_error = self.update(batch)
-        self.updates.assign_add(1)
-        if self.td_errors is not None and "position" in batch:
-            self.td_errors.scatter_nd_update(
-                batch["position"][None, None], td_error[None]
-            )
+        """Makes one update from a minibatch of transitions.
+
+        Args:
+            data: dict of `observation`, `action`, `reward` (of n steps),
+                `discount` (0 after the end), `next_observation` and perhaps
+                `weight`, all `[B, ...]`.
+
+        Returns:
+            dict of scalars for the logs.
+        """
+        batch = minibatch_of(data)
+        with self.target_networks.following(self.updates):
+            terms = self.update(batch)
+            self.updates.assign_add(1)
+        td_error = terms.get("td_error")
+        if td_error is not None:
+            if self.td_errors is not None and "position" in batch:
+                self.td_errors.scatter_nd_update(
+                    batch["position"][None, None], td_error[None]
+                )
+            terms["td_error"] = ops.mean(td_error)
         self.statistics.update_state(terms)
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
-    @abc.abstractmethod
-    def update(
-        self, batch: dict[str, Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """Makes one update of the networks.
+    def update(self, batch: Batch) -> Terms:
+        """Makes a step along each objective.
 
         Args:
-            batch: dict of `observation`, `action`, `reward` (of n steps),
-                `discount` (0 after the end), `next_observation` and `weight`,
-                all `[B, ...]`.
+            batch: dict, as of `train_step`, with `weight`.
 
         Returns:
-            Scalars for the logs, by the names in `statistics_names`, and the
-            TD errors `[B]`.
+            dict: `td_error` `[B]` and scalars for the logs.
         """
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        objectives = self.objectives()
+        losses: Terms = {}
+        terms: Terms = {}
+        steps = _Steps(self)
+        for name, each in objectives.items():
+            if each.every == 1:
+                found, gradients = self._gradients(each, batch)
+                steps.add(each, gradients)
+                losses[name] = found.pop("loss")
+                terms |= found
+        with tf.control_dependencies(steps.computed()):
+            # Before the others move: its gradient is that of the same weights.
+            for name, each in objectives.items():
+                if each.every > 1:
+                    losses[name] = self._now_and_then(each, batch)
+        norm = steps.apply()
+        if all(each.optimizer for each in objectives.values()):
+            # Counts updates, which its parts do each for itself.
+            self.optimizer.iterations.assign_add(1)
+        for name, each in objectives.items():
+            terms.setdefault(f"{name}_loss", losses[name])
+            if each.last_loss is not None:
+                each.last_loss.assign(losses[name])
+        return {**terms, "loss": sum(losses.values()), "gradient_norm": norm}
+
+    def _gradients(
+        self, objective: Objective, batch: Batch
+    ) -> tuple[Terms, list[Tensor]]:
+        """Returns the terms of an objective and its scaled gradients."""
+        optimizer = objective.optimizer or self.optimizer
+        with tf.GradientTape() as tape:
+            terms = dict(objective.terms(batch))
+            for network in objective.networks:
+                terms["loss"] += added_losses(network)
+            scaled = optimizer.scale_loss(terms["loss"])
+        gradients = tape.gradient(
+            scaled,
+            objective.trained,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return terms, gradients
+
+    def _now_and_then(self, objective: Objective, batch: Batch) -> Tensor:
+        """Makes a step if it is due, and returns the loss of the last one."""
+
+        def step() -> Tensor:
+            terms, gradients = self._gradients(objective, batch)
+            steps = _Steps(self)
+            steps.add(objective, gradients)
+            steps.computed()
+            steps.apply()
+            return terms["loss"]
+
+        made = ops.convert_to_tensor(self.updates) + 1
+        return tf.cond(
+            made % objective.every == 0,
+            step,
+            lambda: ops.convert_to_tensor(objective.last_loss),
+        )
 
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:
         """Draws standard normal noise for an update, in the graph.
@@ -153,4 +266,49 @@ class OffPolicyAgent(Agent):
             **super().get_config(),
             "gamma": self.gamma,
             "max_gradient_norm": self.max_gradient_norm,
+            "tau": self.tau,
+            "target_every": self.target_every,
         }
+
+
+class _Steps:
+    """Gradients of one update, gathered by the optimizers that take them.
+
+    Args:
+        agent: `OffPolicyAgent`. Whose update it is.
+    """
+
+    def __init__(self, agent: OffPolicyAgent) -> None:
+        self._agent = agent
+        self._gathered: dict[int, tuple[Any, list[Any], list[Any]]] = {}
+
+    def add(self, objective: Objective, gradients: list[Tensor]) -> None:
+        """Takes the gradients of an objective."""
+        optimizer = objective.optimizer or self._agent.optimizer
+        _, taken, variables = self._gathered.setdefault(
+            id(optimizer), (optimizer, [], [])
+        )
+        taken += gradients
+        variables += objective.trained
+
+    def computed(self) -> list[Tensor]:
+        """Returns all gradients, none of which is there before the others."""
+        gathered = self._gathered
+        ready = all_computed([each[1] for each in gathered.values()])
+        self._gathered = {
+            key: (optimizer, gradients, variables)
+            for (key, (optimizer, _, variables)), gradients in zip(
+                gathered.items(), ready, strict=True
+            )
+        }
+        return [gradient for gradients in ready for gradient in gradients]
+
+    def apply(self) -> Tensor:
+        """Makes the steps, and returns the norm of the first one's gradient."""
+        norms = [
+            apply_gradients(
+                optimizer, gradients, variables, self._agent.max_gradient_norm
+            )
+            for optimizer, gradients, variables in self._gathered.values()
+        ]
+        return norms[0]

@@ -1,4 +1,4 @@
-"""What agents that learn from fresh rollouts share."""
+"""Agents that learn from fresh rollouts of their present policy."""
 
 from typing import Any
 
@@ -8,19 +8,35 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2 import returns
 from keras_rl2 import statistics
 from keras_rl2.agents import network_checks
-from keras_rl2.agents.actor_critic import ActorCritic
-from keras_rl2.agents.actor_critic import one_value_each
+from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.network_outputs import as_logits
+from keras_rl2.agents.network_outputs import check_policy_ending
+from keras_rl2.agents.network_outputs import check_value_ending
+from keras_rl2.agents.network_outputs import one_value_each
+from keras_rl2.agents.rollout_samples import RolloutSamples
+from keras_rl2.agents.updating import all_computed
+from keras_rl2.agents.updating import apply_gradients
+from keras_rl2.agents.updating import minibatch_of
+from keras_rl2.arguments import check_in_range
 from keras_rl2.data import Trajectory
 from keras_rl2.data import unpack
 from keras_rl2.distributions import Distribution
+from keras_rl2.network_copies import added_losses
 from keras_rl2.shapes import Tensor
 
 
-class OnPolicyAgent(ActorCritic):
-    """Base of agents that learn from rollouts of their present policy.
+class OnPolicyAgent(Agent):
+    """Base of agents with a policy and a value, that learn from rollouts.
+
+    Either two networks, or one with two outputs (policy, value) on a shared
+    trunk. A network for a Box action space gives A means, and the agent keeps
+    a log standard deviation that does not depend on the observation; or 2A
+    numbers, means and log standard deviations. One for Discrete actions gives
+    logits; one that ends in a softmax is taken at its word, and gives
+    probabilities.
 
     A subclass may change `loss_terms`: what a minibatch costs, from one
     forward pass.
@@ -38,10 +54,15 @@ class OnPolicyAgent(ActorCritic):
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `False`.
-        **kwargs: Arguments of `ActorCritic`: `max_gradient_norm`,
-            `initial_log_std`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `0.5`.
+        initial_log_std: float. Log standard deviation that a Box policy
+            starts from. Defaults to `0.0`.
+        **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
     """
+
+    #: Whether a single network without a value output is refused.
+    needs_value = True
 
     def __init__(
         self,
@@ -53,21 +74,188 @@ class OnPolicyAgent(ActorCritic):
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,
         normalize_advantages: bool = False,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        network_checks.check_in_range(
+        check_in_range(
             gamma=(gamma, 0.0, 1.0),
             gae_lambda=(gae_lambda, 0.0, 1.0),
             entropy_coefficient=(entropy_coefficient, 0.0, np.inf),
             value_coefficient=(value_coefficient, 0.0, np.inf),
+            initial_log_std=(initial_log_std, -20.0, 20.0),
         )
-        super().__init__(actor, critic, **kwargs)
+        if max_gradient_norm is not None:
+            check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
+        super().__init__(**kwargs)
+        network_checks.check_is_network("actor", actor)
+        if critic is not None:
+            network_checks.check_is_network("critic", critic)
+        self.actor = actor
+        self.critic = critic
         self.gamma = gamma
         self.gae_lambda = gae_lambda
         self.entropy_coefficient = entropy_coefficient
         self.value_coefficient = value_coefficient
         self.normalize_advantages = normalize_advantages
-        self._prepare_functions: dict[Any, Any] = {}
+        self.max_gradient_norm = max_gradient_norm
+        self.initial_log_std = initial_log_std
+        self.log_std: Any = None
+        self._gives_probabilities = False
+        self._rollout_samples = RolloutSamples(self)
+        self._bind_requested()
+
+    @classmethod
+    def default_networks(
+        cls, build: NetworkBuilder, **settings: Any
+    ) -> tuple[keras.Model, keras.Model]:
+        """Makes a policy network and a value network."""
+        actor_seed, critic_seed = build.seeds(2)
+        return (
+            build.actor(build.head.parameter_sizes[0], actor_seed),
+            build.network("critic", 1, critic_seed),
+        )
+
+    def given_networks(self) -> dict[str, keras.Model | None]:
+        """Returns the networks by the constructor's argument for them."""
+        return {"actor": self.actor, "critic": self.critic}
+
+    def _check_and_build(self) -> None:
+        """Checks the networks against the spaces and makes all variables."""
+        sizes = network_checks.output_sizes(self)
+        network_checks.check_outputs(self, sizes)
+        head, inputs = self.policy_head, self.encode.network_input
+        self._gives_probabilities = check_policy_ending(
+            self.actor, inputs, self.action_space
+        )
+        if self.critic is not None:
+            check_value_ending(self.critic, inputs)
+        elif self.needs_value:
+            check_value_ending(self.actor, inputs, output=1)
+        if head.log_std_size and sizes[0] == head.log_std_size:
+            self.log_std = self.add_weight(
+                shape=(head.log_std_size,),
+                initializer=keras.initializers.Constant(self.initial_log_std),
+                name="log_std",
+            )
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+        return [self.actor]
+
+    @property
+    def acting_variables(self) -> list[Any]:
+        """Variables that acting depends on."""
+        log_std = [] if self.log_std is None else [self.log_std]
+        return [*super().acting_variables, *log_std]
+
+    def critic_variables(self) -> list[Any]:
+        """Trainable variables that a `critic_optimizer` owns.
+
+        Raises:
+            ValueError: If actor and critic share any of them.
+        """
+        if self.critic is None:
+            raise ValueError(
+                "Expected a separate critic for a `critic_optimizer`. "
+                "Received: one network with a shared trunk, whose variables "
+                "both optimizers would own"
+            )
+        owned = {id(v) for v in self.actor.trainable_variables}
+        shared = [v for v in self.critic.trainable_variables if id(v) in owned]
+        if shared:
+            raise ValueError(
+                "Expected actor and critic without common variables for two "
+                "optimizers. Received: both own "
+                f"{[v.path for v in shared]}"
+            )
+        return list(self.critic.trainable_variables)
+
+    # Policy and value.
+
+    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+        """Returns the parameters of the policy `[B, P]`."""
+        outputs = self.actor(self.encode(observation), training=training)
+        return self._parts(outputs)[0]
+
+    def distribution(self, observation: Tensor) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
+        return self._policy(self(observation))
+
+    def policy_and_value(
+        self, observation: Tensor, training: bool = False
+    ) -> tuple[Distribution, Tensor]:
+        """Runs the networks once.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            training: bool. Passed on to the networks. Defaults to `False`.
+
+        Returns:
+            The policy, and values `[B]` float32.
+        """
+        return self.evaluate_rows(observation, None, training)
+
+    def evaluate_rows(
+        self, rows: Tensor, steps: int | None, training: bool
+    ) -> tuple[Distribution, Tensor]:
+        """Returns the policy of the first rows and the values of them all.
+
+        Args:
+            rows: `[M, ...]`. Raw observations.
+            steps: int or None. Rows that the policy is asked for; None for
+                all.
+            training: bool. Passed on to the networks.
+
+        Returns:
+            The policy `[steps]`, and values `[M]` float32.
+        """
+        encoded = self.encode(rows)
+        if self.critic is None:
+            outputs = self.actor(encoded, training=training)
+            parameters, value = self._parts(outputs)
+            if steps is not None:
+                parameters = parameters[:steps]
+            return self._policy(parameters), value
+        acted_on = encoded if steps is None else encoded[:steps]
+        parameters = self.actor(acted_on, training=training)
+        value = self.critic(encoded, training=training)
+        return self._policy(parameters), one_value_each(value)
+
+    def value(self, observation: Tensor) -> Tensor:
+        """Returns values `[B]` float32 of raw observations `[B, ...]`."""
+        encoded = self.encode(observation)
+        if self.critic is None:
+            return self._parts(self.actor(encoded, training=False))[1]
+        return one_value_each(self.critic(encoded, training=False))
+
+    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+        """Draws actions of the policy from standard noise."""
+        return self.distribution(observation).sample(noise)
+
+    def greedy_action(self, observation: Tensor) -> Tensor:
+        """Returns the policy's most probable actions."""
+        return self.distribution(observation).mode()
+
+    def _parts(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Parts what a policy network gave: parameters `[B, P]`, values `[B]`.
+
+        Values are 0 where it gave none.
+        """
+        if isinstance(outputs, (list, tuple)):
+            return outputs[0], one_value_each(outputs[1])
+        return outputs, ops.zeros_like(outputs[:, 0], "float32")
+
+    def _policy(self, parameters: Tensor) -> Distribution:
+        """Returns the action distribution that parameters stand for."""
+        if self._gives_probabilities:
+            parameters = as_logits(parameters)
+        log_std = self.log_std
+        if log_std is not None:
+            log_std = ops.convert_to_tensor(log_std)
+        distribution: Distribution = self.policy_head(parameters, log_std)
+        return distribution
 
     # Learning.
 
@@ -100,48 +288,6 @@ class OnPolicyAgent(ActorCritic):
             return advantage
         return statistics.normalize(advantage, batch["weight"])
 
-    def train_step(self, data: Any) -> dict[str, Tensor]:
-        """Makes one update from a minibatch of samples."""
-        batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
-        with tf.GradientTape() as tape:
-            policy, value = self.policy_and_value(
-                batch["observation"], training=True
-            )
-            terms = self.loss_terms(policy, value, batch)
-            scaled = self.optimizer.scale_loss(terms["loss"])
-        return self._learn(terms, scaled, tape)
-
-    def train_on_trajectory(
-        self, arrays: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Makes one update from a whole rollout, from one forward pass.
-
-        What `prepare` and `train_step` do, where a rollout is one minibatch:
-        targets come from the values of the same pass, as constants.
-
-        Args:
-            arrays: dict, as `Trajectory.packed_arrays`, in the graph.
-
-        Returns:
-            dict of scalars for the logs.
-        """
-        with tf.GradientTape() as tape:
-            policy, value, samples = self._samples(
-                unpack(arrays), training=True
-            )
-            terms = self.loss_terms(policy, value, samples)
-            scaled = self.optimizer.scale_loss(terms["loss"])
-        return self._learn(terms, scaled, tape)
-
-    def _learn(
-        self, terms: dict[str, Tensor], scaled: Tensor, tape: Any
-    ) -> dict[str, Tensor]:
-        """Applies the gradient and keeps the scalars of an update."""
-        norm = self.minimize(scaled, tape)
-        self.statistics.update_state({**terms, "gradient_norm": norm})
-        logs: dict[str, Tensor] = self.get_metrics_result()
-        return logs
-
     def total_loss(
         self,
         policy_losses: Tensor,
@@ -171,6 +317,80 @@ class OnPolicyAgent(ActorCritic):
             "entropy": entropy,
         }
 
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        """Makes one update from a minibatch of samples."""
+        batch = minibatch_of(data)
+        with tf.GradientTape() as tape:
+            policy, value = self.policy_and_value(
+                batch["observation"], training=True
+            )
+            terms = self._terms(policy, value, batch)
+            scaled = self.optimizer.scale_loss(terms["loss"])
+        with self.target_networks.following(self.optimizer.iterations):
+            return self._learn(terms, scaled, tape)
+
+    def train_on_trajectory(
+        self, arrays: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Makes one update from a whole rollout, from one forward pass.
+
+        What `prepare` and `train_step` do, where a rollout is one minibatch:
+        targets come from the values of the same pass, as constants.
+
+        Args:
+            arrays: dict, as `Trajectory.packed_arrays`, in the graph.
+
+        Returns:
+            dict of scalars for the logs.
+        """
+        with tf.GradientTape() as tape:
+            policy, value, samples = self._rollout_samples.of(
+                unpack(arrays), training=True
+            )
+            terms = self._terms(policy, value, samples)
+            scaled = self.optimizer.scale_loss(terms["loss"])
+        with self.target_networks.following(self.optimizer.iterations):
+            return self._learn(terms, scaled, tape)
+
+    def _terms(
+        self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Returns `loss_terms`, with what the networks add to the loss."""
+        terms = self.loss_terms(policy, value, batch)
+        for network in (self.actor, self.critic):
+            if network is not None:
+                terms["loss"] += added_losses(network)
+        return terms
+
+    def _learn(
+        self, terms: dict[str, Tensor], scaled: Tensor, tape: Any
+    ) -> dict[str, Tensor]:
+        """Applies the gradient and keeps the scalars of an update."""
+        norm = self.minimize(scaled, tape)
+        self.statistics.update_state({**terms, "gradient_norm": norm})
+        logs: dict[str, Tensor] = self.get_metrics_result()
+        return logs
+
+    def minimize(self, loss: Tensor, tape: Any) -> Tensor:
+        """Applies the gradient of a loss to all trainable variables.
+
+        Args:
+            loss: scalar. As the optimizer scaled it.
+            tape: `tf.GradientTape` that recorded it.
+
+        Returns:
+            scalar: global norm of the gradient before it was clipped.
+        """
+        variables = self.trainable_variables
+        gradients = all_computed(tape.gradient(loss, variables))
+        return apply_gradients(
+            self.optimizer, gradients, variables, self.max_gradient_norm
+        )
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns Adam with the step and epsilon that PPO is run with."""
+        return keras.optimizers.Adam(3e-4, epsilon=1e-5)
+
     # Preparing a rollout.
 
     def prepare(
@@ -185,23 +405,7 @@ class OnPolicyAgent(ActorCritic):
             Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
             statistics, a dict of floats.
         """
-        key = trajectory.action.shape[:2]
-        if key not in self._prepare_functions:
-            self._prepare_functions[key] = tf.function(
-                self._prepare,
-                input_signature=[_trajectory_spec(trajectory)],
-                autograph=False,
-            )
-        computed, statistics = self._prepare_functions[key](trajectory.arrays())
-        samples = {name: value.numpy() for name, value in computed.items()}
-        steps = trajectory.reward.size
-        samples["observation"] = trajectory.observation[:-1].reshape(
-            steps, *trajectory.observation.shape[2:]
-        )
-        samples["action"] = trajectory.action.reshape(
-            steps, *trajectory.action.shape[2:]
-        )
-        return samples, {k: float(v) for k, v in statistics.items()}
+        return self._rollout_samples.prepare(trajectory)
 
     def sample_spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
         """Returns shape and dtype of each entry of one sample.
@@ -211,112 +415,7 @@ class OnPolicyAgent(ActorCritic):
             `value` under the weights that acted; `advantage`; `returns`, the
             target of the value. All but the first two are float32 scalars.
         """
-        scalar = ((), np.dtype(np.float32))
-        return {
-            "observation": (
-                self.observation_shape,
-                np.dtype(self.observation_dtype),
-            ),
-            "action": (
-                tuple(self.policy_head.action_shape),
-                np.dtype(self.policy_head.action_dtype),
-            ),
-            "log_prob": scalar,
-            "advantage": scalar,
-            "returns": scalar,
-            "value": scalar,
-        }
-
-    def _prepare(self, arrays: dict[str, Tensor]) -> tuple[Any, Any]:
-        """Does what `prepare` promises, in the graph."""
-        policy, _, samples = self._samples(arrays, training=False)
-        samples["log_prob"] = policy.log_prob(samples["action"])
-        computed = ("log_prob", "advantage", "returns", "value")
-        return (
-            {key: samples[key] for key in computed},
-            {
-                "explained_variance": losses.explained_variance(
-                    samples["value"], samples["returns"], samples["weight"]
-                )
-            },
-        )
-
-    def _samples(
-        self, arrays: dict[str, Tensor], training: bool
-    ) -> tuple[Distribution, Tensor, dict[str, Tensor]]:
-        """Runs the networks over a rollout and computes targets.
-
-        Returns:
-            The policy and the values `[T * B]`, and samples `[T * B, ...]`
-            through which no gradient flows.
-        """
-        horizon, num_envs = arrays["reward"].shape
-        steps = horizon * num_envs
-
-        def flat(array: Tensor) -> Tensor:
-            return ops.reshape(array, (-1, *array.shape[2:]))
-
-        def rollout(array: Tensor) -> Tensor:
-            return ops.reshape(array, (horizon, num_envs))
-
-        rows = flat(arrays["observation"])
-        has_final = "final_index" in arrays
-        everything = rows
-        if has_final:
-            everything = ops.concatenate(
-                [rows, arrays["final_observation"]], axis=0
-            )
-        policy, value = self._evaluate_rows(everything, steps, training)
-        known = ops.stop_gradient(value)
-        following = known[num_envs : steps + num_envs]
-        if has_final:
-            # One more slot, for rows that only fill up a fixed shape.
-            following = tf.tensor_scatter_nd_update(
-                ops.concatenate([following, ops.zeros((1,))], axis=0),
-                arrays["final_index"][:, None],
-                known[steps + num_envs :],
-            )[:steps]
-        values = rollout(known[:steps])
-        advantages, targets = self._targets(arrays, values, rollout(following))
-        return (
-            policy,
-            value[:steps],
-            {
-                "observation": rows[:steps],
-                "action": flat(arrays["action"]),
-                "advantage": flat(advantages),
-                "returns": flat(targets),
-                "value": known[:steps],
-                "weight": ops.cast(flat(arrays["valid"]), "float32"),
-            },
-        )
-
-    def _evaluate_rows(
-        self, rows: Tensor, steps: int, training: bool
-    ) -> tuple[Distribution, Tensor]:
-        """Returns the policy of the first rows and the values of them all."""
-        encoded = self.encode(rows)
-        if self.critic is None:
-            outputs = self.actor(encoded, training=training)
-            parameters, value = self.split_outputs(outputs)
-            return self.policy(parameters[:steps]), value
-        parameters = self.actor(encoded[:steps], training=training)
-        value = self.critic(encoded, training=training)
-        return self.policy(parameters), one_value_each(value)
-
-    def _targets(
-        self, arrays: dict[str, Tensor], values: Tensor, next_values: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns advantages and value targets `[T, B]`."""
-        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
-        return returns.generalized_advantage_estimation(
-            arrays["reward"],
-            self.gamma * going_on,
-            values,
-            next_values,
-            self.gae_lambda,
-            truncated=arrays["truncated"],
-        )
+        return self._rollout_samples.spec
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
@@ -327,17 +426,6 @@ class OnPolicyAgent(ActorCritic):
             "entropy_coefficient": self.entropy_coefficient,
             "value_coefficient": self.value_coefficient,
             "normalize_advantages": self.normalize_advantages,
+            "max_gradient_norm": self.max_gradient_norm,
+            "initial_log_std": self.initial_log_std,
         }
-
-
-def _trajectory_spec(trajectory: Trajectory) -> dict[str, tf.TensorSpec]:
-    """Returns a signature that leaves the number of final rows open."""
-    return {
-        key: tf.TensorSpec(
-            (None, *array.shape[1:])
-            if key.startswith("final")
-            else array.shape,
-            array.dtype,
-        )
-        for key, array in trajectory.arrays().items()
-    }

@@ -8,8 +8,8 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import statistics
-from keras_rl2.agents import network_checks
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 
@@ -91,13 +91,13 @@ class PPO(OnPolicyAgent):
         **kwargs: Any,
     ) -> None:
         if not callable(clip_ratio):
-            network_checks.check_in_range(clip_ratio=(clip_ratio, 0.0, 1e6))
+            check_in_range(clip_ratio=(clip_ratio, 0.0, 1e6))
         for name, value in (
             ("value_clip_range", value_clip_range),
             ("target_kl", target_kl),
         ):
             if value is not None:
-                network_checks.check_in_range(**{name: (value, 0.0, 1e6)})
+                check_in_range(**{name: (value, 0.0, 1e6)})
         self._round_stopped: Any = None
         super().__init__(
             actor, critic, normalize_advantages=normalize_advantages, **kwargs

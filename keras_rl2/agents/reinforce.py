@@ -55,6 +55,7 @@ class REINFORCE(OnPolicyAgent):
     )
     whole_episodes = True
     needs_value = False
+    arguments_not_taken = frozenset({"gae_lambda"})
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class REINFORCE(OnPolicyAgent):
         critic: keras.Model | None = None,
         **kwargs: Any,
     ) -> None:
+        self.refuse_arguments(kwargs)
         super().__init__(actor, critic, gae_lambda=1.0, **kwargs)
 
     def get_config(self) -> dict[str, Any]:

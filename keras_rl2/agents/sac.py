@@ -6,21 +6,27 @@ from typing import Any
 import gymnasium
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.action_noise import ActionNoise
-from keras_rl2.agents.twin_critic_agent import TwinCriticAgent
-from keras_rl2.agents.updating import apply_gradients
-from keras_rl2.networks import network_for
+from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.network_outputs import as_logits
+from keras_rl2.agents.network_outputs import check_policy_ending
+from keras_rl2.agents.objective import Batch
+from keras_rl2.agents.objective import Objective
+from keras_rl2.agents.objective import Terms
+from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.arguments import check_in_range
+from keras_rl2.distributions import Distribution
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class SAC(TwinCriticAgent):
+class SAC(OffPolicyAgent):
     """Soft actor-critic, for Box and Discrete actions.
 
     Maximises the return plus the entropy of the policy times a temperature α,
@@ -56,7 +62,8 @@ class SAC(TwinCriticAgent):
             goals that its own chance does not find; see `TD3`. Defaults to
             `None`.
         **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`,
-            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
+            `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -77,6 +84,8 @@ class SAC(TwinCriticAgent):
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
     """
 
+    #: How many networks value actions.
+    number_of_critics = 2
     statistics_names = (
         "loss",
         "actor_loss",
@@ -98,13 +107,17 @@ class SAC(TwinCriticAgent):
         exploration: Any = None,
         **kwargs: Any,
     ) -> None:
-        network_checks.check_in_range(temperature=(temperature, 1e-12, 1e12))
+        check_in_range(temperature=(temperature, 1e-12, 1e12))
         if target_entropy is not None:
-            network_checks.check_in_range(
-                target_entropy=(target_entropy, -1e12, 1e12)
-            )
+            check_in_range(target_entropy=(target_entropy, -1e12, 1e12))
         noise = ActionNoise(exploration)
-        super().__init__(actor, critic, **kwargs)
+        network_checks.check_is_network("actor", actor)
+        given = critics.as_critics(critic, self.number_of_critics)
+        super().__init__(**kwargs)
+        self.actor = actor
+        self.critics = given
+        self.target_critics: list[keras.Model] = []
+        self._gives_probabilities = False
         self._noise = noise
         self.temperature = temperature
         self.learn_temperature = learn_temperature
@@ -118,7 +131,7 @@ class SAC(TwinCriticAgent):
         self._bind_requested()
 
     @classmethod
-    def _head_for(cls, action_space: Any) -> Any:
+    def make_policy_head(cls, action_space: Any) -> Any:
         """Returns a squashed Gaussian's head, or that of Discrete actions."""
         network_checks.check_action_kind(
             cls, action_space, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
@@ -126,20 +139,43 @@ class SAC(TwinCriticAgent):
         return policy_head(action_space, squash=True)
 
     @classmethod
-    def _actor_size(cls, head: Any) -> int:
-        """Returns the width of the default actor's output."""
-        return int(head.parameter_sizes[-1])
+    def default_networks(
+        cls, build: NetworkBuilder, **settings: Any
+    ) -> tuple[keras.Model, list[keras.Model]]:
+        """Makes an actor and two critics."""
+        units = build.head.parameter_sizes[-1]
+        discrete = not build.head.log_std_size
+        return critics.default_networks(
+            build, units, cls.number_of_critics, discrete
+        )
 
-    @classmethod
-    def _critic_for(cls, space: Any, head: Any, **options: Any) -> keras.Model:
-        """Returns a default critic."""
-        if head.log_std_size:
-            return super()._critic_for(space, head, **options)
-        return network_for(space, head.n, **options)
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks by the constructor's argument for them."""
+        return {"actor": self.actor, "critic": self.critics}
 
-    def _critic_units(self) -> int | None:
-        """Returns the width of critics that take no action, else None."""
-        return self.policy_head.n if self.is_discrete else None
+    def _check_and_build(self) -> None:
+        """Checks networks and noise against the spaces; makes variables."""
+        head = self.policy_head
+        if self.exploration is not None and self.is_discrete:
+            raise ValueError(
+                "Expected `exploration=None` for Discrete actions, which "
+                f"nothing can be added to. Received: {self.exploration!r}"
+            )
+        network_checks.check_policy(self, self.actor, head.parameter_sizes[-1])
+        self._gives_probabilities = check_policy_ending(
+            self.actor,
+            self.encode.network_input,
+            self.action_space,
+            squash=True,
+        )
+        self.critics = critics.complete(
+            self,
+            self.actor,
+            self.critics,
+            self.number_of_critics,
+            head.n if self.is_discrete else None,
+        )
+        self.target_critics = critics.targets_of(self.critics)
 
     @property
     def is_discrete(self) -> bool:
@@ -155,14 +191,36 @@ class SAC(TwinCriticAgent):
             return 0.89 * math.log(self.policy_head.n)
         return -float(np.prod(self.policy_head.action_shape))
 
-    def _check_and_build(self) -> None:
-        """Checks networks and noise against the spaces; makes variables."""
-        if self.exploration is not None and self.is_discrete:
-            raise ValueError(
-                "Expected `exploration=None` for Discrete actions, which "
-                f"nothing can be added to. Received: {self.exploration!r}"
-            )
-        super()._check_and_build()
+    # Networks.
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+        return [self.actor]
+
+    @property
+    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
+        """Target networks, each with the network that it follows."""
+        return list(zip(self.target_critics, self.critics, strict=True))
+
+    def critic_variables(self) -> list[Any]:
+        """Trainable variables that a `critic_optimizer` owns."""
+        return [v for c in self.critics for v in c.trainable_variables]
+
+    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+        """Returns the parameters of the policy `[B, P]`."""
+        return self.actor(self.encode(observation), training=training)
+
+    def distribution(self, observation: Tensor) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
+        distribution: Distribution = self._policy(self(observation))
+        return distribution
+
+    def _policy(self, parameters: Tensor) -> Any:
+        """Returns the action distribution that parameters stand for."""
+        if self._gives_probabilities:
+            parameters = as_logits(parameters)
+        return self.policy_head(parameters)
 
     # Acting.
 
@@ -195,7 +253,7 @@ class SAC(TwinCriticAgent):
 
     def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
         """Draws actions of the policy from noise of `draw_noise`."""
-        policy = self.policy_head(self(observation))
+        policy = self.distribution(observation)
         if self.exploration is None:
             return policy.sample(noise)
         noise, added = ops.split(noise, 2, axis=-1)
@@ -203,27 +261,101 @@ class SAC(TwinCriticAgent):
 
     def greedy_action(self, observation: Tensor) -> Tensor:
         """Returns the policy's actions without chance."""
-        return self.policy_head(self(observation)).mode()
+        return self.distribution(observation).mode()
 
     # Learning.
 
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the losses of the critics, and of policy and temperature."""
+        learned = [self.log_temperature] if self.learn_temperature else []
+        return {
+            "critic": Objective(self._critic_terms, self.critics),
+            "actor": Objective(self.actor_terms, [self.actor], learned),
+        }
+
+    def _critic_terms(self, batch: Batch) -> Terms:
+        """Runs the critics once, and returns `critic_terms`."""
+        encoded = self.encode(batch["observation"])
+        return self.critic_terms(
+            self._values_of(encoded, batch["action"]), batch
+        )
+
+    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
+        """Computes what a minibatch costs the critics.
+
+        Args:
+            values: list of `[B]` float32. What each critic thinks of the
+                actions taken, of the forward pass.
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
+            scalars for the logs.
+        """
+        return critics.td_terms(values, self.targets(batch), batch["weight"])
+
+    def targets(self, batch: Batch) -> Tensor:
+        """Returns what the critics learn, by the soft value of what follows.
+
+        Args:
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            `[B]` float32.
+        """
+        following = self.encode(batch["next_observation"])
+        next_value, _ = self.soft_value(self.target_critics, following, 0)
+        return batch["reward"] + batch["discount"] * next_value
+
+    def actor_terms(self, batch: Batch) -> Terms:
+        """Computes what a minibatch costs policy and temperature.
+
+        Args:
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; other scalars for the
+            logs.
+        """
+        encoded = self.encode(batch["observation"])
+        value, entropy = self.soft_value(
+            self.critics, encoded, 1, training=True
+        )
+        actor_loss = -ops.mean(batch["weight"] * value)
+        loss = actor_loss
+        if self.learn_temperature:
+            loss = loss + self._temperature_loss(entropy)
+        return {
+            "loss": loss,
+            "actor_loss": actor_loss,
+            "entropy": ops.mean(entropy),
+            "temperature": ops.exp(self.log_temperature),
+        }
+
     def soft_value(
-        self, critics: list[keras.Model], encoded: Tensor, stream: int
+        self,
+        networks: list[keras.Model],
+        encoded: Tensor,
+        stream: int,
+        training: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """Returns the soft value of states and the policy's entropy there.
 
         Args:
-            critics: list of `keras.Model`. The smaller value counts.
+            networks: list of `keras.Model`. Critics, the smaller value counts.
             encoded: `[B, ...]`. Observations as networks take them.
             stream: int. Which of the update's draws.
+            training: bool. Whether the policy is being trained. Defaults to
+                `False`.
 
         Returns:
             `[B]` and `[B]` float32.
         """
-        policy = self.policy_head(self.actor(encoded, training=True))
-        temperature = ops.exp(self.log_temperature)
+        policy = self._policy(self.actor(encoded, training=training))
+        # Has a loss of its own.
+        temperature = ops.stop_gradient(ops.exp(self.log_temperature))
         if self.is_discrete:
-            values = self._all_values(critics, encoded)
+            values = _all_values(networks, encoded)
             value = losses.expected_soft_value(
                 policy.log_probs, values, temperature
             )
@@ -232,67 +364,21 @@ class SAC(TwinCriticAgent):
         shape = ops.shape(encoded)[:1] + self.policy_head.noise_shape
         noise = self.draw_normal(shape, stream)
         action, log_prob = policy.sample_and_log_prob(noise)
-        values = self.action_values(critics, encoded, action)
+        values = critics.action_values(networks, encoded, action)
         return losses.soft_value(log_prob, values, temperature), -log_prob
 
-    def _all_values(
-        self, critics: list[keras.Model], encoded: Tensor
-    ) -> list[Tensor]:
-        """Returns what each critic thinks of all actions, `[B, n]` each."""
-        return [ops.cast(critic(encoded), "float32") for critic in critics]
-
     def _values_of(self, encoded: Tensor, action: Tensor) -> list[Tensor]:
-        """Returns what each critic thinks of the actions taken."""
+        """Returns what each critic that is trained thinks of actions taken."""
         if not self.is_discrete:
-            return self.action_values(self.critics, encoded, action)
+            return critics.action_values(
+                self.critics, encoded, action, training=True
+            )
+        # [B, n] -> [B]
         index = ops.cast(action, "int32")[:, None]
         return [
             ops.take_along_axis(values, index, axis=1)[:, 0]
-            for values in self._all_values(self.critics, encoded)
+            for values in _all_values(self.critics, encoded, training=True)
         ]
-
-    def update(
-        self, batch: dict[str, Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """Makes one update of critics, policy and temperature."""
-        scale = self.optimizer.scale_loss
-        encoded = self.encode(batch["observation"])
-        following = self.encode(batch["next_observation"])
-        next_value, _ = self.soft_value(self.target_critics, following, 0)
-        target = batch["reward"] + batch["discount"] * next_value
-        critic_variables = self.critic_variables()
-        with tf.GradientTape() as tape:
-            values = self._values_of(encoded, batch["action"])
-            critic_loss, td_error = self.critic_loss(
-                values, target, batch["weight"]
-            )
-            scaled = scale(critic_loss)
-        gradients = self.gradients(scaled, tape, critic_variables)
-        actor_variables = self.actor.trainable_variables
-        with tf.GradientTape() as tape:
-            value, entropy = self.soft_value(self.critics, encoded, 1)
-            actor_loss = -ops.mean(batch["weight"] * value)
-            scaled = scale(actor_loss)
-        gradients += self.gradients(scaled, tape, actor_variables)
-        variables = [*critic_variables, *actor_variables]
-        if self.learn_temperature:
-            with tf.GradientTape() as tape:
-                scaled = scale(self._temperature_loss(entropy))
-            variables.append(self.log_temperature)
-            gradients += self.gradients(scaled, tape, variables[-1:])
-        temperature = ops.exp(self.log_temperature)
-        norm = apply_gradients(
-            self.optimizer, gradients, variables, self.max_gradient_norm
-        )
-        return {
-            "loss": critic_loss + actor_loss,
-            "actor_loss": actor_loss,
-            "critic_loss": critic_loss,
-            "q_value": ops.mean(values[0]),
-            "entropy": ops.mean(entropy),
-            "temperature": temperature,
-            "gradient_norm": norm,
-        }, td_error
 
     def _temperature_loss(self, entropy: Tensor) -> Tensor:
         """Returns the scalar loss of the temperature."""
@@ -313,3 +399,13 @@ class SAC(TwinCriticAgent):
             "target_entropy": self.target_entropy,
             "exploration": self._noise.serialized(),
         }
+
+
+def _all_values(
+    networks: list[keras.Model], encoded: Tensor, training: bool = False
+) -> list[Tensor]:
+    """Returns what each critic thinks of all actions, `[B, n]` float32."""
+    return [
+        ops.cast(critic(encoded, training=training), "float32")
+        for critic in networks
+    ]

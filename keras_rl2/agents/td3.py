@@ -1,19 +1,30 @@
 """Twin delayed deep deterministic policy gradient."""
 
+import functools
 from typing import Any
 
+import gymnasium
 import keras
-import tensorflow as tf
+import numpy as np
 from keras import ops
 
+from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
-from keras_rl2.agents.deterministic_agent import DeterministicAgent
-from keras_rl2.callbacks import TargetNetworkSync
+from keras_rl2.agents.action_noise import ActionNoise
+from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.network_outputs import check_action_ending
+from keras_rl2.agents.objective import Batch
+from keras_rl2.agents.objective import Objective
+from keras_rl2.agents.objective import Terms
+from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.arguments import check_in_range
+from keras_rl2.network_copies import copy_of
+from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class TD3(DeterministicAgent):
+class TD3(OffPolicyAgent):
     """Twin delayed deep deterministic policy gradient, for Box actions.
 
     DDPG with three remedies for values that are too high: the smaller of two
@@ -26,13 +37,20 @@ class TD3(DeterministicAgent):
         L_π = -mean(Q_1(s, π(s)))
 
     Of n updates, floor(n / `policy_delay`) are also updates of the actor, and
-    target networks follow by 0.005 at the same ones. There both gradients are
-    those of the weights before the update, where Stable-Baselines3 updates the
-    critics first. Their learning rate is 0.001 by default. The other updates
-    report the last loss of the actor, at first 0.
+    target networks follow at the same ones. There both gradients are those of
+    the weights before the update, where Stable-Baselines3 updates the critics
+    first. Their learning rate is 0.001 by default. The other updates report
+    the last loss of the actor, at first 0.
+
+    To explore, noise is added to the policy's action within the unit box of
+    -1 ... 1 in each dimension, and the sum clipped to it. Actor and critics
+    have an optimizer each, since a delayed actor is updated less often than
+    they are and Adam counts its updates. Unless `compile` is given two, that
+    of the critics is made like that of the actor.
 
     Args:
-        actor: `keras.Model` from observations to `[B, A]`, before tanh.
+        actor: `keras.Model` from observations to `[B, A]`, before tanh; or
+            after it, of a network that ends in a tanh itself.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`; or a pair of such models. A single
             one gets a twin like it, with weights of its own.
@@ -45,9 +63,11 @@ class TD3(DeterministicAgent):
         exploration: float, str, dict, `ExplorationNoise` or None. Noise of
             actions in half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
+        target_every: int or None. Updates from one move of target networks to
+            the next; None for `policy_delay`. Defaults to `None`.
         **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`
             (of the actor's and the critics' gradient, each for itself),
-            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+            `tau`, `observation_space`, `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -67,6 +87,16 @@ class TD3(DeterministicAgent):
         - [Fujimoto et al., 2018](https://arxiv.org/abs/1802.09477).
     """
 
+    #: How many networks value actions.
+    number_of_critics = 2
+    statistics_names = (
+        "loss",
+        "actor_loss",
+        "critic_loss",
+        "q_value",
+        "gradient_norm",
+    )
+
     def __init__(
         self,
         actor: keras.Model,
@@ -76,6 +106,7 @@ class TD3(DeterministicAgent):
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
         exploration: Any = 0.1,
+        target_every: int | None = None,
         **kwargs: Any,
     ) -> None:
         if not isinstance(policy_delay, int) or policy_delay < 1:
@@ -83,51 +114,254 @@ class TD3(DeterministicAgent):
                 "Expected `policy_delay` to be a number of updates, at least "
                 f"1. Received: policy_delay={policy_delay!r}"
             )
-        network_checks.check_in_range(
+        check_in_range(
             target_noise=(target_noise, 0.0, 1e12),
             target_noise_clip=(target_noise_clip, 0.0, 1e12),
         )
-        super().__init__(actor, critic, exploration=exploration, **kwargs)
+        noise = ActionNoise(exploration)
+        network_checks.check_is_network("actor", actor)
+        given = critics.as_critics(critic, self.number_of_critics)
+        super().__init__(
+            target_every=policy_delay if target_every is None else target_every,
+            **kwargs,
+        )
+        self.actor = actor
+        self.critics = given
+        self.target_critics: list[keras.Model] = []
+        self.target_actor: Any = None
         self.policy_delay = policy_delay
         self.target_noise = target_noise
         self.target_noise_clip = target_noise_clip
-        self.last_actor_loss = self.add_weight(
-            shape=(),
-            initializer="zeros",
-            dtype="float32",
-            trainable=False,
-            name="last_actor_loss",
-        )
+        self.last_actor_loss: Any = None
+        if policy_delay > 1:
+            self.last_actor_loss = self.add_weight(
+                shape=(),
+                initializer="zeros",
+                dtype="float32",
+                trainable=False,
+                name="last_actor_loss",
+            )
+        self._noise = noise
+        self._gives_actions = False
         self._bind_requested()
 
-    def default_sync(self) -> TargetNetworkSync:
-        """Returns the callback that `fit` inserts where there is none."""
-        return TargetNetworkSync(tau=0.005, every=self.policy_delay)
+    @classmethod
+    def make_policy_head(cls, action_space: Any) -> Any:
+        """Returns what stretches the unit box to the bounds of a Box."""
+        network_checks.check_action_kind(
+            cls, action_space, (gymnasium.spaces.Box,)
+        )
+        return policy_head(action_space, squash=True)
+
+    @classmethod
+    def default_networks(
+        cls, build: NetworkBuilder, **settings: Any
+    ) -> tuple[keras.Model, list[keras.Model]]:
+        """Makes an actor and critics."""
+        units = build.head.parameter_sizes[0]
+        return critics.default_networks(build, units, cls.number_of_critics)
+
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks by the constructor's argument for them."""
+        return {"actor": self.actor, "critic": self.critics}
+
+    def _check_and_build(self) -> None:
+        """Checks the networks against the spaces and makes all variables."""
+        units = self.policy_head.parameter_sizes[0]
+        network_checks.check_policy(self, self.actor, units)
+        self._gives_actions = check_action_ending(
+            self.actor, self.encode.network_input
+        )
+        self.critics = critics.complete(
+            self, self.actor, self.critics, self.number_of_critics
+        )
+        self.target_critics = critics.targets_of(self.critics)
+        self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
+
+    # Networks.
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+        return [self.actor]
+
+    @property
+    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
+        """Target networks, each with the network that it follows."""
+        return [
+            (self.target_actor, self.actor),
+            *zip(self.target_critics, self.critics, strict=True),
+        ]
+
+    def critic_variables(self) -> list[Any]:
+        """Trainable variables that a `critic_optimizer` owns."""
+        return [v for c in self.critics for v in c.trainable_variables]
+
+    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+        """Returns the output of the actor `[B, A]`."""
+        return self.actor(self.encode(observation), training=training)
+
+    # Keras' own verbs.
+
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        critic_optimizer: Any = "auto",
+        **kwargs: Any,
+    ) -> None:
+        """Sets the optimizers; see `Agent.compile`.
+
+        Args:
+            optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
+                the algorithm's own. The actor's. Defaults to `"auto"`.
+            critic_optimizer: The critics'; `"auto"` or None for one that is
+                made like the actor's. Defaults to `"auto"`.
+            **kwargs: Arguments of `Agent.compile`.
+        """
+        super().compile(
+            optimizer, critic_optimizer=critic_optimizer or "auto", **kwargs
+        )
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(1e-3, name="actor")
+
+    # Acting.
+
+    @property
+    def exploration(self) -> Any:
+        """The `ExplorationNoise` of actions, or None."""
+        return self._noise.exploration
+
+    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+        """Disturbs the policy's actions by noise of `draw_noise`."""
+        return ops.clip(self.greedy_action(observation) + noise, -1.0, 1.0)
+
+    def greedy_action(self, observation: Tensor) -> Tensor:
+        """Returns the policy's actions in the unit box `[B, A]`."""
+        return self._action(self(observation))
+
+    def _action(self, output: Tensor) -> Tensor:
+        """Returns the action in the unit box that an actor's output means."""
+        output = ops.cast(output, "float32")
+        return output if self._gives_actions else ops.tanh(output)
+
+    def draw_noise(
+        self, generator: np.random.Generator, shape: Any, state: Any = None
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the noise that `sample_action` adds, of the present scale."""
+        [size] = self.policy_head.noise_shape
+        return self._noise.draw(generator, shape, size, self.env_steps, state)
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the scale of the noise, where that changes."""
+        return self._noise.logs(self.env_steps)
+
+    # Learning.
+
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the losses of the critics and, now and then, of the actor.
+
+        Each by an optimizer of its own, directly: `MultiOptimizer.apply`
+        takes all gradients at once. That passes by Keras' loss scaling too:
+        float16 networks learn from gradients as they are.
+        """
+        given = self.compile_arguments
+        assert given is not None
+        return {
+            "critic": Objective(
+                self._critic_terms,
+                self.critics,
+                optimizer=given.critic_optimizer,
+            ),
+            "actor": Objective(
+                self.actor_terms,
+                [self.actor],
+                optimizer=given.optimizer,
+                every=self.policy_delay,
+                last_loss=self.last_actor_loss,
+            ),
+        }
+
+    def _critic_terms(self, batch: Batch) -> Terms:
+        """Runs the critics once, and returns `critic_terms`."""
+        encoded = self.encode(batch["observation"])
+        values = critics.action_values(
+            self.critics, encoded, batch["action"], training=True
+        )
+        return self.critic_terms(values, batch)
+
+    def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
+        """Computes what a minibatch costs the critics.
+
+        Args:
+            values: list of `[B]` float32. What each critic thinks of the
+                actions taken, of the forward pass.
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
+            scalars for the logs.
+        """
+        return critics.td_terms(values, self.targets(batch), batch["weight"])
+
+    def targets(self, batch: Batch) -> Tensor:
+        """Returns what the critics learn, by the smallest of their targets.
+
+        Args:
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            `[B]` float32.
+        """
+        following = self.encode(batch["next_observation"])
+        values = critics.action_values(
+            self.target_critics, following, self.target_action(following)
+        )
+        smallest = functools.reduce(ops.minimum, values)
+        return batch["reward"] + batch["discount"] * smallest
 
     def target_action(self, encoded: Tensor) -> Tensor:
-        """Returns the target actor's actions with noise, in the unit box."""
-        action = super().target_action(encoded)
+        """Returns the actions that targets are made with.
+
+        Args:
+            encoded: `[B, ...]`. Next observations as networks take them.
+
+        Returns:
+            `[B, A]` float32 in the unit box, with noise if asked for.
+        """
+        action = self._action(self.target_actor(encoded, training=False))
+        if not self.target_noise:
+            return action
         noise = self.target_noise * self.draw_normal(ops.shape(action), 0)
         noise = ops.clip(noise, -self.target_noise_clip, self.target_noise_clip)
         return ops.clip(action + noise, -1.0, 1.0)
 
-    def improve_actor(self, encoded: Tensor, weight: Tensor) -> Tensor:
-        """Updates the actor if that is due, and returns its last loss."""
+    def actor_terms(self, batch: Batch) -> Terms:
+        """Computes what a minibatch costs the actor.
 
-        def improve() -> Tensor:
-            return super(TD3, self).improve_actor(encoded, weight)
+        The first critic's values of its actions, -mean(weight Q_1(s, π(s))).
 
-        if self.policy_delay == 1:
-            loss = improve()
-        else:
-            made = ops.convert_to_tensor(self.updates) + 1
-            loss = tf.cond(
-                made % self.policy_delay == 0,
-                improve,
-                lambda: ops.convert_to_tensor(self.last_actor_loss),
-            )
-        self.last_actor_loss.assign(loss)
-        return loss
+        Args:
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised.
+        """
+        encoded = self.encode(batch["observation"])
+        action = self._action(self.actor(encoded, training=True))
+        [value] = critics.action_values(self.critics[:1], encoded, action)
+        return {"loss": -ops.mean(batch["weight"] * value)}
+
+    # Saving.
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads what `save_own_variables` saved."""
+        values = {key: store[key] for key in list(store.keys())}
+        if self.last_actor_loss is None:
+            # Version 0.1.0 kept it for every delay.
+            values.pop("1", None)
+        super().load_own_variables(values)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
@@ -136,4 +370,5 @@ class TD3(DeterministicAgent):
             "policy_delay": self.policy_delay,
             "target_noise": self.target_noise,
             "target_noise_clip": self.target_noise_clip,
+            "exploration": self._noise.serialized(),
         }

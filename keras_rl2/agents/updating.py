@@ -1,10 +1,29 @@
-"""Applying gradients."""
+"""What updates are made of: minibatches and gradients."""
 
 from typing import Any
 
+import keras
 import tensorflow as tf
+from keras import ops
 
 from keras_rl2.shapes import Tensor
+
+
+def minibatch_of(data: Any) -> dict[str, Tensor]:
+    """Returns what `train_step` was given as a dict with a `weight`.
+
+    Args:
+        data: dict of `[B, ...]`, in a tuple perhaps, as Keras hands it over.
+            Without a `weight`, each row counts 1.
+
+    Returns:
+        dict of `[B, ...]`.
+    """
+    batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+    if "weight" in batch:
+        return dict(batch)
+    weight = ops.ones(ops.shape(batch["action"])[:1], "float32")
+    return {**batch, "weight": weight}
 
 
 def apply_gradients(
@@ -25,7 +44,6 @@ def apply_gradients(
     Returns:
         scalar: global norm of the gradients before they were clipped.
     """
-    gradients = _all_computed(gradients)
     # Under mixed precision gradients are scaled until they are applied.
     scale = optimizer.scale_loss(1.0)
     norm = tf.linalg.global_norm(gradients)
@@ -37,8 +55,16 @@ def apply_gradients(
     return norm / scale
 
 
-def _all_computed(gradients: list[Any]) -> list[Any]:
+def all_computed(gradients: Any) -> Any:
     """Returns gradients that no optimizer gets before all are there.
+
+    To be called before `apply_gradients`, once for all of an update.
+
+    Args:
+        gradients: Nested lists of tensors.
+
+    Returns:
+        The same.
 
     A variable that one loss changes may be read by another: the policy in
     the critics' targets, the critics in the policy's loss. `tf.function` has
@@ -50,9 +76,9 @@ def _all_computed(gradients: list[Any]) -> list[Any]:
     """
     if tf.executing_eagerly():
         return gradients
-    with tf.control_dependencies(gradients):
+    with tf.control_dependencies(tf.nest.flatten(gradients)):
         # No `tf.identity`, which the same optimizer takes away.
-        ensured: list[Any] = tf.nest.map_structure(
+        ensured: Any = tf.nest.map_structure(
             lambda x: tf.raw_ops.EnsureShape(input=x, shape=x.shape),
             gradients,
             expand_composites=True,

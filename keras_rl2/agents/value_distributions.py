@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents import network_checks
+from keras_rl2.arguments import check_choice
 from keras_rl2.shapes import Tensor
 
 
@@ -57,7 +57,7 @@ class ValueDistribution(abc.ABC):
         """
 
 
-class PlainValues(ValueDistribution):
+class ScalarValues(ValueDistribution):
     """One output for each action, its value.
 
     Args:
@@ -187,12 +187,12 @@ def value_distribution(
     >>> value_distribution("categorical", 3, (-1.0, 1.0), "huber").support
     array([-1.,  0.,  1.], dtype=float32)
     """
-    network_checks.check_choice(
+    check_choice(
         distributional=(distributional, (None, "categorical", "quantile")),
         loss=(loss, ("huber", "mse")),
     )
     if distributional is None:
-        return PlainValues(loss)
+        return ScalarValues(loss)
     if not isinstance(atoms, (int, np.integer)) or atoms < 2:
         raise ValueError(
             "Expected `atoms` to be an integer of at least 2. "

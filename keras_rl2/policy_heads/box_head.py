@@ -136,6 +136,19 @@ class BoxHead(PolicyHead):
             action = ops.minimum(ops.maximum(action, lowest), highest)
         return reshape_action(action, self.shape)
 
+    def from_environment(self, action: Tensor) -> Tensor:
+        """Flattens, and shrinks to the unit box if squashed: `[B, A]`."""
+        # [B, *shape] -> [B, A]
+        action = ops.reshape(
+            ops.cast(action, "float32"), (-1, *self.action_shape)
+        )
+        if self.squash:
+            centre, half = _centre_and_half(self.low.ravel(), self.high.ravel())
+            # A dimension whose bounds are equal has but one action.
+            half = np.where(half > 0, half, np.float32(1.0))
+            action = ops.clip((action - centre) / half, -1.0, 1.0)
+        return action
+
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:

@@ -53,6 +53,10 @@ class DiscreteHead(PolicyHead):
         action = ops.cast(action, "int32")
         return action + self.start if self.changes_action else action
 
+    def from_environment(self, action: Tensor) -> Tensor:
+        """Subtracts `start`: `[B]` int32."""
+        return ops.cast(action, "int32") - self.start
+
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:

@@ -57,6 +57,11 @@ class MultiBinaryHead(PolicyHead):
         """Return the action in the space's shape: `[B, *shape]` int32."""
         return reshape_action(ops.cast(action, "int32"), self.shape)
 
+    def from_environment(self, action: Tensor) -> Tensor:
+        """Returns the switches side by side: `[B, K]` int32."""
+        # [B, *shape] -> [B, K]
+        return ops.reshape(ops.cast(action, "int32"), (-1, *self.action_shape))
+
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:

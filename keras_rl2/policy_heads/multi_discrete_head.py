@@ -65,6 +65,14 @@ class MultiDiscreteHead(PolicyHead):
             action = action + ops.convert_to_tensor(self.start.ravel())
         return reshape_action(action, self.nvec.shape)
 
+    def from_environment(self, action: Tensor) -> Tensor:
+        """Subtracts `start`, side by side: `[B, K]` int32."""
+        # [B, *nvec.shape] -> [B, K]
+        action = ops.reshape(
+            ops.cast(action, "int32"), (-1, *self.action_shape)
+        )
+        return action - ops.convert_to_tensor(self.start.ravel())
+
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:

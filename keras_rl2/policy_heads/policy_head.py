@@ -71,6 +71,20 @@ class PolicyHead(abc.ABC):
             `[B, *space.shape]`, int32 or float32.
         """
 
+    @abc.abstractmethod
+    def from_environment(self, action: Tensor) -> Tensor:
+        """Turns the environment's actions into the policy's own.
+
+        Undoes `to_environment`, for actions that come from elsewhere: a
+        trajectory of somebody's own, a dataset.
+
+        Args:
+            action: `[B, *space.shape]`. Members of the action space.
+
+        Returns:
+            `[B, *action_shape]` of `action_dtype`.
+        """
+
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> noise.Noise:

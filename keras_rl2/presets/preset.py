@@ -39,8 +39,6 @@ class Preset:
             further arguments; empty for the algorithm's own. Defaults to `{}`.
         dataset: dict. Arguments of `RolloutDataset` or `ReplayDataset`, but
             for environments and seed. Defaults to `{}`.
-        target_sync: dict or None. Arguments of `TargetNetworkSync`: `tau`,
-            `every`; None for the algorithm's own. Defaults to `None`.
         laptop: bool. Whether a laptop is enough for the task. Defaults to
             `False`.
         source: str. Where the settings are from. Defaults to `""`.
@@ -67,7 +65,6 @@ class Preset:
     agent: dict[str, Any] = dataclasses.field(default_factory=dict)
     optimizer: dict[str, Any] = dataclasses.field(default_factory=dict)
     dataset: dict[str, Any] = dataclasses.field(default_factory=dict)
-    target_sync: dict[str, Any] | None = None
     laptop: bool = False
     source: str = ""
     notes: str = ""
@@ -93,6 +90,7 @@ class Preset:
             ValueError: If a setting is unknown or missing, or its value of a
                 wrong type.
         """
+        data = _present(data)
         fields = dataclasses.fields(cls)
         names = [field.name for field in fields]
         for name in data:
@@ -141,7 +139,7 @@ class Preset:
         for key, value in settings.items():
             section, dot, name = key.partition(".")
             if section in SECTIONS and dot:
-                data[section] = {**(data[section] or {}), name: value}
+                data[section] = {**data[section], name: value}
             elif key in SECTIONS or key in VALUES:
                 data[key] = value
             else:
@@ -157,6 +155,19 @@ class Preset:
                 if f"optimizer.{key}" in known
             }
         return Preset.from_dict(data)
+
+
+def _present(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a preset of version 0.1.0 as it is written now."""
+    data = dict(data)
+    sync = data.pop("target_sync", None)
+    if not isinstance(sync, dict):
+        return data
+    moves = {
+        "tau": sync.get("tau", 1.0),
+        "target_every": sync.get("every", 1),
+    }
+    return {**data, "agent": {**moves, **data.get("agent", {})}}
 
 
 def _plain(value: Any) -> Any:

@@ -61,7 +61,12 @@ _ON_POLICY_AGENT = {
     "max_gradient_norm": _OPTIONAL_NUMBER,
     "initial_log_std": NUMBER,
 }
-_OFF_POLICY_AGENT = {"gamma": NUMBER, "max_gradient_norm": _OPTIONAL_NUMBER}
+_OFF_POLICY_AGENT = {
+    "gamma": NUMBER,
+    "max_gradient_norm": _OPTIONAL_NUMBER,
+    "tau": NUMBER,
+    "target_every": COUNT,
+}
 _AGENTS: dict[str, dict[str, Kind]] = {
     "A2C": {**_ON_POLICY_AGENT, "gae_lambda": NUMBER},
     "DDPG": {**_OFF_POLICY_AGENT, "exploration": NOISE},
@@ -118,8 +123,6 @@ _REPLAY = {
     "beta": NUMBER,
     "rounds_per_epoch": _OPTIONAL_COUNT,
 }
-_TARGET_SYNC = {"tau": NUMBER, "every": COUNT}
-
 _ADAM = {"beta_1": NUMBER, "beta_2": NUMBER, "epsilon": NUMBER}
 #: Keras optimizers, and what each has beside its learning rate.
 _OPTIMIZERS: dict[str, dict[str, Kind]] = {
@@ -136,7 +139,7 @@ _OPTIMIZERS: dict[str, dict[str, Kind]] = {
 }
 
 #: Fields that are dicts of settings.
-SECTIONS = ("networks", "agent", "optimizer", "dataset", "target_sync")
+SECTIONS = ("networks", "agent", "optimizer", "dataset")
 
 
 def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
@@ -165,7 +168,6 @@ def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
             **_OPTIMIZERS.get(optimizer, {}),
         },
         "dataset": _ROLLOUTS if on_policy else _REPLAY,
-        "target_sync": {} if on_policy else _TARGET_SYNC,
     }
     return VALUES | {
         f"{section}.{name}": kind
@@ -257,8 +259,6 @@ def nearest(name: str, choices: Iterable[str]) -> list[str]:
 
 def _check_section(section: str, value: Any) -> None:
     """Refuses what is not a dict of settings."""
-    if value is None and section == "target_sync":
-        return
     if not isinstance(value, dict) or not all(
         isinstance(name, str) for name in value
     ):
@@ -280,6 +280,6 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
     """Returns all settings by their dotted names."""
     flat = {key: data[key] for key in data if key not in SECTIONS}
     for section in SECTIONS:
-        for name, value in (data[section] or {}).items():
+        for name, value in data[section].items():
             flat[f"{section}.{name}"] = value
     return flat

@@ -66,8 +66,7 @@ def test_update_by_hand():
 
 def test_targets_follow_each_update():
     agent = linear_agent()
-    sync = agent.default_sync()
-    assert (sync.tau, sync.every) == (0.005, 1)
+    assert (agent.tau, agent.target_every) == (0.005, 1)
     data = tf.data.Dataset.from_tensors(DATA)
     agent.fit(data, verbose=0)
     assert_linear(agent.target_actor, 0.0075, ATANH_HALF + 0.005625)

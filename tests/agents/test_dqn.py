@@ -117,8 +117,7 @@ def test_target_is_copied_every_so_many_updates():
 
 def test_targets_follow_a_little_at_each_update_by_default():
     agent = make_agent()
-    sync = agent.default_sync()
-    assert (sync.tau, sync.every) == (0.03, 1)
+    assert (agent.tau, agent.target_every) == (0.03, 1)
     replay = make_replay(updates_per_round=1)
     before = weights_of(agent.target_network)
     agent.fit(replay, verbose=0)
@@ -154,7 +153,7 @@ def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():
     agent.compile(run_eagerly=True)
     del seen[:]
     agent.update(transitions((0, 1.0, 0.5)))
-    assert seen == [False, False, True]
+    assert seen == [True, False, False]
     agent.act(np.zeros(2))
     assert not any(seen[3:])
 

@@ -52,35 +52,53 @@ def split(agent):
 # Target networks.
 
 
-@over_agents
-def test_an_update_leaves_targets_alone(env, agent):
-    replay = make_replay(env)
+def own_loop(agent, replay, rounds):
+    """Trains as somebody does who writes the loop themselves."""
+    step = tf.function(agent.train_step)
     batches = iter(replay.as_dataset(agent))
-    targets, sources = split(agent)
-    assert_equal_weights(targets, sources)
-    # Two of them: the actor of TD3 waits for the second.
-    for _ in range(replay.updates_per_round):
-        if not replay._ready:
-            replay.refresh()
-        agent.train_step(next(batches))
-    after, moved = split(agent)
-    assert_equal_weights(after, targets)
-    assert all((a != b).any() for a, b in zip(moved, sources, strict=True))
+    for _ in range(rounds):
+        replay.refresh()
+        for _ in range(replay.updates_per_round):
+            step(next(batches))
+
+
+def on_batches(agent, replay, rounds):
+    """Trains by Keras' `train_on_batch`."""
+    batches = iter(replay.as_dataset(agent))
+    for _ in range(rounds):
+        replay.refresh()
+        for _ in range(replay.updates_per_round):
+            agent.train_on_batch(next(batches))
+
+
+@pytest.mark.parametrize("way", [own_loop, on_batches])
+@over_agents
+def test_targets_follow_in_every_way_of_training(case, env, way):
+    agents = [make_agent(case, env, tau=0.25, target_every=2) for _ in "ab"]
+    agents[0].fit(make_replay(make_env(case.pair)), epochs=2, verbose=0)
+    way(agents[1], make_replay(make_env(case.pair)), rounds=2)
+    targets, sources = split(agents[0])
+    assert differ(targets, sources)
+    # The same graph compiled in another way rounds in another way.
+    for one, other in zip(*(a.get_weights() for a in agents), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 @over_agents
-def test_fit_inserts_the_algorithms_own_sync(env, agent, monkeypatch):
-    own = []
-    default = agent.default_sync
-    monkeypatch.setattr(
-        agent, "default_sync", lambda: own.append(default()) or own[-1]
-    )
-    agent.fit(make_replay(env), verbose=0)
-    assert len(own) == 1
-    assert own[0].model is agent
-    # One that is given is the only one.
-    agent.fit(make_replay(env), callbacks=[sync(tau=0.5)], verbose=0)
-    assert len(own) == 1
+def test_fit_moves_targets_by_what_the_agent_says(case, env):
+    agent = make_agent(case, env, tau=0.25, target_every=2)
+    seen = []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            moves = agent.target_networks.present
+            seen.append({(move.tau, move.every) for move in moves})
+
+    agent.fit(make_replay(env), callbacks=[Look()], verbose=0)
+    # One that is given is the only one, and for this `fit`.
+    agent.fit(make_replay(env), callbacks=[sync(tau=0.5), Look()], verbose=0)
+    agent.fit(make_replay(env), callbacks=[Look()], verbose=0)
+    assert seen == [{(0.25, 2)}, {(0.5, 1)}, {(0.25, 2)}]
 
 
 @over_agents

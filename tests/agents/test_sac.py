@@ -235,10 +235,10 @@ def test_a_graph_reads_variables_before_it_changes_them():
         return agent
 
     agent = make()
-    _, expected = agent.update(batch)
+    expected = agent.update(batch)["td_error"]
     for _ in range(12):
         other = make()
-        _, td_error = tf.function(other.update)(batch)
+        td_error = tf.function(other.update)(batch)["td_error"]
         np.testing.assert_allclose(td_error, expected, rtol=1e-5)
         for new, old in zip(
             other.get_weights(), agent.get_weights(), strict=True
@@ -250,7 +250,7 @@ def test_a_graph_reads_variables_before_it_changes_them():
 def test_td_errors_are_the_mean_of_both_critics(kind):
     agent = KINDS[kind][0]()
     expected = Reference(agent, kind)
-    _, td_error = agent.update(minibatch(kind))
+    td_error = agent.update(minibatch(kind))["td_error"]
     np.testing.assert_allclose(
         td_error,
         expected.target - np.mean(expected.taken(expected.critics), axis=0),

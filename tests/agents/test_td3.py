@@ -165,7 +165,7 @@ def test_delayed_update_by_hand():
 
 
 def test_td_errors_are_the_mean_of_both_critics():
-    _, td_error = linear_agent(**BY_HAND).update(DATA)
+    td_error = linear_agent(**BY_HAND).update(DATA)["td_error"]
     np.testing.assert_allclose(td_error, [-0.5, 0.25])
 
 
@@ -203,9 +203,11 @@ def test_targets_move_with_the_policy():
     assert_equal_weights(agent.target_actor.get_weights(), before)
 
 
-def test_default_sync_follows_the_delay():
-    sync = linear_agent(policy_delay=3).default_sync()
-    assert (sync.tau, sync.every) == (0.005, 3)
+def test_targets_follow_the_delay_unless_told_otherwise():
+    agent = linear_agent(policy_delay=3)
+    assert (agent.tau, agent.target_every) == (0.005, 3)
+    agent = linear_agent(policy_delay=3, tau=0.1, target_every=2)
+    assert (agent.tau, agent.target_every) == (0.1, 2)
 
 
 # Counts, in `fit`.

@@ -77,10 +77,9 @@ def test_optimizer_settings_are_arguments_of_keras(name):
     assert section_of("optimizer", "DQN", name) <= set(taken)
 
 
-def test_target_sync_settings_are_arguments_of_the_callback():
-    taken = inspect.signature(rl.callbacks.TargetNetworkSync).parameters
-    assert section_of("target_sync", "SAC") <= set(taken)
-    assert section_of("target_sync", "PPO") == set()
+def test_targets_are_settings_of_agents_that_have_them():
+    assert {"tau", "target_every"} <= section_of("agent", "SAC")
+    assert not {"tau", "target_every"} & section_of("agent", "PPO")
 
 
 # Default presets are what the classes do by themselves.
@@ -131,12 +130,18 @@ def test_another_optimizer_drops_what_it_has_not_got():
     }
 
 
-def test_a_target_sync_begins_where_there_was_none():
-    preset = presets.Preset("SAC", "Pendulum-v1", 1000)
-    assert preset.target_sync is None
-    changed = preset.with_settings({"target_sync.tau": 0.01})
-    assert changed.target_sync == {"tau": 0.01}
-    assert changed.with_settings({"target_sync": None}).target_sync is None
+@pytest.mark.parametrize(
+    ("sync", "expected"),
+    [
+        (None, {}),
+        ({"every": 300}, {"tau": 1.0, "target_every": 300}),
+        ({"tau": 0.02}, {"tau": 0.02, "target_every": 1}),
+    ],
+)
+def test_a_preset_of_0_1_0_says_elsewhere_how_targets_follow(sync, expected):
+    data = presets.Preset("SAC", "Pendulum-v1", 1000).to_dict()
+    old = presets.Preset.from_dict({**data, "target_sync": sync})
+    assert old.agent == expected
 
 
 def test_what_a_preset_was_given_may_be_changed_later():
@@ -213,7 +218,7 @@ def test_an_unknown_setting_names_the_nearest(key, near):
         ("optimizer.name", "Adm"),
         ("optimizer.name", ["Adam"]),
         ("dataset.batch_size", "all"),
-        ("target_sync", {"tau": 0.1}),
+        ("agent", {"tau": 0.1}),
     ],
 )
 def test_a_value_of_a_wrong_type_is_refused(key, value):

@@ -120,9 +120,10 @@ def test_settings_are_those_published():
     car = presets.find("DQN", "MountainCar-v0")
     assert car.dataset["steps_per_round"] == 16
     assert car.dataset["updates_per_round"] == 8
-    assert car.target_sync == {"tau": 1.0, "every": 300}
+    assert (car.agent["tau"], car.agent["target_every"]) == (1.0, 300)
     walker = presets.find("SAC", "BipedalWalker-v3")
-    assert walker.target_sync == {"tau": 0.02, "every": 1}
+    assert walker.agent["tau"] == 0.02
+    assert walker.agent["target_every"] == 1
     assert "gSDE" in walker.notes
 
 

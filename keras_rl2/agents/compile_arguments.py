@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 
-class Arguments:
+class CompileArguments:
     """The arguments of `Agent.compile`.
 
     Args:
@@ -111,16 +111,16 @@ class Arguments:
             for key, value in config.items()
         }
 
+    @staticmethod
+    def from_config(config: dict[str, Any]) -> dict[str, Any]:
+        """Returns the arguments that `get_config` wrote down."""
+        return {
+            key: keras.saving.deserialize_keras_object(value)
+            for key, value in config.items()
+        }
+
 
 def _like(optimizer: keras.optimizers.Optimizer) -> Any:
     """Returns a critic's optimizer with the settings of another one."""
     config = {**optimizer.get_config(), "name": "critic"}
     return type(optimizer).from_config(config)
-
-
-def arguments_from_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments that `Arguments.get_config` wrote down."""
-    return {
-        key: keras.saving.deserialize_keras_object(value)
-        for key, value in config.items()
-    }

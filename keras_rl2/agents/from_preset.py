@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_rl2 import presets
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
@@ -18,6 +19,31 @@ def algorithm_of(kind: type) -> str:
     names = [each.__name__ for each in kind.__mro__]
     known = [name for name in names if name in ALGORITHMS]
     return (known or names)[0]
+
+
+def preset_of(kind: type, preset: str | Preset) -> Preset:
+    """Returns the preset that was asked for, by its environment perhaps.
+
+    Args:
+        kind: class of agents.
+        preset: str or `Preset`. Id of an environment, or the preset itself.
+
+    Returns:
+        `Preset`.
+
+    Raises:
+        ValueError: If there is no such preset, or it is one of another
+            algorithm.
+    """
+    algorithm = algorithm_of(kind)
+    if isinstance(preset, str):
+        preset = presets.find(algorithm, preset)
+    if preset.algorithm != algorithm:
+        raise ValueError(
+            f"Expected a preset for {algorithm}. "
+            f"Received: one for {preset.algorithm}"
+        )
+    return preset
 
 
 def make(

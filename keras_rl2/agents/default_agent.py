@@ -1,0 +1,161 @@
+"""Agents with default networks, as `for_env` makes them."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+
+from keras_rl2.envs import as_vector_env
+from keras_rl2.networks import critic_for
+from keras_rl2.networks import network_for
+
+
+class NetworkBuilder:
+    """Makes the networks of one agent, each from a seed of its own.
+
+    Args:
+        observation_space: `gymnasium.Space`. What networks take.
+        policy_head: `PolicyHead`. What an actor's output is for.
+        options: Mapping. Arguments of the builders in `keras_rl2.networks`.
+        seed: int or None. Seeds all weights.
+        dtype: str or None. Dtype policy of all layers; None for the global
+            one. Defaults to `None`.
+
+    Attributes:
+        head: `PolicyHead`.
+        seed: int or None.
+    """
+
+    def __init__(
+        self,
+        observation_space: gymnasium.Space[Any],
+        policy_head: Any,
+        options: Mapping[str, Any],
+        seed: int | None,
+        dtype: str | None = None,
+    ) -> None:
+        self.head = policy_head
+        self._space = observation_space
+        self._options = dict(options)
+        self.seed = seed
+        self._dtype = dtype
+
+    def seeds(self, count: int) -> list[int]:
+        """Returns seeds for so many networks.
+
+        Args:
+            count: int.
+
+        Returns:
+            list of `count` ints; always the same where there is a seed.
+        """
+        seeds: list[int] = (
+            np.random.SeedSequence(self.seed).generate_state(count).tolist()
+        )
+        return seeds
+
+    def network(
+        self,
+        name: str,
+        units: int | Sequence[int],
+        seed: int | None,
+        output_gain: float = 1.0,
+    ) -> keras.Model:
+        """Makes a network of observations.
+
+        Args:
+            name: str. Of the model.
+            units: int or Sequence of ints. Width of the output, or of its
+                streams.
+            seed: int or None. Of the weights.
+            output_gain: float. Gain of the last layer's weights. Defaults to
+                `1.0`.
+
+        Returns:
+            `keras.Model`.
+        """
+        with _dtype_policy(self._dtype):
+            return network_for(
+                self._space,
+                units,
+                output_gain=output_gain,
+                seed=seed,
+                name=name,
+                **self._options,
+            )
+
+    def actor(self, units: int, seed: int | None) -> keras.Model:
+        """Makes a policy network, nearly indifferent if it is orthogonal."""
+        orthogonal = self._options["initialization"] == "orthogonal"
+        return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
+
+    def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
+        """Makes a network that values an observation with an action."""
+        with _dtype_policy(self._dtype):
+            return critic_for(
+                self._space,
+                self.head.noise_shape[0],
+                seed=seed,
+                name=name,
+                **self._options,
+            )
+
+
+def make(
+    kind: Any,
+    env: Any,
+    options: Mapping[str, Any],
+    seed: int | None,
+    **settings: Any,
+) -> Any:
+    """Makes a compiled agent with default networks for an environment.
+
+    Args:
+        kind: class of agents.
+        env: An environment, vector environment or id string.
+        options: Mapping. What networks are like.
+        seed: int or None. Seeds weights, updates and `act`.
+        **settings: Further arguments of the constructor.
+
+    Returns:
+        The agent.
+
+    Raises:
+        ValueError: If a space is not supported.
+        TypeError: If there is an argument that the algorithm does not take.
+    """
+    kind.refuse_arguments(settings)
+    env = as_vector_env(env)
+    build = NetworkBuilder(
+        env.observation_space,
+        kind.make_policy_head(env.action_space),
+        options,
+        seed,
+        settings.get("dtype"),
+    )
+    agent = kind(
+        *kind.default_networks(build, **settings),
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        seed=seed,
+        **settings,
+    )
+    agent.compile()
+    return agent
+
+
+@contextmanager
+def _dtype_policy(name: str | None) -> Iterator[None]:
+    """Has layers made with a dtype policy."""
+    before = keras.config.dtype_policy()
+    if name is not None:
+        keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

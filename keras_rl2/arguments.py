@@ -1,0 +1,120 @@
+"""Checks of arguments, before anything is made from them."""
+
+import difflib
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def check_in_range(**numbers: tuple[Any, float, float]) -> None:
+    """Refuses hyper-parameters out of range.
+
+    Args:
+        **numbers: name = (value, lowest, highest).
+
+    Raises:
+        ValueError: If a value is not a number within its bounds.
+
+    Example:
+
+    >>> check_in_range(gamma=(1.5, 0.0, 1.0))
+    Traceback (most recent call last):
+    ...
+    ValueError: Expected `gamma` to be a number from 0 to 1. Received: gamma=1.5
+    """
+    for name, (value, low, high) in numbers.items():
+        if not isinstance(value, (int, float, np.number)) or not (
+            low <= value <= high
+        ):
+            raise ValueError(
+                f"Expected `{name}` to be a number from {low:g} to {high:g}. "
+                f"Received: {name}={value!r}"
+            )
+
+
+def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
+    """Refuses arguments that are not among those allowed.
+
+    Args:
+        **choices: name = (value, allowed values).
+
+    Raises:
+        ValueError: If a value is none of them.
+    """
+    for name, (value, allowed) in choices.items():
+        if value not in allowed:
+            raise ValueError(
+                f"Expected `{name}` to be {either(map(repr, allowed))}. "
+                f"Received: {name}={value!r}"
+            )
+
+
+def unknown_argument(
+    owner: str, name: str, value: Any, allowed: Iterable[str]
+) -> TypeError:
+    """Makes the error for a keyword argument that there is not.
+
+    Args:
+        owner: str. What it was given to.
+        name: str. Its name.
+        value: Any. Its value.
+        allowed: Iterable of str. The names that there are.
+
+    Returns:
+        TypeError that names the nearest ones, or all where none is near.
+
+    Example:
+
+    >>> unknown_argument("PPO", "gama", 1, ["gamma", "seed"])
+    TypeError('Expected an argument that PPO takes, perhaps `gamma`. Received:
+    gama=1')
+    """
+    allowed = sorted(allowed)
+    near = difflib.get_close_matches(name, allowed, cutoff=0.7)
+    choices = (
+        f"perhaps {either(f'`{each}`' for each in near)}"
+        if near
+        else f"one of {', '.join(allowed)}"
+    )
+    return TypeError(
+        f"Expected an argument that {owner} takes, {choices}. "
+        f"Received: {name}={value!r}"
+    )
+
+
+def either(choices: Iterable[Any]) -> str:
+    """Writes `2 or 4`.
+
+    Args:
+        choices: Iterable. What there is to choose from.
+
+    Returns:
+        str.
+    """
+    return " or ".join(str(choice) for choice in choices)
+
+
+def of_constructor(kind: type, base: type) -> set[str]:
+    """Returns the arguments of a constructor that hands the rest on to bases.
+
+    Args:
+        kind: class. Whose constructor it is.
+        base: class. The last of its bases that is asked.
+
+    Returns:
+        set of str: all names, of bases' arguments too.
+    """
+    signatures = [
+        inspect.signature(vars(each)["__init__"])
+        for each in kind.__mro__
+        if issubclass(each, base) and "__init__" in vars(each)
+    ]
+    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {
+        parameter.name
+        for signature in signatures
+        for parameter in signature.parameters.values()
+        if parameter.kind not in rest
+    } - {"self"}
