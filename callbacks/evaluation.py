@@ -1,8 +1,16 @@
 """Evaluating during a `fit`."""
 
 from typing import Any
+from typing import Protocol
 
 import keras
+
+
+class Episodes(Protocol):
+    """What an agent can be evaluated on; see `EvaluationDataset`."""
+
+    def play(self, agent: Any) -> dict[str, float]:
+        """Plays with the agent, and returns what it gave."""
 
 
 class Evaluation(keras.callbacks.Callback):
@@ -29,7 +37,7 @@ class Evaluation(keras.callbacks.Callback):
     True
     """
 
-    def __init__(self, episodes: Any, frequency: int = 1) -> None:
+    def __init__(self, episodes: Episodes, frequency: int = 1) -> None:
         super().__init__()
         if frequency < 1:
             raise ValueError(
@@ -45,5 +53,7 @@ class Evaluation(keras.callbacks.Callback):
         """Evaluates and adds the results to the logs."""
         if logs is None or (epoch + 1) % self.frequency:
             return
-        results = self.model.evaluate(self.episodes, verbose=0)
+        results: dict[str, float] = self.model.evaluate(
+            self.episodes, verbose=0
+        )
         logs.update({f"val_{key}": value for key, value in results.items()})

@@ -14,7 +14,9 @@ from keras_rl2.agents import presetting
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.bound_model import BoundModel
 from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import Trajectory
 from keras_rl2.metrics import MeanOfEach
+from keras_rl2.observers import Observers
 from keras_rl2.shapes import Tensor
 
 
@@ -67,6 +69,7 @@ class Agent(BoundModel):
         self.env_steps = 0
         self.rollouts: Any = None
         self.statistics = MeanOfEach(self.statistics_names, name="statistics")
+        self.observers = Observers[Trajectory]()
         self._acting = Acting(self, seed)
 
     @classmethod
@@ -310,9 +313,10 @@ class Agent(BoundModel):
         """
         return self.policy_head.draw_noise(generator, shape), state
 
-    def observe(self, trajectory: Any) -> None:
+    def observe(self, trajectory: Trajectory) -> None:
         """Is given each `Trajectory` once, for statistics of observations."""
         self.normalizing.observe(trajectory)
+        self.observers(trajectory)
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_rl2.stopwatch import Stopwatch
+
 
 class RoundDataset(abc.ABC):
     """What rollout and replay datasets share: handing rounds to `fit`.
@@ -20,6 +22,10 @@ class RoundDataset(abc.ABC):
 
     Args:
         rounds_per_epoch: int. Rounds of one Keras epoch.
+
+    Attributes:
+        stopwatch: `keras_rl2.stopwatch.Stopwatch` or None. Is told what a
+            round is at; None, the default, where nobody measures.
     """
 
     steps_per_round: int
@@ -29,6 +35,7 @@ class RoundDataset(abc.ABC):
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: Any = None
+        self.stopwatch: Stopwatch | None = None
         self._gives_trajectories = False
         self._ready: deque[dict[str, Any]] = deque()
 
@@ -60,12 +67,17 @@ class RoundDataset(abc.ABC):
         """Returns what the last rounds say about training, for the logs."""
 
     @abc.abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that it was made with, for people to read."""
+
+    @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of one element, a whole round."""
 
     def begin(self) -> None:
         """Drops what an earlier `fit` left over."""
         self._ready.clear()
+        self.stopwatch = None
 
     def as_dataset(self, agent: Any) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.
