@@ -13,6 +13,7 @@ from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
+from keras_rl2.callbacks.directions import give_directions
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
@@ -73,6 +74,8 @@ def fit(
         ValueError: If arguments exclude each other or do not fit the round.
     """
     kwargs.setdefault("shuffle", False)
+    callbacks = _list(callbacks)
+    give_directions(callbacks)
     extra = _evaluation(validation_data, validation_freq)
     if not isinstance(x, RoundDataset):
         _refuse_other_data(x, total_steps)
@@ -80,7 +83,7 @@ def fit(
         return keras_fit(
             x,
             epochs=epochs or 1,
-            callbacks=[*extra, *_with_sync(agent, _list(callbacks))],
+            callbacks=[*extra, *_with_sync(agent, callbacks)],
             verbose=verbose,
             **kwargs,
         )
@@ -99,7 +102,7 @@ def fit(
         callbacks=_with_refresh(
             x,
             [*_stop(agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, _list(callbacks))),
+            _with_progress(verbose, _with_sync(agent, callbacks)),
         ),
         verbose=0 if verbose == "auto" else verbose,
         **kwargs,
