@@ -1,16 +1,10 @@
 """Evaluating during a `fit`."""
 
 from typing import Any
-from typing import Protocol
 
 import keras
 
-
-class Episodes(Protocol):
-    """What an agent can be evaluated on; see `EvaluationDataset`."""
-
-    def play(self, agent: Any) -> dict[str, float]:
-        """Plays with the agent, and returns what it gave."""
+from keras_rl2.callbacks.protocols import Episodes
 
 
 class Evaluation(keras.callbacks.Callback):

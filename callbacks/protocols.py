@@ -109,6 +109,13 @@ class LearningAgent(Protocol):
         """Returns the most probable actions `[B, ...]`, in the graph."""
 
 
+class Episodes(Protocol):
+    """Episodes to evaluate on; see `keras_rl2.EvaluationDataset`."""
+
+    def play(self, agent: Any) -> dict[str, float]:
+        """Plays with the agent, and returns what it gave."""
+
+
 def as_agent(model: Any) -> LearningAgent | None:
     """Returns the model of a callback as an agent.
 

@@ -90,6 +90,11 @@ def test_each_dataset_tells_what_a_round_is_at(name):
     again = stopwatch.seconds()
     assert again.pop("rest") > seconds.pop("rest")
     assert again == seconds
+    # The hot loop has nothing between it and the environments otherwise.
+    assert dataset._collector.env is not dataset.env
+    dataset.stopwatch = None
+    dataset.refresh()
+    assert dataset._collector.env is dataset.env
 
 
 def test_a_fit_begins_without_the_stopwatch_of_another():

@@ -131,13 +131,7 @@ class CollectingDataset(RoundDataset):
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with, for people to read."""
-        # All of them are plain attributes, those of a subclass too.
-        settings = {
-            name: value
-            for name, value in vars(self).items()
-            if not name.startswith("_") and np.isscalar(value)
-        }
-        return {**settings, "num_envs": self.env.num_envs}
+        return {**super().settings(), "num_envs": self.env.num_envs}
 
     def get_state(self) -> dict[str, Any]:
         """Returns everything that later rounds depend on, as plain data.

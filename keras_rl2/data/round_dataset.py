@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_rl2.stopwatch import Stopwatch
@@ -67,12 +68,17 @@ class RoundDataset(abc.ABC):
         """Returns what the last rounds say about training, for the logs."""
 
     @abc.abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """Returns the numbers that it was made with, for people to read."""
-
-    @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of one element, a whole round."""
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that it was made with, for people to read."""
+        # All of them are plain attributes, those of a subclass too.
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and np.isscalar(value)
+        }
 
     def begin(self) -> None:
         """Drops what an earlier `fit` left over."""

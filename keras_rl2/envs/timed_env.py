@@ -27,8 +27,12 @@ class TimedEnv:
 
     def step(self, action: np.ndarray) -> Step:
         """Takes one step in every environment."""
-        with self._stopwatch.section("environment"):
+        # A `with` block would take four times as long.
+        left = self._stopwatch.switch("environment")
+        try:
             return self._env.step(action)
+        finally:
+            self._stopwatch.switch(left)
 
     def reset(self, seed: int | None = None) -> np.ndarray:
         """Starts a new episode in every environment."""
