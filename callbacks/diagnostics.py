@@ -1,6 +1,5 @@
 """Signs of a training that goes wrong, and warnings that say what helps."""
 
-import math
 import os
 import warnings
 from typing import Any
@@ -8,16 +7,19 @@ from typing import Any
 import gymnasium
 import keras
 import numpy as np
-import tensorflow as tf
 
-from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
-from keras_rl2.callbacks.diagnostic_measures import Patches
-from keras_rl2.callbacks.diagnostic_measures import RecentSteps
-from keras_rl2.callbacks.diagnostic_measures import TimeSplit
-from keras_rl2.callbacks.diagnostic_measures import relative_change
 from keras_rl2.callbacks.diagnostic_rules import Rule
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
 from keras_rl2.callbacks.diagnostic_rules import rules_for
+from keras_rl2.callbacks.event_writer import EventWriter
+from keras_rl2.callbacks.hidden_units import HiddenUnits
+from keras_rl2.callbacks.protocols import LearningAgent
+from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.callbacks.protocols import as_agent
+from keras_rl2.callbacks.recent_steps import RecentSteps
+from keras_rl2.callbacks.time_shares import TimeShares
+from keras_rl2.callbacks.weight_change import relative_change
+from keras_rl2.stopwatch import Stopwatch
 
 _CHOICES = (
     gymnasium.spaces.Discrete,
@@ -95,9 +97,11 @@ class Diagnostics(keras.callbacks.Callback):
         self.log_dir = None if log_dir is None else os.fspath(log_dir)
         self.every = every
         self.warn = warn
-        self._writer: Any = None
-        self._patches = Patches()
-        self._time = TimeSplit()
+        self._writer = None if log_dir is None else EventWriter(log_dir)
+        self._agent: LearningAgent | None = None
+        self._rounds: Rounds | None = None
+        self._stopwatch = Stopwatch()
+        self._shares = TimeShares(self._stopwatch)
         self._steps = RecentSteps()
         self._units: HiddenUnits | None = None
         self._rules: list[Rule] = []
@@ -106,20 +110,19 @@ class Diagnostics(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Begins to watch the agent and its dataset."""
         # An earlier `fit` may have been interrupted.
-        self._patches.undo()
-        self._time = TimeSplit()
+        self._stop_watching()
         self._rules = _rules_of(self.model) if self.warn else []
-        self._units = None
-        if not hasattr(self.model, "rollouts"):
-            return
-        self._units = HiddenUnits(self.model)
-        self._steps.watch(self.model, self._patches)
-        if self.model.rollouts is not None:
-            self._time.watch(self.model.rollouts, self._patches)
+        self._agent = agent = as_agent(self.model)
+        self._rounds = None if agent is None else agent.rollouts
+        self._units = None if agent is None else HiddenUnits(agent)
+        if agent is not None:
+            agent.observers.add(self._steps.take)
+        self._stopwatch = _stopwatch_of(self._rounds)
+        self._shares = TimeShares(self._stopwatch)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Leaves agent and dataset as they were."""
-        self._patches.undo()
+        self._stop_watching()
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -131,13 +134,13 @@ class Diagnostics(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Starts the clock of the updates: the round has been collected."""
-        self._time.switch("update")
+        self._stopwatch.switch("update")
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stops the clock of the updates."""
-        self._time.switch("rest")
+        self._stopwatch.switch("rest")
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -149,6 +152,15 @@ class Diagnostics(keras.callbacks.Callback):
             norms = {"gradient_norm": logs.get("gradient_norm")}
             self._write({**norms, **measured}, logs)
         self._check(logs)
+
+    def _stop_watching(self) -> None:
+        """Is told nothing any more."""
+        if self._agent is not None:
+            self._agent.observers.remove(self._steps.take)
+        if self._rounds is not None:
+            # Another `Diagnostics` of the same `fit` goes on reading it.
+            self._rounds.stopwatch = None
+        self._agent = self._rounds = None
 
     def _is_due(self, epoch: int) -> bool:
         """Says whether an epoch is one to measure."""
@@ -173,7 +185,7 @@ class Diagnostics(keras.callbacks.Callback):
             share = self._units.dead_share(self._steps)
             if share is not None:
                 measured["dead_units"] = share
-        for section, share in self._time.shares().items():
+        for section, share in self._shares.take().items():
             measured[f"{section}_share"] = share
         return measured
 
@@ -195,25 +207,24 @@ class Diagnostics(keras.callbacks.Callback):
         self, values: dict[str, float | None], logs: dict[str, Any]
     ) -> None:
         """Writes scalars for TensorBoard, over environment steps."""
-        if self.log_dir is None:
-            return
         if self._writer is None:
-            self._writer = tf.summary.create_file_writer(self.log_dir)
-        summary = tf.compat.v1.Summary(
-            value=[
-                tf.compat.v1.Summary.Value(
-                    tag=f"diagnostics/{key}", simple_value=value
-                )
-                for key, value in values.items()
-                if value is not None and math.isfinite(value)
-            ]
-        )
+            return
         step = logs.get("env_steps", getattr(self.model, "env_steps", 0))
-        with self._writer.as_default():
-            tf.summary.experimental.write_raw_pb(
-                summary.SerializeToString(), int(step)
-            )
-        self._writer.flush()
+        self._writer.write(
+            int(step),
+            scalars={f"diagnostics/{key}": x for key, x in values.items()},
+        )
+
+
+def _stopwatch_of(rounds: Rounds | None) -> Stopwatch:
+    """Returns a dataset's stopwatch, or one of one's own without a dataset."""
+    if rounds is None:
+        return Stopwatch()
+    if rounds.stopwatch is None:
+        rounds.stopwatch = Stopwatch()
+    # Where an interrupted `fit` has left it.
+    rounds.stopwatch.switch("rest")
+    return rounds.stopwatch
 
 
 def _rules_of(model: Any) -> list[Rule]:

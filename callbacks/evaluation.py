@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.callbacks.protocols import Episodes
+
 
 class Evaluation(keras.callbacks.Callback):
     """Plays episodes every few epochs and adds `val_...` to the logs.
@@ -29,7 +31,7 @@ class Evaluation(keras.callbacks.Callback):
     True
     """
 
-    def __init__(self, episodes: Any, frequency: int = 1) -> None:
+    def __init__(self, episodes: Episodes, frequency: int = 1) -> None:
         super().__init__()
         if frequency < 1:
             raise ValueError(
@@ -45,5 +47,7 @@ class Evaluation(keras.callbacks.Callback):
         """Evaluates and adds the results to the logs."""
         if logs is None or (epoch + 1) % self.frequency:
             return
-        results = self.model.evaluate(self.episodes, verbose=0)
+        results: dict[str, float] = self.model.evaluate(
+            self.episodes, verbose=0
+        )
         logs.update({f"val_{key}": value for key, value in results.items()})

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.callbacks.protocols import rounds_of_fit
+
 
 class OptunaPruning(keras.callbacks.Callback):
     """Tells Optuna how a trial is going, and ends one that it gives up on.
@@ -74,16 +76,15 @@ class OptunaPruning(keras.callbacks.Callback):
         """Finds out how many steps an epoch has."""
         self._seen = set()
         self._steps_per_epoch = 0
-        rollouts: Any = getattr(self.model, "rollouts", None)
-        # Those of an earlier `fit`, where this one has a dataset of its own.
-        updates = (self.params or {}).get("steps")
-        if rollouts is None or updates != rollouts.steps_per_epoch:
+        rollouts = rounds_of_fit(self)
+        if rollouts is None:
             return
-        rounds: int = rollouts.rounds_per_epoch
-        self._steps_per_epoch = rounds * rollouts.steps_per_round
+        self._steps_per_epoch = (
+            rollouts.rounds_per_epoch * rollouts.steps_per_round
+        )
         if self._steps is None:
             self._steps = int(self.model.env_steps)
-        self._steps += int(rollouts.steps_before_first_round)
+        self._steps += rollouts.steps_before_first_round
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None

@@ -11,6 +11,10 @@ from typing import TextIO
 
 import keras
 
+from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.callbacks.protocols import env_steps
+from keras_rl2.callbacks.protocols import rounds_of_fit
+
 # Between two states of the line on a terminal; the eye follows no more.
 _REDRAW_SECONDS = 0.1
 # Speed is that of so many seconds: rounds differ, and the first one compiles.
@@ -91,7 +95,7 @@ class Progress(keras.callbacks.Callback):
         """Starts counting."""
         self._line = _Line(self.stream or sys.stdout)
         self._speed = _Speed()
-        self._first_step = getattr(self.model, "env_steps", 0)
+        self._first_step = env_steps(self.model) or 0
         self._steps = 0
         self._started = self._drawn = self.clock()
         self._return = None
@@ -118,7 +122,7 @@ class Progress(keras.callbacks.Callback):
         """Draws; of a plain Keras model, the logs alone know the steps."""
         logs = logs or {}
         self._return = logs.get("episode_return", self._return)
-        if not hasattr(self.model, "env_steps"):
+        if env_steps(self.model) is None:
             self._steps = int(logs.get("env_steps", 0))
         self._draw(self._updates_left(epoch + 1, 0))
 
@@ -145,10 +149,11 @@ class Progress(keras.callbacks.Callback):
 
     def _count(self) -> None:
         """Asks the agent what it has done by now."""
-        if not hasattr(self.model, "env_steps"):
+        steps = env_steps(self.model)
+        if steps is None:
             return
-        self._steps = self.model.env_steps - self._first_step
-        rollouts: Any = getattr(self.model, "rollouts", None)
+        self._steps = steps - self._first_step
+        rollouts: Rounds | None = getattr(self.model, "rollouts", None)
         if rollouts is not None:
             self._return = rollouts.logs().get("episode_return")
 
@@ -186,15 +191,13 @@ class Progress(keras.callbacks.Callback):
         """
         if self.total_steps is not None:
             return self.total_steps
-        rollouts: Any = getattr(self.model, "rollouts", None)
-        # Those of an earlier `fit`, where this one has a dataset of its own.
-        steps = (self.params or {}).get("steps")
-        if rollouts is None or steps != rollouts.steps_per_epoch:
+        rollouts = rounds_of_fit(self)
+        if rollouts is None:
             return None
         if rollouts.fewest_steps_per_round != rollouts.steps_per_round:
             return None
         rounds_left = updates_left // rollouts.updates_per_round
-        to_come: int = rounds_left * rollouts.steps_per_round
+        to_come = rounds_left * rollouts.steps_per_round
         to_come += rollouts.steps_before_first_round
         return self._steps + to_come
 

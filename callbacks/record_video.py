@@ -114,7 +114,7 @@ class RecordVideo(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
-        if not hasattr(self.model, "environment_action"):
+        if not hasattr(self.model, "policy_function"):
             raise ValueError(
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"

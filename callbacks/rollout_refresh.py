@@ -5,6 +5,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.callbacks.protocols import Rounds
+
 
 class RolloutRefresh(keras.callbacks.Callback):
     """Collects a new round before its first update, on the main thread.
@@ -37,7 +39,7 @@ class RolloutRefresh(keras.callbacks.Callback):
     True
     """
 
-    def __init__(self, rollouts: Any) -> None:
+    def __init__(self, rollouts: Rounds) -> None:
         super().__init__()
         self.rollouts = rollouts
         self._started = 0.0
@@ -75,7 +77,7 @@ class RolloutRefresh(keras.callbacks.Callback):
         logs.update(_learning_rates(self.model.optimizer))
 
 
-def _learning_rates(optimizer: Any) -> dict[str, float]:
+def _learning_rates(optimizer: keras.optimizers.Optimizer) -> dict[str, float]:
     """Returns learning rates under the names that Keras' callbacks use."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if not hasattr(optimizer, "optimizers"):

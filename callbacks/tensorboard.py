@@ -1,13 +1,15 @@
 """Curves, histograms and settings of a training for TensorBoard."""
 
 import json
-import math
 import os
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
+
+from keras_rl2.callbacks.event_writer import EventWriter
+from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.callbacks.protocols import as_agent
 
 _TAGS = {
     "env_steps": "time/total_timesteps",
@@ -22,7 +24,6 @@ _TAGS = {
     "val_episode_length": "eval/mean_ep_length",
 }
 _SAMPLE_KEYS = ("advantage", "returns", "action")
-_BINS = 30
 _LONGEST_SETTING = 200
 
 
@@ -84,25 +85,22 @@ class TensorBoard(keras.callbacks.Callback):
         self.histogram_freq = histogram_freq
         self.write_hyper_parameters = write_hyper_parameters
         self.write_graph = write_graph
-        self._writer: Any = None
+        self._writer = EventWriter(log_dir)
         self._described: Any = None
         self._epochs = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Opens the file, and describes a model not seen before."""
-        if self._writer is None:
-            self._writer = tf.summary.create_file_writer(self.log_dir)
+        """Describes a model not seen before."""
         if self._described is self.model:
             return
         self._described = self.model
-        with self._writer.as_default():
-            if self.write_hyper_parameters:
-                step = self._step({})
-                for tag, text in _descriptions(self.model).items():
-                    tf.summary.text(tag, text, step=step)
-            if self.write_graph and hasattr(self.model, "environment_action"):
-                tf.summary.graph(_policy_graph(self.model))
-        self._writer.flush()
+        if self.write_hyper_parameters:
+            self._writer.text(self._step({}), _descriptions(self.model))
+        agent = as_agent(self.model)
+        if self.write_graph and agent is not None:
+            self._writer.graph(
+                agent.policy_function().get_concrete_function().graph
+            )
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -110,22 +108,13 @@ class TensorBoard(keras.callbacks.Callback):
         """Writes the logs of the epoch, and histograms when they are due."""
         logs = dict(logs or {})
         logs.setdefault("clip_ratio", _clip_ratio(self.model))
-        values = [
-            tf.compat.v1.Summary.Value(tag=tag, simple_value=value)
-            for tag, value in _scalars(logs, _log_std(self.model)).items()
-        ]
-        if self.histogram_freq and self._epochs % self.histogram_freq == 0:
-            values += [
-                tf.compat.v1.Summary.Value(tag=tag, histo=_histogram(array))
-                for tag, array in _arrays(self.model).items()
-                if array.size
-            ]
+        due = self.histogram_freq and self._epochs % self.histogram_freq == 0
         self._epochs += 1
-        # One event for all of them: `tf.summary.scalar` costs 0.1 ms for each.
-        summary = tf.compat.v1.Summary(value=values).SerializeToString()
-        with self._writer.as_default():
-            tf.summary.experimental.write_raw_pb(summary, self._step(logs))
-        self._writer.flush()
+        self._writer.write(
+            self._step(logs),
+            scalars=_scalars(logs, _log_std(self.model)),
+            histograms=_arrays(self.model) if due else {},
+        )
 
     def _step(self, logs: dict[str, Any]) -> int:
         """Returns the place on the axis: environment steps taken so far."""
@@ -143,7 +132,7 @@ def _tag(key: str) -> str:
 
 
 def _scalars(logs: dict[str, Any], log_std: Any) -> dict[str, float]:
-    """Returns all finite scalars by their tags."""
+    """Returns all scalars by their tags."""
     scalars = {
         _tag(key): float(value)
         for key, value in logs.items()
@@ -154,7 +143,7 @@ def _scalars(logs: dict[str, Any], log_std: Any) -> dict[str, float]:
         scalars["train/entropy_loss"] = -scalars["train/entropy"]
     if log_std is not None:
         scalars["train/std"] = float(np.mean(np.exp(log_std)))
-    return {k: v for k, v in scalars.items() if math.isfinite(v)}
+    return scalars
 
 
 def _clip_ratio(model: Any) -> float | None:
@@ -181,10 +170,7 @@ def _arrays(model: Any) -> dict[str, np.ndarray]:
             arrays[f"rollout/{key}"] = samples[key][rollouts.valid_rows]
     for tag, weight in _tagged_weights(model).items():
         arrays[tag] = weight.value.numpy()
-    return {
-        tag: array[np.isfinite(array)].astype(np.float64)
-        for tag, array in arrays.items()
-    }
+    return arrays
 
 
 def _tagged_weights(model: Any) -> dict[str, Any]:
@@ -203,20 +189,6 @@ def _tagged_weights(model: Any) -> dict[str, Any]:
             tag += "_"
         tagged[tag] = weight
     return tagged
-
-
-def _histogram(array: np.ndarray) -> Any:
-    """Counts values `[N]` in bins, as TensorBoard stores them."""
-    counts, edges = np.histogram(array, _BINS)
-    return tf.compat.v1.HistogramProto(
-        min=array.min(),
-        max=array.max(),
-        num=array.size,
-        sum=array.sum(),
-        sum_squares=np.square(array).sum(),
-        bucket_limit=edges[1:],
-        bucket=counts,
-    )
 
 
 def _descriptions(model: Any) -> dict[str, str]:
@@ -246,13 +218,9 @@ def _settings(model: Any) -> dict[str, str | None]:
     for index, part in enumerate(optimizers):
         again = f"_{index}" if index else ""
         sections[f"optimizer{again} ({part.name})"] = part.get_config()
-    rollouts = getattr(model, "rollouts", None)
+    rollouts: Rounds | None = getattr(model, "rollouts", None)
     if rollouts is not None:
-        sections[type(rollouts).__name__] = {
-            key: value
-            for key, value in vars(rollouts).items()
-            if not key.startswith("_") and np.isscalar(value)
-        } | {"num_envs": rollouts.env.num_envs}
+        sections[type(rollouts).__name__] = rollouts.settings()
     return {
         f"{section}.{key}": _short(value)
         for section, config in sections.items()
@@ -269,21 +237,3 @@ def _short(value: Any) -> str | None:
     if len(text) > _LONGEST_SETTING:
         return None
     return text.replace("|", "\\|")
-
-
-def _policy_graph(agent: Any) -> Any:
-    """Traces the greedy policy, from observations to actions."""
-    observation = tf.TensorSpec(
-        (None, *agent.observation_shape),
-        agent.observation_dtype,
-        name="observation",
-    )
-
-    def policy(observation: Any) -> Any:
-        return agent.environment_action(observation)
-
-    return (
-        tf.function(policy, autograph=False)
-        .get_concrete_function(observation)
-        .graph
-    )

@@ -2,7 +2,9 @@
 
 import difflib
 import inspect
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -51,37 +53,39 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
             )
 
 
-def unknown_argument(
-    owner: str, name: str, value: Any, allowed: Iterable[str]
-) -> TypeError:
-    """Makes the error for a keyword argument that there is not.
+def refuse_unknown(
+    owner: str, given: Mapping[str, Any], allowed: Collection[str]
+) -> None:
+    """Refuses keyword arguments that there are not.
 
     Args:
-        owner: str. What it was given to.
-        name: str. Its name.
-        value: Any. Its value.
-        allowed: Iterable of str. The names that there are.
+        owner: str. What they were given to.
+        given: Mapping from names to values.
+        allowed: Collection of str. The names that there are.
 
-    Returns:
-        TypeError that names the nearest ones, or all where none is near.
+    Raises:
+        TypeError: If one is unknown. Names the nearest ones, or all where none
+            is near.
 
     Example:
 
-    >>> unknown_argument("PPO", "gama", 1, ["gamma", "seed"])
-    TypeError('Expected an argument that PPO takes, perhaps `gamma`. Received:
-    gama=1')
+    >>> refuse_unknown("PPO", {"gama": 1}, ["gamma", "seed"])
+    Traceback (most recent call last):
+    ...
+    TypeError: Expected an argument that PPO takes, perhaps `gamma`. Received:
+    gama=1
     """
-    allowed = sorted(allowed)
-    near = difflib.get_close_matches(name, allowed, cutoff=0.7)
-    choices = (
-        f"perhaps {either(f'`{each}`' for each in near)}"
-        if near
-        else f"one of {', '.join(allowed)}"
-    )
-    return TypeError(
-        f"Expected an argument that {owner} takes, {choices}. "
-        f"Received: {name}={value!r}"
-    )
+    for name, value in given.items():
+        if name in allowed:
+            continue
+        near = difflib.get_close_matches(name, sorted(allowed), cutoff=0.7)
+        choices = f"one of {', '.join(sorted(allowed))}"
+        if near:
+            choices = f"perhaps {either(f'`{each}`' for each in near)}"
+        raise TypeError(
+            f"Expected an argument that {owner} takes, {choices}. "
+            f"Received: {name}={value!r}"
+        )
 
 
 def either(choices: Iterable[Any]) -> str:

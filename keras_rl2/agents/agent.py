@@ -25,6 +25,7 @@ from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.metrics import MeanOfEach
+from keras_rl2.observers import Observers
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 from keras_rl2.target_networks import TargetNetworks
@@ -96,6 +97,7 @@ class Agent(keras.Model, abc.ABC):
         self.statistics = MeanOfEach(self.statistics_names, name="statistics")
         self.target_networks = TargetNetworks()
         self.compile_arguments: CompileArguments | None = None
+        self.observers = Observers[Trajectory]()
         self._acting = Acting(self, seed)
 
     #: Arguments of a base that an algorithm settles itself.
@@ -109,19 +111,8 @@ class Agent(keras.Model, abc.ABC):
 
     @classmethod
     def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
-        """Refuses arguments that the algorithm does not take.
-
-        Args:
-            given: Mapping from names to values.
-
-        Raises:
-            TypeError: If there is one.
-        """
-        for name, value in given.items():
-            if name not in (names := cls.argument_names()):
-                raise arguments.unknown_argument(
-                    cls.__name__, name, value, names
-                )
+        """Refuses arguments that the algorithm does not take."""
+        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
 
     @classmethod
     def for_env(
@@ -140,14 +131,14 @@ class Agent(keras.Model, abc.ABC):
         Args:
             env: An environment, vector environment or id string.
             hidden: Sequence of ints. Widths of the hidden layers. Defaults to
-                the algorithm's own, `(64, 64)` or `(256, 256)`.
+                the algorithm's own.
             activation: str. Activation of the hidden layers. Defaults to the
-                algorithm's own, `"tanh"` on-policy, `"relu"` off-policy.
+                algorithm's own.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             initialization: str. `"orthogonal"`, with small weights in the
                 last layer of an actor; or `"fan_in"`, as layers of PyTorch
-                start. Defaults to the algorithm's own, the former on-policy.
+                start. Defaults to the algorithm's own.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             **kwargs: Further arguments of the constructor. A `dtype` is that
@@ -159,8 +150,7 @@ class Agent(keras.Model, abc.ABC):
         Raises:
             ValueError: If a space of the environment is not supported, or an
                 argument is out of range.
-            TypeError: If there is an argument that the algorithm does not
-                take.
+            TypeError: If the algorithm does not take an argument.
         """
         made: Self = default_agent.make(
             cls,
@@ -187,27 +177,23 @@ class Agent(keras.Model, abc.ABC):
     ) -> Self:
         """Makes a compiled agent with settings that are known to work.
 
-        `keras_rl2.Training.from_preset` makes the dataset as well, and trains
-        as the preset says.
+        `keras_rl2.Training.from_preset` makes the dataset as well.
 
         Args:
             preset: str or `keras_rl2.presets.Preset`. Id of an environment
-                that the algorithm has a preset for; or a preset, with changes
-                of your own perhaps.
+                that the algorithm has a preset for; or a preset.
             env: An environment, vector environment or id string instead of
                 the preset's. Defaults to `None`.
-            num_envs: int or None. Environments that the agent will be trained
-                on, which the length of schedules depends on; None for as many
-                as the preset says. Defaults to `None`.
-            seed: int or None. Seeds weights, updates and `act`. Defaults to
-                `None`.
+            num_envs: int or None. Environments that it will be trained on,
+                which the length of schedules depends on; None for the
+                preset's. Defaults to `None`.
+            seed: int or None. As of `for_env`. Defaults to `None`.
 
         Returns:
             The agent.
 
         Raises:
-            ValueError: If there is no such preset, or it is one of another
-                algorithm.
+            ValueError: If there is no such preset of the algorithm.
 
         Example:
 
@@ -519,22 +505,16 @@ class Agent(keras.Model, abc.ABC):
 
         Args:
             x: An environment, an id string, or an `EvaluationDataset`.
-            **kwargs: `episodes`, `deterministic`, `seed`, `num_envs` as in
-                `EvaluationDataset` (only with an environment); `verbose`.
+            **kwargs: Arguments of an `EvaluationDataset` (only with an
+                environment): `episodes`, `deterministic`, `seed`, `num_envs`;
+                and Keras' `verbose`, which changes nothing.
 
         Returns:
             dict: `episode_return`, `episode_return_std`, `episode_length`.
         """
         for ignored in ("verbose", "return_dict", "callbacks"):
             kwargs.pop(ignored, None)
-        if not isinstance(x, EvaluationDataset):
-            x = EvaluationDataset(x, **kwargs)
-        elif kwargs:
-            raise ValueError(
-                "Expected no further arguments with an `EvaluationDataset`, "
-                f"which holds them itself. Received: {sorted(kwargs)}"
-            )
-        results: dict[str, float] = x.play(self)
+        results: dict[str, float] = EvaluationDataset.of(x, **kwargs).play(self)
         return results
 
     def export(
@@ -558,16 +538,12 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         exporting.export(self, filepath, format, deterministic, **kwargs)
+        exporting.export(self, filepath, format, **kwargs)
 
     # Saving.
 
     def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
-        """Saves the agent; see `keras.Model.save`.
-
-        Args:
-            filepath: str or path. Ends in `.keras`.
-            *args: Further arguments of Keras.
-            **kwargs: Further arguments of Keras.
+        """Saves the agent as `keras.Model.save` does.
 
         Raises:
             ValueError: If a network could not be made again when it is

@@ -13,6 +13,7 @@ from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
+from keras_rl2.callbacks.directions import give_directions
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
@@ -74,6 +75,8 @@ def fit(
     """
     refuse_strategies()
     kwargs.setdefault("shuffle", False)
+    callbacks = _list(callbacks)
+    give_directions(callbacks)
     extra = _evaluation(validation_data, validation_freq)
     # An earlier `fit` may have been interrupted.
     agent.target_networks.forget()
@@ -83,7 +86,7 @@ def fit(
         return keras_fit(
             x,
             epochs=epochs or 1,
-            callbacks=[*extra, *_with_sync(agent, _list(callbacks))],
+            callbacks=[*extra, *_with_sync(agent, callbacks)],
             verbose=verbose,
             **kwargs,
         )
@@ -106,7 +109,7 @@ def fit(
         callbacks=_with_refresh(
             x,
             [*_stop(agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, _list(callbacks))),
+            _with_progress(verbose, _with_sync(agent, callbacks)),
         ),
         verbose=0 if verbose == "auto" else verbose,
         **kwargs,

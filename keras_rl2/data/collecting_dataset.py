@@ -9,7 +9,9 @@ from keras_rl2.data.collector import Collector
 from keras_rl2.data.episode_collector import EpisodeCollector
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import as_vector_env
+from keras_rl2.stopwatch import in_section
 
 
 class CollectingDataset(RoundDataset):
@@ -66,6 +68,7 @@ class CollectingDataset(RoundDataset):
         if type(self._collector) is not kind:
             self._collector = kind(self.env, self.horizon, agent.policy_head)
 
+    @in_section("acting")
     def collect(self) -> Trajectory:
         """Takes the steps of one round with the agent's present weights.
 
@@ -98,6 +101,11 @@ class CollectingDataset(RoundDataset):
     def _take(self, actor: Any, noise: Any) -> Trajectory:
         """Takes steps with an actor, and tells the agent of them."""
         assert self._collector is not None
+        self._collector.env = (
+            self.env
+            if self.stopwatch is None
+            else TimedEnv(self.env, self.stopwatch)
+        )
         if self._collector.adrift:
             self._begin_episodes()
         trajectory = self._collector.collect(actor, noise)
@@ -120,6 +128,10 @@ class CollectingDataset(RoundDataset):
             "episode_return": float(np.mean(collector.episode_returns)),
             "episode_length": float(np.mean(collector.episode_lengths)),
         }
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that it was made with, for people to read."""
+        return {**super().settings(), "num_envs": self.env.num_envs}
 
     def get_state(self) -> dict[str, Any]:
         """Returns everything that later rounds depend on, as plain data.

@@ -59,6 +59,29 @@ class EvaluationDataset:
         self._agent: Any = None
         self._actor: ActorSnapshot | None = None
 
+    @classmethod
+    def of(cls, x: Any, **kwargs: Any) -> "EvaluationDataset":
+        """Returns what is to be played, made of an environment if need be.
+
+        Args:
+            x: `EvaluationDataset`, or an environment or id string.
+            **kwargs: Arguments of the constructor, with an environment only.
+
+        Returns:
+            `EvaluationDataset`.
+
+        Raises:
+            ValueError: If there are arguments that it holds itself.
+        """
+        if not isinstance(x, cls):
+            return cls(x, **kwargs)
+        if kwargs:
+            raise ValueError(
+                "Expected no further arguments with an `EvaluationDataset`, "
+                f"which holds them itself. Received: {sorted(kwargs)}"
+            )
+        return x
+
     def play(self, agent: Any) -> dict[str, float]:
         """Plays the episodes with the agent's present weights.
 

@@ -15,6 +15,7 @@ from keras_rl2.data.random_actions import random_actor
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_sizes import check_replay_sizes
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.stopwatch import in_section
 
 logger = logging.getLogger(__name__)
 
@@ -237,6 +238,7 @@ class ReplayDataset(CollectingDataset):
         )
         return buffer
 
+    @in_section("preparing")
     def refresh(self) -> None:
         """Takes the steps of a round and draws its minibatches.
 

@@ -11,6 +11,7 @@ from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import RewardScaler
+from keras_rl2.stopwatch import in_section
 
 
 class RolloutDataset(CollectingDataset):
@@ -126,6 +127,7 @@ class RolloutDataset(CollectingDataset):
         if self.scale_rewards and agent is not bound:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
 
+    @in_section("preparing")
     def refresh(self) -> None:
         """Collects a rollout with the agent's present weights.
 

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+
+from keras_rl2.stopwatch import Stopwatch
 
 
 class RoundDataset(abc.ABC):
@@ -20,6 +23,10 @@ class RoundDataset(abc.ABC):
 
     Args:
         rounds_per_epoch: int. Rounds of one Keras epoch.
+
+    Attributes:
+        stopwatch: `keras_rl2.stopwatch.Stopwatch` or None. Is told what a
+            round is at; None, the default, where nobody measures.
     """
 
     steps_per_round: int
@@ -29,6 +36,7 @@ class RoundDataset(abc.ABC):
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
         self.agent: Any = None
+        self.stopwatch: Stopwatch | None = None
         self._gives_trajectories = False
         self._ready: deque[dict[str, Any]] = deque()
 
@@ -63,9 +71,19 @@ class RoundDataset(abc.ABC):
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of one element, a whole round."""
 
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that it was made with, for people to read."""
+        # All of them are plain attributes, those of a subclass too.
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and np.isscalar(value)
+        }
+
     def begin(self) -> None:
         """Drops what an earlier `fit` left over."""
         self._ready.clear()
+        self.stopwatch = None
 
     def as_dataset(self, agent: Any) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.

@@ -9,6 +9,7 @@ from keras_rl2.envs.bandits import GaussianBanditEnv
 from keras_rl2.envs.bandits import GaussianBanditVectorEnv
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.running_moments import RunningMoments
+from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "GaussianBanditVectorEnv",
     "RewardScaler",
     "RunningMoments",
+    "TimedEnv",
     "VectorEnvAdapter",
     "as_vector_env",
 ]

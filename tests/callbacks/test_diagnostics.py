@@ -1,3 +1,4 @@
+import gc
 import math
 import warnings
 
@@ -5,20 +6,21 @@ import gymnasium
 import keras
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import (
-    EventAccumulator,
-)
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import Diagnostics
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TensorBoard
 from keras_rl2.callbacks import TrainingWarning
+from keras_rl2.callbacks import diagnostics
+from keras_rl2.stopwatch import Stopwatch
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
+from support.clocks import Clock
 from support.errors import raises
+from support.events import read
 from support.trainings import eager_dqn
 
 SHARES = {
@@ -41,8 +43,8 @@ def relu_agent(**arguments):
     return agent
 
 
-def read(log_dir):
-    events = EventAccumulator(str(log_dir), {"scalars": 0}).Reload()
+def curves(log_dir):
+    events = read(log_dir)
     return {
         tag: {event.step: event.value for event in events.Scalars(tag)}
         for tag in events.Tags()["scalars"]
@@ -98,7 +100,7 @@ def test_tensorboard_shows_it_over_environment_steps(rollouts, tmp_path):
     keys = [*SHARES, "gradient_norm", "update_norm", "dead_units"]
     for _ in range(2):
         history = fit(agent, rollouts, diagnostics)
-    found = read(tmp_path)
+    found = curves(tmp_path)
     assert set(found) == {f"diagnostics/{key}" for key in keys}
     for key in keys:
         values = found[f"diagnostics/{key}"]
@@ -111,7 +113,7 @@ def test_the_tensorboard_callback_writes_what_is_in_the_logs(
     agent, rollouts, tmp_path
 ):
     history = fit(agent, rollouts, Diagnostics(), TensorBoard(tmp_path))
-    values = read(tmp_path)["train/update_norm"]
+    values = curves(tmp_path)["train/update_norm"]
     np.testing.assert_allclose(
         list(values.values()), history["update_norm"], rtol=1e-6
     )
@@ -137,29 +139,115 @@ def test_training_is_the_same_with_and_without(name):
 
 def test_agent_and_dataset_are_left_as_they_were(agent, rollouts):
     owners = agent, rollouts, rollouts.env
+    # Bound, and compiled for these rounds.
+    fit(agent, rollouts)
     before = [set(vars(owner)) for owner in owners]
+    seen = []
 
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
-            assert "refresh" in vars(rollouts)
+            seen.append((len(agent.observers), rollouts.stopwatch is None))
 
     fit(agent, rollouts, Diagnostics(), Watch())
-    wrapped = {"refresh", "collect", "step", "reset", "observe"}
-    for owner, names in zip(owners, before, strict=True):
-        assert not wrapped & (set(vars(owner)) - names)
+    assert seen == [(1, False), (1, False)]
+    assert len(agent.observers) == 0
+    assert rollouts.stopwatch is None
+    assert [set(vars(owner)) for owner in owners] == before
+
+
+class Interrupt(keras.callbacks.Callback):
+    """Stops a `fit` as Ctrl-C does, in the midst of a round."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        raise KeyboardInterrupt
 
 
 def test_an_interrupted_fit_is_cleaned_up_by_the_next(agent, rollouts):
-    class Interrupt(keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            raise KeyboardInterrupt
+    diagnostics = Diagnostics()
+    with pytest.raises(KeyboardInterrupt):
+        fit(agent, rollouts, Interrupt(), diagnostics)
+    history = fit(agent, rollouts, diagnostics)
+    assert sum(history[key][0] for key in SHARES) == pytest.approx(1.0)
+    assert len(agent.observers) == 0
+    assert rollouts.stopwatch is None
 
+
+def test_an_interrupted_fit_leaves_nothing_to_the_next(agent, rollouts):
     diagnostics = Diagnostics()
     with pytest.raises(KeyboardInterrupt):
         fit(agent, rollouts, diagnostics, Interrupt())
-    history = fit(agent, rollouts, diagnostics)
-    assert sum(history[key][0] for key in SHARES) == pytest.approx(1.0)
-    assert "refresh" not in vars(rollouts)
+    # Nobody needs it any more; Keras holds the agent and it in a circle.
+    del diagnostics
+    gc.collect()
+    assert len(agent.observers) == 0
+    fit(agent, rollouts)
+    assert rollouts.stopwatch is None
+
+
+def test_another_agent_may_come_after_an_interrupted_fit(agent, rollouts):
+    diagnostics, other = Diagnostics(), relu_agent()
+    with pytest.raises(KeyboardInterrupt):
+        fit(agent, rollouts, diagnostics, Interrupt())
+    fit(other, rollouts, diagnostics)
+    assert len(agent.observers) == len(other.observers) == 0
+
+
+def test_two_of_them_measure_the_same(agent, rollouts, tmp_path):
+    each, second = Diagnostics(tmp_path / "0"), Diagnostics(tmp_path / "1", 2)
+    fit(agent, rollouts, each, second, epochs=4)
+    assert rollouts.stopwatch is None
+    often, seldom = curves(tmp_path / "0"), curves(tmp_path / "1")
+    assert list(often["diagnostics/rest_share"]) == [64, 128, 192, 256]
+    assert list(seldom["diagnostics/rest_share"]) == [128, 256]
+    for curve in (often, seldom):
+        for step in seldom["diagnostics/rest_share"]:
+            sections = [curve[f"diagnostics/{key}"][step] for key in SHARES]
+            assert sum(sections) == pytest.approx(1.0)
+            assert min(sections) > 0.0
+
+
+def test_each_second_has_its_section(agent, rollouts, monkeypatch):
+    """The clock stands still, but for what each part is said to take."""
+    clock = Clock()
+    monkeypatch.setattr(diagnostics, "Stopwatch", lambda: Stopwatch(clock))
+
+    def taking(seconds, function):
+        def slow(*args, **kwargs):
+            clock.now += seconds
+            return function(*args, **kwargs)
+
+        return slow
+
+    class Slow(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            clock.now += 7.0
+
+        def on_train_batch_begin(self, batch, logs=None):
+            clock.now += 100.0
+
+    rollouts.bind(agent)
+    monkeypatch.setattr(rollouts.env, "step", taking(1.0, rollouts.env.step))
+    monkeypatch.setattr(rollouts.env, "reset", taking(2.0, rollouts.env.reset))
+    monkeypatch.setattr(agent, "draw_noise", taking(3.0, agent.draw_noise))
+    monkeypatch.setattr(agent, "prepare", taking(5.0, agent.prepare))
+    # Two updates a round; the first one's time begins before `Slow`.
+    history = fit(agent, rollouts, Diagnostics(), Slow())
+    # 64 steps and the first reset of all; one execution of both updates.
+    expected = {
+        "environment": 64.0 + 2.0,
+        "acting": 3.0,
+        "preparing": 5.0,
+        "update": 100.0,
+        "rest": 0.0,
+    }
+    total = sum(expected.values())
+    for section, seconds in expected.items():
+        found = history[f"{section}_share"][0]
+        assert found == pytest.approx(seconds / total), section
+    # The next epoch begins with what came after the first was measured.
+    total = total - 2.0 + 7.0
+    assert history["rest_share"][1] == pytest.approx(7.0 / total)
+    assert history["environment_share"][1] == pytest.approx(64.0 / total)
 
 
 def test_an_agent_is_saved_in_the_meantime(agent, rollouts, tmp_path):

@@ -65,7 +65,6 @@ def test_checkpoint_keeps_the_best_agent(
     best = CALLBACKS.ModelCheckpoint(
         tmp_path / "best.keras",
         monitor="val_episode_return",
-        mode="max",
         save_best_only=True,
     )
     history = agent.fit(
@@ -90,7 +89,6 @@ def test_early_stopping_restores_targets_too(case, agent, replay):
     kept = []
     stopping = CALLBACKS.EarlyStopping(
         "episode_return",
-        mode="max",
         min_delta=1e9,
         patience=2,
         restore_best_weights=True,

@@ -42,7 +42,6 @@ def assert_same_weights(first, second):
 def test_early_stopping(trained, rollouts, episodes, monitor):
     stopping = CALLBACKS.EarlyStopping(
         monitor,
-        mode="max",
         min_delta=1e9,
         patience=2,
         restore_best_weights=True,
@@ -61,7 +60,6 @@ def test_early_stopping(trained, rollouts, episodes, monitor):
 def test_early_stopping_restores_the_best_weights(agent, rollouts, episodes):
     stopping = CALLBACKS.EarlyStopping(
         "val_episode_return",
-        mode="max",
         min_delta=1e9,
         patience=2,
         restore_best_weights=True,
@@ -87,7 +85,6 @@ def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
             CALLBACKS.ModelCheckpoint(
                 path,
                 monitor="val_episode_return",
-                mode="max",
                 save_best_only=True,
             )
         ],
@@ -192,7 +189,7 @@ def test_a_rate_of_nought_moves_nothing(trained, rollouts):
 def test_reduce_learning_rate_on_plateau(trained, rollouts):
     before = rates(trained)
     plateau = CALLBACKS.ReduceLROnPlateau(
-        "episode_return", mode="max", factor=0.1, patience=1, min_delta=1e9
+        "episode_return", factor=0.1, patience=1, min_delta=1e9
     )
     trained.fit(rollouts, epochs=3, callbacks=[plateau], verbose=0)
     assert rates(trained) == pytest.approx([0.01 * rate for rate in before])

@@ -4,18 +4,11 @@ import gymnasium
 import keras
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import (
-    EventAccumulator,
-)
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TensorBoard
+from support.events import read
 from support.trainings import fit_plain_critic
-
-
-def read(log_dir):
-    everything = {"scalars": 0, "histograms": 0, "tensors": 0}
-    return EventAccumulator(str(log_dir), everything).Reload()
 
 
 def fit(agent, rollouts, log_dir, epochs=3, callback=None, **kwargs):

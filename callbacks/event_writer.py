@@ -1,0 +1,133 @@
+"""Writing what TensorBoard shows."""
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_BINS = 30
+
+
+class EventWriter:
+    """Writes a file of events for TensorBoard, over environment steps.
+
+    The file is made when there is something to write, and holds all that was
+    written after each call: whoever looks on sees it.
+
+    Args:
+        log_dir: str or path. Directory of the file.
+
+    Example:
+
+    >>> import tempfile
+    >>> log_dir = tempfile.mkdtemp()
+    >>> writer = EventWriter(log_dir)
+    >>> writer.write(64, scalars={"loss": 1.0, "episode_return": np.nan})
+    >>> len(os.listdir(log_dir))
+    1
+    """
+
+    def __init__(self, log_dir: str | os.PathLike[str]) -> None:
+        self.log_dir = os.fspath(log_dir)
+        self._file: Any = None
+
+    def write(
+        self,
+        step: int,
+        *,
+        scalars: Mapping[str, float | None] | None = None,
+        histograms: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """Writes curves and histograms by their tags.
+
+        Args:
+            step: int. Place on the axis, in environment steps.
+            scalars: dict of floats. Those that are None or not finite are
+                left out. Defaults to `None`.
+            histograms: dict of arrays of any shape, of which values that are
+                not finite are left out. Defaults to `None`.
+        """
+        values = [
+            tf.compat.v1.Summary.Value(tag=tag, simple_value=value)
+            for tag, value in (scalars or {}).items()
+            if value is not None and math.isfinite(value)
+        ]
+        for tag, array in (histograms or {}).items():
+            finite = array[np.isfinite(array)].astype(np.float64)
+            if finite.size:
+                values.append(
+                    tf.compat.v1.Summary.Value(tag=tag, histo=_counts(finite))
+                )
+        self._write(step, values)
+
+    def image(
+        self, step: int, tag: str, encoded: bytes, width: int, height: int
+    ) -> None:
+        """Writes an image as it is encoded: of a GIF TensorBoard shows a film.
+
+        Args:
+            step: int. Place on the axis, in environment steps.
+            tag: str. Name of the image.
+            encoded: bytes. A PNG, JPEG or GIF.
+            width: int. Pixels of a row.
+            height: int. Pixels of a column.
+        """
+        image = tf.compat.v1.Summary.Image(
+            width=width,
+            height=height,
+            colorspace=3,
+            encoded_image_string=encoded,
+        )
+        self._write(step, [tf.compat.v1.Summary.Value(tag=tag, image=image)])
+
+    def text(self, step: int, texts: Mapping[str, str]) -> None:
+        """Writes texts.
+
+        Args:
+            step: int. Place on the axis, in environment steps.
+            texts: dict of Markdown by tags.
+        """
+        with self._open().as_default():
+            for tag, text in texts.items():
+                tf.summary.text(tag, text, step=step)
+        self._file.flush()
+
+    def graph(self, graph: tf.Graph) -> None:
+        """Writes a graph of TensorFlow.
+
+        Args:
+            graph: `tf.Graph`.
+        """
+        with self._open().as_default():
+            tf.summary.graph(graph)
+        self._file.flush()
+
+    def _write(self, step: int, values: list[Any]) -> None:
+        """Writes one event: `tf.summary.scalar` costs 0.1 ms for each."""
+        summary = tf.compat.v1.Summary(value=values).SerializeToString()
+        with self._open().as_default():
+            tf.summary.experimental.write_raw_pb(summary, step)
+        self._file.flush()
+
+    def _open(self) -> Any:
+        """Returns the file, which the first call makes."""
+        if self._file is None:
+            self._file = tf.summary.create_file_writer(self.log_dir)
+        return self._file
+
+
+def _counts(array: np.ndarray) -> Any:
+    """Counts values in bins, as TensorBoard stores them."""
+    counts, edges = np.histogram(array, _BINS)
+    return tf.compat.v1.HistogramProto(
+        min=array.min(),
+        max=array.max(),
+        num=array.size,
+        sum=array.sum(),
+        sum_squares=np.square(array).sum(),
+        bucket_limit=edges[1:],
+        bucket=counts,
+    )

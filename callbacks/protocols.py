@@ -1,0 +1,158 @@
+"""What callbacks ask of an agent, of its dataset and of a trajectory.
+
+Callbacks know neither `keras_rl2.agents` nor `keras_rl2.data`: this is all
+that they rely on, and a plain Keras model has none of it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from typing import Protocol
+
+import gymnasium
+import keras
+import numpy as np
+
+from keras_rl2.observers import Observers
+from keras_rl2.shapes import Tensor
+from keras_rl2.stopwatch import Stopwatch
+
+
+class StepsTaken(Protocol):
+    """T steps of B environments; see `keras_rl2.data.Trajectory`."""
+
+    @property
+    def observation(self) -> np.ndarray:
+        """`[T + 1, B, ...]`. Observation before each step, and the last."""
+
+    @property
+    def action(self) -> np.ndarray:
+        """`[T, B, ...]`. The policy's actions."""
+
+    @property
+    def reward(self) -> np.ndarray:
+        """`[T, B]` float32. Rewards."""
+
+    @property
+    def valid(self) -> np.ndarray:
+        """`[T, B]` bool. False for the resets of NEXT_STEP environments."""
+
+
+class Rounds(Protocol):
+    """A dataset that hands out rounds; see `keras_rl2.data.RoundDataset`."""
+
+    #: Steps of a round, of all environments together.
+    steps_per_round: int
+    #: Updates of a round.
+    updates_per_round: int
+    #: Rounds of one Keras epoch.
+    rounds_per_epoch: int
+    #: Is told what a round is at; None where nobody measures.
+    stopwatch: Stopwatch | None
+
+    @property
+    def agent(self) -> "LearningAgent":
+        """The agent that it is bound to."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Updates of one Keras epoch."""
+
+    @property
+    def fewest_steps_per_round(self) -> int:
+        """Steps that a round has at least."""
+
+    @property
+    def steps_before_first_round(self) -> int:
+        """Steps that are still to be taken before there are any updates."""
+
+    def begin(self) -> None:
+        """Drops what an earlier `fit` left over."""
+
+    def refresh(self) -> None:
+        """Collects the next round."""
+
+    def logs(self) -> dict[str, float]:
+        """Returns what the last rounds say about training."""
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that it was made with."""
+
+
+class LearningAgent(Protocol):
+    """A model that acts and counts its steps; see `keras_rl2.Agent`."""
+
+    #: Environment steps that it has been given so far.
+    env_steps: int
+    #: Are told of each trajectory.
+    observers: Observers[Any]
+    #: Its networks.
+    layers: Sequence[keras.layers.Layer]
+    #: Of a single environment; None until it is bound.
+    action_space: gymnasium.Space[Any] | None
+
+    @property
+    def rollouts(self) -> Rounds | None:
+        """The dataset of its last `fit`; None before that."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation."""
+
+    @property
+    def observation_dtype(self) -> str:
+        """Dtype of observations."""
+
+    def encode(self, observation: Tensor) -> Tensor:
+        """Turns observations `[B, ...]` into what the networks take."""
+
+    def policy_function(self, deterministic: bool = True) -> Any:
+        """Returns the policy as a `tf.function` of observations `[B, ...]`."""
+
+
+class Episodes(Protocol):
+    """Episodes to evaluate on; see `keras_rl2.EvaluationDataset`."""
+
+    def play(self, agent: Any) -> dict[str, float]:
+        """Plays with the agent, and returns what it gave."""
+
+
+def as_agent(model: Any) -> LearningAgent | None:
+    """Returns the model of a callback as an agent.
+
+    Args:
+        model: `keras.Model`.
+
+    Returns:
+        The same; None if it is one that does not act.
+    """
+    return model if hasattr(model, "policy_function") else None
+
+
+def env_steps(model: Any) -> int | None:
+    """Returns the environment steps that a model has been given so far.
+
+    Args:
+        model: `keras.Model`.
+
+    Returns:
+        int; None if it does not count them.
+    """
+    return getattr(model, "env_steps", None)
+
+
+def rounds_of_fit(callback: keras.callbacks.Callback) -> Rounds | None:
+    """Returns the dataset that the present `fit` trains an agent on.
+
+    Args:
+        callback: `keras.callbacks.Callback`. One that takes part in it.
+
+    Returns:
+        The dataset; None for a plain Keras model, or where `fit` was given a
+        `tf.data.Dataset`: an agent then still has the rollouts of an earlier
+        one, which are told by their size.
+    """
+    rounds: Rounds | None = getattr(callback.model, "rollouts", None)
+    updates = (callback.params or {}).get("steps")
+    if rounds is None or updates != rounds.steps_per_epoch:
+        return None
+    return rounds

@@ -1,0 +1,115 @@
+"""A clock that is told what is being done, and adds up the time of each."""
+
+import functools
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Concatenate
+from typing import ParamSpec
+from typing import Protocol
+from typing import TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Stopwatch:
+    """Adds up the seconds that go into each section of a training.
+
+    At any moment it is in one section; entering one leaves another, so that
+    together they make up all of the time. It is only ever read, never put
+    back to 0: several may read the same one.
+
+    A dataset that has one (`rollouts.stopwatch`, None unless somebody
+    measures) enters sections of its own while a round is made: `"preparing"`,
+    within it `"acting"`, and within that `"environment"`.
+
+    Args:
+        clock: Callable. Returns the time in seconds. Defaults to
+            `time.perf_counter`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=64, seed=0)
+    >>> rollouts.bind(rl.PPO.for_env("CartPole-v1", seed=0))
+    >>> rollouts.stopwatch = Stopwatch()
+    >>> rollouts.refresh()
+    >>> sorted(rollouts.stopwatch.seconds())
+    ['acting', 'environment', 'preparing', 'rest']
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._section = "rest"
+        self._since = clock()
+        self._seconds: dict[str, float] = {}
+
+    def switch(self, section: str) -> str:
+        """Enters a section, and returns the one that was left.
+
+        Args:
+            section: str. Its name; `"rest"` for what nobody asks about.
+        """
+        now = self._clock()
+        left = self._section
+        self._seconds[left] = self._seconds.get(left, 0.0) + now - self._since
+        self._section, self._since = section, now
+        return left
+
+    @contextmanager
+    def section(self, name: str) -> Iterator[None]:
+        """Is in a section for as long as a `with` block runs.
+
+        Args:
+            name: str. The section.
+        """
+        left = self.switch(name)
+        try:
+            yield
+        finally:
+            self.switch(left)
+
+    def seconds(self) -> dict[str, float]:
+        """Returns the seconds of each section that was ever entered."""
+        self.switch(self._section)
+        return dict(self._seconds)
+
+
+class _Timed(Protocol):
+    """What may have a stopwatch."""
+
+    stopwatch: Stopwatch | None
+
+
+_T = TypeVar("_T", bound=_Timed)
+
+
+def in_section(
+    name: str,
+) -> Callable[
+    [Callable[Concatenate[_T, _P], _R]], Callable[Concatenate[_T, _P], _R]
+]:
+    """Makes a method a section of its object's stopwatch, if it has one.
+
+    Args:
+        name: str. The section.
+
+    Returns:
+        A decorator of methods.
+    """
+
+    def decorate(
+        method: Callable[Concatenate[_T, _P], _R],
+    ) -> Callable[Concatenate[_T, _P], _R]:
+        @functools.wraps(method)
+        def timed(self: _T, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if self.stopwatch is None:
+                return method(self, *args, **kwargs)
+            with self.stopwatch.section(name):
+                return method(self, *args, **kwargs)
+
+        return timed
+
+    return decorate

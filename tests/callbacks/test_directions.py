@@ -1,0 +1,142 @@
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.callbacks.directions import better
+from keras_rl2.callbacks.directions import give_directions
+
+CALLBACKS = keras.callbacks
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("episode_return", "max"),
+        ("val_episode_return", "max"),
+        ("explained_variance", "max"),
+        ("loss", "min"),
+        ("value_loss", "min"),
+        # Short episodes are good in a maze and bad on a pole.
+        ("episode_length", None),
+        ("val_episode_return_std", None),
+        ("entropy", None),
+        ("mine", None),
+    ],
+)
+def test_which_way_is_better(name, mode):
+    assert better(name) == mode
+
+
+def test_a_mode_that_was_given_stays():
+    callbacks = [
+        CALLBACKS.EarlyStopping("episode_return", mode="min"),
+        CALLBACKS.EarlyStopping("value_loss", mode="max"),
+        CALLBACKS.EarlyStopping("mine"),
+        CALLBACKS.CSVLogger("log.csv"),
+    ]
+    give_directions(callbacks)
+    modes = [getattr(callback, "mode", None) for callback in callbacks]
+    assert modes == ["min", "max", "auto", None]
+
+
+class Says(CALLBACKS.Callback):
+    """Puts values into the logs, one for each epoch, before all others."""
+
+    def __init__(self, **values):
+        super().__init__()
+        self.values = values
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs.update({key: each[epoch] for key, each in self.values.items()})
+
+
+def fit(agent, rollouts, callbacks, epochs=5):
+    return agent.fit(rollouts, epochs=epochs, callbacks=callbacks, verbose=0)
+
+
+RISING, FALLING = [1.0, 2.0, 3.0, 4.0, 5.0], [5.0, 4.0, 3.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("monitor", "good", "bad"),
+    [
+        ("episode_return", RISING, FALLING),
+        ("val_episode_return", RISING, FALLING),
+        ("value_loss", FALLING, RISING),
+        ("loss", FALLING, RISING),
+    ],
+)
+def test_early_stopping_knows_the_way(agent, rollouts, monitor, good, bad):
+    for values, epochs, best in ((good, 5, good[-1]), (bad, 3, bad[0])):
+        stopping = CALLBACKS.EarlyStopping(monitor, patience=2)
+        says = Says(**{monitor: values})
+        assert len(fit(agent, rollouts, [says, stopping]).epoch) == epochs
+        assert stopping.best == best
+
+
+def test_checkpoint_knows_the_way(agent, rollouts, tmp_path):
+    checkpoint = CALLBACKS.ModelCheckpoint(
+        tmp_path / "{epoch}.keras",
+        monitor="val_episode_return",
+        save_best_only=True,
+    )
+    says = Says(val_episode_return=[1.0, 3.0, 2.0, 4.0, 0.0])
+    fit(agent, rollouts, [says, checkpoint])
+    names = sorted(path.stem for path in tmp_path.iterdir())
+    assert names == ["1", "2", "4"]
+
+
+def test_reduce_learning_rate_knows_the_way(agent, rollouts):
+    for values, factor in ((RISING, 1.0), (FALLING, 0.5**4)):
+        agent.optimizer.learning_rate = 1e-3
+        plateau = CALLBACKS.ReduceLROnPlateau(
+            "episode_return", factor=0.5, patience=1
+        )
+        fit(agent, rollouts, [Says(episode_return=values), plateau])
+        rate = float(agent.optimizer.learning_rate.numpy())
+        assert rate == pytest.approx(1e-3 * factor)
+
+
+def test_a_list_of_keras_own_is_told_too(agent, rollouts):
+    stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
+    fit(agent, rollouts, CALLBACKS.CallbackList([stopping]), epochs=1)
+    assert stopping.mode == "max"
+
+
+def test_minibatches_of_a_dataset_are_told_too(agent, rollouts):
+    stopping = CALLBACKS.EarlyStopping("episode_return", patience=2)
+    refresh = rl.callbacks.RolloutRefresh(rollouts)
+    history = agent.fit(
+        rollouts.as_dataset(agent),
+        steps_per_epoch=rollouts.steps_per_epoch,
+        epochs=5,
+        callbacks=[refresh, Says(episode_return=FALLING), stopping],
+        verbose=0,
+    )
+    assert history.epoch == [0, 1, 2]
+
+
+def test_the_history_is_the_same_with_and_without(episodes):
+    histories = []
+    for watching in (False, True):
+        rollouts = rl.RolloutDataset(
+            "CartPole-v1", horizon=64, passes=1, batch_size=32, seed=0
+        )
+        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+        agent.compile(run_eagerly=True)
+        stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
+        histories.append(
+            agent.fit(
+                rollouts,
+                epochs=3,
+                validation_data=episodes,
+                callbacks=[stopping] if watching else [],
+                verbose=0,
+            ).history
+        )
+    without, watched = histories
+    assert list(without) == list(watched)
+    for key, values in without.items():
+        if key != "steps_per_second":
+            np.testing.assert_array_equal(values, watched[key], err_msg=key)
