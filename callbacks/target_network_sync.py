@@ -182,7 +182,8 @@ class _Sync:
 
         Args:
             share: float or scalar float32. Of the way to the source.
-            due: scalar bool, or None where there is no doubt.
+            due: scalar bool, or None where there is no doubt. Defaults to
+                `None`.
         """
         for target, source, averaged in self.weights:
             variable, new = target.value, tf.cast(source.value, target.dtype)
