@@ -87,10 +87,12 @@ class ObservationNormalization(keras.layers.Layer):
         """
         x = ops.cast(observation, "float32")
         weight = ops.cast(weight, "float32")
-        rows = ops.reshape(weight, (-1,) + (1,) * (len(x.shape) - 1))
+        rows = ops.reshape(  # [B, 1, ...], as many axes as x
+            weight, (-1,) + (1,) * (len(x.shape) - 1)
+        )
         batch_count = ops.sum(weight)
         safe_count = ops.maximum(batch_count, 1.0)
-        batch_mean = ops.sum(x * rows, axis=0) / safe_count
+        batch_mean = ops.sum(x * rows, axis=0) / safe_count  # [*D]
         batch_variance = (
             ops.sum(ops.square(x - batch_mean) * rows, axis=0) / safe_count
         )

@@ -52,7 +52,7 @@ class MeanOfEach(keras.metrics.Metric):
                 out. Defaults to `1.0`.
         """
         weight = ops.cast(sample_weight, self.dtype)
-        row = ops.stack(
+        row = ops.stack(  # [names + 1], the last a count
             [ops.cast(values[key], self.dtype) for key in self.names]
             + [ops.ones((), self.dtype)]
         )

@@ -1,7 +1,10 @@
 """Returns and advantages from rewards and values.
 
-Pure functions of arrays, time-major: `T` is time, `B` the environments. For
-step `t` they are given the reward, the discount `gamma * (1 - terminated)`,
+Pure functions of arrays, time-major: `T` is time, `B` the environments. The
+steps of a single environment may be given as `[T]`, all arrays alike, and what
+is returned is `[T]` then: wherever `[T, B]` is written below, `[T]` will do.
+
+For step `t` they are given the reward, the discount `gamma * (1 - terminated)`,
 `V(s_t)` where it is needed, and as `next_values[t]` the value of the *true*
 next observation, which is the final observation where an episode ended, never
 the one that the reset returned. So a termination zeroes the discount and with
@@ -28,7 +31,7 @@ _BLOCK = 8  # steps; the fastest of 8, 12 and 16
 def discounted_returns(
     rewards: Tensor, discounts: Tensor, bootstrap_value: Tensor
 ) -> Tensor:
-    """Sum the discounted rewards to the end of the trajectory.
+    """Sums the discounted rewards to the end of the trajectory.
 
     Reward-to-go, as REINFORCE uses it: unbiased, of high variance.
 
@@ -36,10 +39,11 @@ def discounted_returns(
 
     Args:
         rewards: `[T, B]`.
-        discounts: `[T, B]`, gamma * (1 - terminated).
-        bootstrap_value: `[B]`, the value after the last step; 0 where an
-            episode ended there. To keep the bootstrap of a truncation inside
-            the trajectory, use `lambda_returns` or `n_step_returns`.
+        discounts: `[T, B]`. gamma * (1 - terminated).
+        bootstrap_value: `[B]`, a number where there is no B. The value after
+            the last step; 0 where an episode ended there. To keep the
+            bootstrap of a truncation inside the trajectory, use
+            `lambda_returns` or `n_step_returns`.
 
     Returns:
         `[T, B]`, float32 or wider.
@@ -48,24 +52,28 @@ def discounted_returns(
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> returns = discounted_returns([[1.0], [1.0]], [[0.5], [0.5]], [4.0])
     >>> returns.numpy().tolist()
     [[2.5], [3.0]]
+    >>> discounted_returns([1.0, 1.0], [0.5, 0.5], 4.0).numpy().tolist()
+    [2.5, 3.0]
 
     Reference:
         - [Sutton and Barto, 2018, section 3.3](
           http://incompleteideas.net/book/the-book-2nd.html)
     """
     rewards, discounts = _time_major(rewards=rewards, discounts=discounts)
-    check_shape(rewards.shape[1:], bootstrap_value=bootstrap_value)
-    bootstrap_value = ops.cast(as_float(bootstrap_value)[0], rewards.dtype)
+    check_shape(tuple(rewards.shape[1:]), bootstrap_value=bootstrap_value)
+    _, bootstrap_value = as_float(rewards, bootstrap_value)
+    bootstrap_value = ops.cast(bootstrap_value, rewards.dtype)
     return _backward_recurrence(rewards, discounts, bootstrap_value)
 
 
 def lambda_returns(
     rewards: Tensor, discounts: Tensor, next_values: Tensor, lambda_: Tensor
 ) -> Tensor:
-    """Mix the n-step returns of every n with weights lambda^(n-1).
+    """Mixes the n-step returns of every n with weights lambda^(n-1).
 
     `lambda_=0` gives one-step targets, `lambda_=1` discounted returns with
     the last value as bootstrap.
@@ -74,9 +82,9 @@ def lambda_returns(
 
     Args:
         rewards: `[T, B]`.
-        discounts: `[T, B]`, gamma * (1 - terminated).
-        next_values: `[T, B]`, value of the true next observation.
-        lambda_: Number or scalar tensor in [0, 1], or `[T, B]` to choose it by
+        discounts: `[T, B]`. gamma * (1 - terminated).
+        next_values: `[T, B]`. Value of the true next observation.
+        lambda_: Number or scalar tensor in [0, 1]; or `[T, B]` to choose it by
             step: 0 where an episode was truncated cuts the trace there.
 
     Returns:
@@ -86,6 +94,7 @@ def lambda_returns(
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> returns = lambda_returns(
     ...     [[1.0], [1.0]], [[0.5], [0.5]], [[2.0], [4.0]], lambda_=0.5
     ... )
@@ -114,7 +123,7 @@ def n_step_returns(
     n: int,
     truncated: Tensor | None = None,
 ) -> Tensor:
-    """Sum n discounted rewards and bootstrap from the value n steps on.
+    """Sums n discounted rewards and bootstraps from the value n steps on.
 
     The window is shorter, and bootstraps from the last value it reaches,
     where the trajectory ends or an episode was truncated.
@@ -123,11 +132,11 @@ def n_step_returns(
 
     Args:
         rewards: `[T, B]`.
-        discounts: `[T, B]`, gamma * (1 - terminated).
-        next_values: `[T, B]`, value of the true next observation.
-        n: Number of steps, at least 1.
-        truncated: `[T, B]`, true where a step limit ended the episode; default
-            `None`: nowhere.
+        discounts: `[T, B]`. gamma * (1 - terminated).
+        next_values: `[T, B]`. Value of the true next observation.
+        n: int. Number of steps, at least 1.
+        truncated: `[T, B]` or None. True where a step limit ended the episode;
+            None for nowhere. Defaults to `None`.
 
     Returns:
         `[T, B]`, float32 or wider.
@@ -136,6 +145,7 @@ def n_step_returns(
         ValueError: If a rank or shape is wrong, or `n` is less than 1.
 
     Example:
+
     >>> returns = n_step_returns(
     ...     [[1.0], [1.0]], [[0.5], [0.5]], [[2.0], [4.0]], n=1
     ... )
@@ -147,7 +157,7 @@ def n_step_returns(
           http://incompleteideas.net/book/the-book-2nd.html)
     """
     if n < 1:
-        raise ValueError(f"expected n to be 1 or more. Received: n={n}")
+        raise ValueError(f"Expected n to be 1 or more. Received: n={n}")
     rewards, discounts, next_values = _time_major(
         rewards=rewards, discounts=discounts, next_values=next_values
     )
@@ -170,7 +180,7 @@ def generalized_advantage_estimation(
     gae_lambda: Tensor,
     truncated: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Estimate advantages as the lambda-weighted sum of TD errors.
+    """Estimates advantages as the lambda-weighted sum of TD errors.
 
     `gae_lambda` trades bias (0: the TD error) for variance (1: the discounted
     return minus the value).
@@ -180,12 +190,13 @@ def generalized_advantage_estimation(
 
     Args:
         rewards: `[T, B]`.
-        discounts: `[T, B]`, gamma * (1 - terminated).
-        values: `[T, B]`, value of the observation.
-        next_values: `[T, B]`, value of the true next observation.
+        discounts: `[T, B]`. gamma * (1 - terminated).
+        values: `[T, B]`. Value of the observation.
+        next_values: `[T, B]`. Value of the true next observation.
         gae_lambda: Number or scalar tensor in [0, 1].
-        truncated: `[T, B]`, true where a step limit ended the episode: the
-            trace is cut, the bootstrap stays. Default `None`: nowhere.
+        truncated: `[T, B]` or None. True where a step limit ended the episode:
+            the trace is cut, the bootstrap stays; None for nowhere. Defaults
+            to `None`.
 
     Returns:
         Advantages `[T, B]` and returns `[T, B]` (advantages + values), both
@@ -195,6 +206,7 @@ def generalized_advantage_estimation(
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> advantages, returns = generalized_advantage_estimation(
     ...     [[1.0], [1.0]], [[0.5], [0.0]], [[1.0], [0.5]], [[0.5], [9.0]], 1.0
     ... )
@@ -229,7 +241,7 @@ def vtrace(
     clip_pg_rho: Tensor = 1.0,
     truncated: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Correct value targets and advantages for a policy that has moved on.
+    """Corrects value targets and advantages for a policy that has moved on.
 
     The data come from an older policy μ, the targets are wanted for π. On
     policy (`log_ratios` 0) the targets are lambda-returns.
@@ -244,18 +256,20 @@ def vtrace(
     stands for Gₜ₊₁.
 
     Args:
-        log_ratios: `[T, B]`, log π(aₜ|sₜ) - log μ(aₜ|sₜ).
+        log_ratios: `[T, B]`. log π(aₜ|sₜ) - log μ(aₜ|sₜ).
         rewards: `[T, B]`.
-        discounts: `[T, B]`, gamma * (1 - terminated).
-        values: `[T, B]`, value of the observation.
-        next_values: `[T, B]`, value of the true next observation.
-        lambda_: Number or scalar tensor in [0, 1]. Default 1.
-        clip_rho: Limit of π/μ in the TD errors: sets what the values converge
-            to. Default 1.
-        clip_c: Limit in the trace: bounds its variance. Default 1.
-        clip_pg_rho: Limit in the advantages. Default 1.
-        truncated: `[T, B]`, true where a step limit ended the episode.
-            Default `None`: nowhere.
+        discounts: `[T, B]`. gamma * (1 - terminated).
+        values: `[T, B]`. Value of the observation.
+        next_values: `[T, B]`. Value of the true next observation.
+        lambda_: Number or scalar tensor in [0, 1]. Defaults to `1.0`.
+        clip_rho: Number or scalar tensor. Limit of π/μ in the TD errors: sets
+            what the values converge to. Defaults to `1.0`.
+        clip_c: Number or scalar tensor. Limit in the trace: bounds its
+            variance. Defaults to `1.0`.
+        clip_pg_rho: Number or scalar tensor. Limit in the advantages. Defaults
+            to `1.0`.
+        truncated: `[T, B]` or None. True where a step limit ended the episode;
+            None for nowhere. Defaults to `None`.
 
     Returns:
         Value targets `[T, B]` and policy-gradient advantages `[T, B]`, both
@@ -265,6 +279,7 @@ def vtrace(
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> targets, advantages = vtrace(
     ...     [[0.0], [0.0]], [[1.0], [1.0]], [[0.5], [0.0]],
     ...     values=[[1.0], [0.5]], next_values=[[0.5], [9.0]],
@@ -296,14 +311,18 @@ def vtrace(
 
 
 def _time_major(**arrays: Tensor) -> tuple[Tensor, ...]:
-    """Check that all arrays are [T, B] alike and make them floats."""
-    check_rank(2, **arrays)
+    """Checks that all are [T, B], or all [T], alike and makes them floats.
+
+    Nothing is reshaped: all that follows works along axis 0, with whatever
+    axes come after it.
+    """
+    check_rank((1, 2), **arrays)
     check_same_shape(**arrays)
     return as_float(*arrays.values())
 
 
 def _per_step(like: Tensor, **number: Tensor) -> Tensor:
-    """Take a coefficient as a scalar or as one number per step, [T, B]."""
+    """Takes a coefficient as a scalar or as one number per step, [T, B]."""
     ((name, value),) = number.items()
     if static_shape(value) == ():
         return as_scalar(like, **number)
@@ -312,7 +331,7 @@ def _per_step(like: Tensor, **number: Tensor) -> Tensor:
 
 
 def _going_on(like: Tensor, truncated: Tensor | None) -> Tensor:
-    """Return 1 - truncated, [T, B], as a float."""
+    """Returns 1 - truncated, [T, B], as a float."""
     if truncated is None:
         return ops.ones_like(like)
     check_same_shape(rewards=like, truncated=truncated)
@@ -322,7 +341,7 @@ def _going_on(like: Tensor, truncated: Tensor | None) -> Tensor:
 
 
 def _successors(targets: Tensor, next_values: Tensor, weight: Tensor) -> Tensor:
-    """Return weight * target of the next step + (1 - weight) * its value."""
+    """Returns weight * target of the next step + (1 - weight) * its value."""
     later = ops.concatenate([targets[1:], next_values[-1:]], axis=0)
     return weight * later + (1.0 - weight) * next_values
 
@@ -330,7 +349,7 @@ def _successors(targets: Tensor, next_values: Tensor, weight: Tensor) -> Tensor:
 def _backward_recurrence(
     addends: Tensor, decays: Tensor, last: Tensor | None = None
 ) -> Tensor:
-    """Solve xₜ = aₜ + bₜ xₜ₊₁ with x_T = last, backwards over axis 0.
+    """Solves xₜ = aₜ + bₜ xₜ₊₁ with x_T = last, backwards over axis 0.
 
     A known length is cut into blocks that are solved side by side, then joined
     by the same recurrence over the blocks. Measured at [2048, 8] on two cores:
@@ -346,17 +365,17 @@ def _backward_recurrence(
 
 
 def _solve_by_doubling(addends: Tensor, decays: Tensor) -> Tensor:
-    """Solve the recurrence of an unknown length in log2 T passes."""
+    """Solves the recurrence of an unknown length in log2 T passes."""
     length = ops.shape(addends)[0]
     steps = ops.arange(length, dtype="int32")
 
     def double(
         reach: Tensor, sums: Tensor, products: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        index = ops.minimum(steps + reach, length - 1)
-        inside = ops.cast(steps + reach < length, sums.dtype)[:, None]
-        later = inside * ops.take(sums, index, axis=0)
-        decay = inside * ops.take(products, index, axis=0)
+        # Row `length` is the one of zeros.
+        index = ops.minimum(steps + reach, length)
+        later = ops.take(_append_zeros(sums, 1), index, axis=0)
+        decay = ops.take(_append_zeros(products, 1), index, axis=0)
         return reach * 2, sums + products * later, products * decay
 
     start = (ops.ones((), dtype="int32"), addends, decays)
@@ -364,35 +383,39 @@ def _solve_by_doubling(addends: Tensor, decays: Tensor) -> Tensor:
 
 
 def _solve_blocks(addends: Tensor, decays: Tensor) -> Tensor:
-    """Solve the recurrence of a known length."""
+    """Solves the recurrence of a known length."""
     length = addends.shape[0]
     if length <= _BLOCK:
         sums, _ = _sweep(ops.unstack(addends), ops.unstack(decays))
         return ops.stack(sums, axis=0)
     sums, products = _sweep(_columns(addends), _columns(decays))
     heads = _solve_blocks(sums[0], products[0])
-    later = ops.concatenate([heads[1:], ops.zeros_like(heads[:1])], axis=0)
-    solved = ops.stack(
+    later = _append_zeros(heads[1:], 1)
+    solved = ops.stack(  # [blocks, steps, B]
         [a + b * later for a, b in zip(sums, products, strict=True)], axis=1
     )
     return ops.reshape(solved, (-1, *ops.shape(addends)[1:]))[:length]
 
 
 def _columns(array: Tensor) -> list[Tensor]:
-    """Cut [T, B] into blocks; entry k holds step k of each, [blocks, B]."""
+    """Cuts [T, B] into blocks; entry k holds step k of each, [blocks, B]."""
     length = array.shape[0]
     blocks = -(-length // _BLOCK)
-    padding = ops.zeros_like(array[: blocks * _BLOCK - length])
-    padded = ops.concatenate([array, padding], axis=0)
-    shape = (blocks, _BLOCK, *ops.shape(array)[1:])
+    padded = _append_zeros(array, blocks * _BLOCK - length)
+    shape = (blocks, _BLOCK, *ops.shape(array)[1:])  # [blocks, steps, B]
     columns: list[Tensor] = ops.unstack(ops.reshape(padded, shape), axis=1)
     return columns
+
+
+def _append_zeros(array: Tensor, rows: int) -> Tensor:
+    """Appends rows of zeros, no more of them than there are rows."""
+    return ops.concatenate([array, ops.zeros_like(array[:rows])], axis=0)
 
 
 def _sweep(
     addends: list[Tensor], decays: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return for each step the sum and the product of decays to the end."""
+    """Returns for each step the sum and the product of decays to the end."""
     sums, products = [addends[-1]], [decays[-1]]
     for addend, decay in zip(addends[-2::-1], decays[-2::-1], strict=True):
         sums.append(addend + decay * sums[-1])

@@ -19,19 +19,21 @@ Shape = tuple[int | None, ...]
 
 
 def static_shape(array: Tensor) -> Shape | None:
-    """Return what is known of a shape before anything runs.
+    """Returns what is known of a shape before anything runs.
 
     Args:
-        array: NumPy array, nested list, number, eager or symbolic tensor.
+        array: `[...]`. NumPy array, nested list, number, eager or symbolic
+            tensor.
 
     Returns:
-        A tuple with `None` for each unknown dimension, or `None` where not
-        even the rank is known.
+        tuple: sizes, None for each unknown one; or None where not even the
+        rank is known.
 
     Raises:
         ValueError: If a nested list is ragged.
 
     Example:
+
     >>> static_shape([[1.0, 2.0, 3.0]])
     (1, 3)
     """
@@ -43,54 +45,59 @@ def static_shape(array: Tensor) -> Shape | None:
     return tuple(shape)
 
 
-def check_rank(rank: int, **arrays: Tensor) -> None:
-    """Refuse arrays that do not have the given number of axes.
+def check_rank(rank: int | tuple[int, ...], **arrays: Tensor) -> None:
+    """Refuses arrays that do not have the given number of axes.
 
     Args:
-        rank: Number of axes that each array must have.
-        **arrays: The arrays, by the name that the message shall use. An array
-            of unknown rank passes.
+        rank: int or tuple of int. Number of axes that each array must have, or
+            several to choose from.
+        **arrays: `[...]`. The arrays, by the name that the message shall use.
+            An array of unknown rank passes.
 
     Raises:
         ValueError: If an array of known rank has another rank.
 
     Example:
+
     >>> check_rank(1, reward=[1.0, 2.0])
     >>> check_rank(2, rewards=[1.0, 2.0])
     Traceback (most recent call last):
-    ValueError: expected rank 2 for rewards. Received: rewards of shape [2]
+    ValueError: Expected rank 2 for rewards. Received: rewards of shape [2]
     """
+    ranks = (rank,) if isinstance(rank, int) else rank
     shapes = {name: static_shape(array) for name, array in arrays.items()}
     wrong = [
         name
         for name, shape in shapes.items()
-        if shape is not None and len(shape) != rank
+        if shape is not None and len(shape) not in ranks
     ]
     if wrong:
         raise ValueError(
-            f"expected rank {rank} for {', '.join(wrong)}. "
+            f"Expected rank {' or '.join(map(str, ranks))} for "
+            f"{', '.join(wrong)}. "
             f"Received: {_describe(shapes)}{_broadcast_hint(shapes)}"
         )
 
 
 def check_same_shape(**arrays: Tensor) -> None:
-    """Refuse arrays whose shapes differ.
+    """Refuses arrays whose shapes differ.
 
     Equal means equal: `[B, 1]` beside `[B]` would broadcast to `[B, B]` and
     train on nonsense without any error, so it is refused.
 
     Args:
-        **arrays: The arrays, by the name that the message shall use. Unknown
-            dimensions and arrays of unknown rank pass.
+        **arrays: `[...]`. The arrays, by the name that the message shall use.
+            Unknown dimensions and arrays of unknown rank pass.
 
     Raises:
         ValueError: If two known shapes differ.
 
     Example:
+
     >>> check_same_shape(value=[1.0, 2.0], returns=[0.5, 0.0])
     >>> check_same_shape(value=[[1.0], [2.0]], returns=[0.5, 0.0])
     Traceback (most recent call last):
-    ValueError: expected equal shapes. Received: value of shape [2, 1], returns
+    ValueError: Expected equal shapes. Received: value of shape [2, 1], returns
     of shape [2]. These would broadcast to [2, 2]: squeeze the last axis of
     value, e.g. keras.ops.squeeze(value, axis=-1).
     """
@@ -101,27 +108,28 @@ def check_same_shape(**arrays: Tensor) -> None:
         for axis in range(len(known[0]) if known else 0)
     ):
         raise ValueError(
-            f"expected equal shapes. "
+            f"Expected equal shapes. "
             f"Received: {_describe(shapes)}{_broadcast_hint(shapes)}"
         )
 
 
 def check_shape(shape: Shape, **arrays: Tensor) -> None:
-    """Refuse arrays that do not have the given shape.
+    """Refuses arrays that do not have the given shape.
 
     Args:
-        shape: The shape, `None` for each dimension that may be any.
-        **arrays: The arrays, by the name that the message shall use. Unknown
-            dimensions and arrays of unknown rank pass.
+        shape: tuple. The shape, None for each dimension that may be any.
+        **arrays: `[...]`. The arrays, by the name that the message shall use.
+            Unknown dimensions and arrays of unknown rank pass.
 
     Raises:
         ValueError: If a known shape differs.
 
     Example:
+
     >>> check_shape((None, 2), action=[[0, 1]])
     >>> check_shape((1,), action=[[0, 1]])
     Traceback (most recent call last):
-    ValueError: expected shape [1] for action. Received: action of shape [1, 2]
+    ValueError: Expected shape [1] for action. Received: action of shape [1, 2]
     """
     shapes = {name: static_shape(array) for name, array in arrays.items()}
     wrong = [
@@ -132,24 +140,25 @@ def check_shape(shape: Shape, **arrays: Tensor) -> None:
     if wrong:
         hint = _broadcast_hint({"": shape, **shapes})
         raise ValueError(
-            f"expected shape {_text(shape)} for {', '.join(wrong)}. "
+            f"Expected shape {_text(shape)} for {', '.join(wrong)}. "
             f"Received: {_describe(shapes)}{hint}"
         )
 
 
 def as_float(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """Convert arrays to tensors of one common dtype, float32 or wider.
+    """Converts arrays to tensors of one common dtype, float32 or wider.
 
     Integers, booleans and half precision become float32; float64 stays, and
     takes the others with it.
 
     Args:
-        *arrays: Arrays of any numeric or boolean dtype.
+        *arrays: `[...]` of any numeric or boolean dtype.
 
     Returns:
-        A tuple of as many tensors.
+        tuple: as many tensors.
 
     Example:
+
     >>> rewards, terminated = as_float([1.0, 2.0], np.array([True, False]))
     >>> terminated.dtype.name
     'float32'
@@ -166,19 +175,20 @@ def as_float(*arrays: Tensor) -> tuple[Tensor, ...]:
 
 
 def as_scalar(like: Tensor, **number: Tensor) -> Tensor:
-    """Convert one number to a scalar tensor of another tensor's dtype.
+    """Converts one number to a scalar tensor of another tensor's dtype.
 
     Args:
-        like: Tensor whose dtype is taken.
-        **number: One Python number or scalar tensor, by its name.
+        like: `[...]`. Tensor whose dtype is taken.
+        **number: float or scalar tensor. One, by its name.
 
     Returns:
-        A scalar tensor.
+        scalar: tensor of that dtype.
 
     Raises:
         ValueError: If the number has axes.
 
     Example:
+
     >>> (ratio,) = as_float([0.5])
     >>> as_scalar(ratio, clip_ratio=0.2).dtype.name
     'float32'
@@ -189,14 +199,14 @@ def as_scalar(like: Tensor, **number: Tensor) -> Tensor:
 
 
 def _as_dtype(array: Tensor, dtype: str) -> Tensor:
-    """Convert to a tensor without a detour through a narrower dtype."""
+    """Converts to a tensor without a detour through a narrower dtype."""
     if not hasattr(array, "dtype"):
         return ops.convert_to_tensor(np.asarray(array, dtype=dtype))
     return ops.cast(array, dtype)
 
 
 def _compatible(first: Shape, second: Shape) -> bool:
-    """Say whether two shapes could be equal once all is known."""
+    """Says whether two shapes could be equal once all is known."""
     return len(first) == len(second) and all(
         a is None or b is None or a == b
         for a, b in zip(first, second, strict=True)
@@ -204,21 +214,21 @@ def _compatible(first: Shape, second: Shape) -> bool:
 
 
 def _describe(shapes: dict[str, Shape | None]) -> str:
-    """Name each argument with its shape."""
+    """Names each argument with its shape."""
     return ", ".join(
         f"{name} of shape {_text(shape)}" for name, shape in shapes.items()
     )
 
 
 def _text(shape: Shape | None) -> str:
-    """Write a shape as the documentation does: [T, B]."""
+    """Writes a shape as the documentation does: [T, B]."""
     if shape is None:
         return "unknown"
     return f"[{', '.join('?' if d is None else str(d) for d in shape)}]"
 
 
 def _broadcast_hint(shapes: dict[str, Shape | None]) -> str:
-    """Explain the [B, 1] beside [B] mistake where it was made."""
+    """Explains the [B, 1] beside [B] mistake where it was made."""
     known = {name: shape for name, shape in shapes.items() if shape}
     column = next((n for n, s in known.items() if s[-1] == 1), None)
     if column is None:

@@ -34,6 +34,7 @@ def check_observation_space(space: Any) -> None:
         ValueError: If `space` is anything else.
 
     Example:
+
     >>> check_observation_space(Discrete(3))
     >>> check_observation_space(MultiBinary(3))
     Traceback (most recent call last):
@@ -63,6 +64,7 @@ def check_action_space(space: Any) -> None:
         ValueError: If `space` is anything else.
 
     Example:
+
     >>> check_action_space(Discrete(2, start=1))
     >>> check_action_space(Box(0, 255, (2,), "uint8"))
     Traceback (most recent call last):
@@ -89,6 +91,7 @@ def describe(space: Space[Any]) -> str:
         Its type, sizes and dtype.
 
     Example:
+
     >>> describe(Box(-1, 1, (3,)))
     'Box([-1, 1], (3,), float32)'
     >>> describe(Discrete(4, start=1))
@@ -115,6 +118,7 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
         True if type, shape, kind of dtype and bounds agree.
 
     Example:
+
     >>> same_space(Box(-1, 1, (3,), "float32"), Box(-1, 1, (3,), "float64"))
     True
     >>> same_space(Discrete(3), Discrete(3, start=1))
@@ -164,6 +168,7 @@ def observation_dtype(space: Space[Any]) -> np.dtype[Any]:
         np.dtype: float32 for float64, int32 for Discrete, else as declared.
 
     Example:
+
     >>> observation_dtype(Box(0, 255, (84, 84, 4), np.uint8)).name
     'uint8'
     """
@@ -187,6 +192,7 @@ def as_space(space: Any) -> Space[Any] | None:
         ValueError: If it is neither.
 
     Example:
+
     >>> as_space(space_to_config(Discrete(3)))
     Discrete(3)
     """
@@ -212,6 +218,7 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
         ValueError: If `space` is of any other type.
 
     Example:
+
     >>> space_to_config(Box(-1, np.inf, (2,)))
     {'type': 'Box', 'low': -1.0, 'high': 'inf', 'shape': [2],
      'dtype': 'float32'}
@@ -254,7 +261,7 @@ def space_from_config(config: Any) -> Space[Any]:
     allocated.
 
     Args:
-        config: `dict`, as returned by `space_to_config`.
+        config: dict, as returned by `space_to_config`.
 
     Returns:
         A `gymnasium.Space`.
@@ -263,6 +270,7 @@ def space_from_config(config: Any) -> Space[Any]:
         ValueError: If `config` is anything else.
 
     Example:
+
     >>> space_from_config({"type": "MultiBinary", "shape": [3]})
     MultiBinary(3)
     """

@@ -99,7 +99,8 @@ class TargetUpdate:
 
         Args:
             share: float or scalar float32. Of the way to the source.
-            due: scalar bool, or None where there is no doubt.
+            due: scalar bool, or None where there is no doubt. Defaults to
+                `None`.
         """
         for target, source, averaged in self._weights:
             variable, new = target.value, tf.cast(source.value, target.dtype)

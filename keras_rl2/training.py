@@ -21,7 +21,7 @@ class Training:
         agent: `keras_rl2.Agent`. Compiled.
         dataset: `RolloutDataset` or `ReplayDataset`. What it is trained on.
         callbacks: list of `keras.callbacks.Callback`. Given to each `fit`.
-            Defaults to none.
+            Defaults to `()`.
 
     Attributes:
         env_id: str. Id of the environment, or the name of its class.
@@ -133,7 +133,7 @@ class Training:
 
         Args:
             callbacks: Iterable of `keras.callbacks.Callback`, beside the
-                training's own. Defaults to none.
+                training's own. Defaults to `()`.
             verbose: As of `keras.Model.fit`. Defaults to `0`.
             total_steps: int or None. Environment steps of the agent's life to
                 end at, in whole epochs; None for those of the preset. Defaults

@@ -189,7 +189,7 @@ def test_no_loss_is_left_out():
 @pytest.mark.parametrize("count", [None, 1, 100])
 @pytest.mark.parametrize(("name", "wrong"), MIXED)
 def test_the_broken_form_is_refused_while_it_is_traced(name, wrong, count):
-    with pytest.raises(ValueError, match=r"(?s)expected .*Received: "):
+    with pytest.raises(ValueError, match=r"(?s)Expected .*Received: "):
         trace(name, wrong, count)
 
 

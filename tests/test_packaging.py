@@ -1,7 +1,10 @@
 """The layout: one top-level package, and `callbacks/` found both ways."""
 
+import ast
 import configparser
 import inspect
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ import keras_rl2
 from support.processes import printed_by
 
 ROOT = Path(__file__).resolve().parents[1]
+# Names of packages that are not those of their distributions.
+_DISTRIBUTIONS = {"PIL": "pillow", "ai_edge_litert": "ai-edge-litert"}
 
 
 def _config():
@@ -34,10 +39,22 @@ def test_callbacks_are_mapped_for_wheels():
     assert (ROOT / "callbacks" / "__init__.py").is_file()
 
 
+@pytest.mark.skipif(
+    not (ROOT / ".git").exists(), reason="an sdist holds a copy, not a link"
+)
 def test_callbacks_are_linked_for_checkouts():
     link = ROOT / "keras_rl2" / "callbacks"
     assert link.is_symlink()
     assert str(link.readlink()) == "../callbacks"
+
+
+def test_both_ways_show_the_same_callbacks():
+    def content(folder):
+        return {path.name: path.read_text() for path in folder.glob("*.py")}
+
+    assert content(ROOT / "keras_rl2" / "callbacks") == content(
+        ROOT / "callbacks"
+    )
 
 
 def test_callbacks_have_one_identity():
@@ -56,6 +73,56 @@ def test_importing_the_package_leaves_tensorflow_out(tmp_path):
         "print([m for m in ('tensorflow', 'keras') if m in sys.modules])"
     )
     assert printed_by(code, tmp_path) == "[]"
+
+
+def _requirements(lines):
+    """Returns the names of what is required, without extras and versions."""
+    return {re.split(r"[\[<>=~!]", line)[0] for line in lines.split()}
+
+
+def _imports(statements):
+    """Yields the packages that are imported there, other than our own."""
+    for node in statements:
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module]
+        else:
+            continue
+        for package in {module.split(".")[0] for module in modules}:
+            if package not in {"keras_rl2", *sys.stdlib_module_names}:
+                yield _DISTRIBUTIONS.get(package, package)
+
+
+def test_what_is_imported_is_declared():
+    """At once: what is always installed. Later: that, or an extra."""
+    config = _config()
+    required = _requirements(config["options"]["install_requires"])
+    extras = set()
+    for name, lines in config["options.extras_require"].items():
+        if name != "test":
+            extras |= _requirements(lines)
+    folders = (ROOT / "keras_rl2", ROOT / "callbacks")
+    trees = [
+        ast.parse(path.read_text("utf-8"))
+        for folder in folders
+        for path in folder.rglob("*.py")
+    ]
+    at_once = {name for tree in trees for name in _imports(tree.body)}
+    sometimes = {name for tree in trees for name in _imports(ast.walk(tree))}
+    assert "keras" in at_once
+    assert at_once - required == set()
+    assert sometimes - required - extras == set()
+
+
+def test_each_python_that_is_promised_is_the_oldest_or_newer():
+    options = _config()
+    oldest = options["options"]["python_requires"].removeprefix(">=")
+    promised = re.findall(
+        r"Python :: (3\.\d+)", options["metadata"]["classifiers"]
+    )
+    assert promised[0] == oldest
+    assert promised == sorted(promised, key=lambda v: int(v.split(".")[1]))
 
 
 def test_public_names_resolve():

@@ -120,7 +120,7 @@ def test_wrong_width_is_refused(name):
     width = head.parameter_sizes[-1] + 1
     with pytest.raises(ValueError, match=f"Received: width {width}"):
         head(np.zeros((2, width)))
-    with pytest.raises(ValueError, match="expected rank 2"):
+    with pytest.raises(ValueError, match="Expected rank 2"):
         head(np.zeros(head.parameter_sizes[-1]))
 
 
@@ -151,7 +151,7 @@ def test_interface(head, kind, sizes, noise, action):
 @pytest.mark.parametrize("name", ["discrete", "multi_discrete", "multi_binary"])
 def test_discrete_heads_want_no_log_std(name):
     head = HEADS[name]
-    with pytest.raises(ValueError, match="expected no log_std"):
+    with pytest.raises(ValueError, match="Expected no log_std"):
         head(np.zeros((2, head.parameter_sizes[0])), log_std=np.zeros(3))
 
 
@@ -160,7 +160,7 @@ def test_box_takes_log_std_from_one_place_only():
     separate = head(np.ones((4, 2)), np.array([0.5, -0.5]))
     joint = head(np.tile([1.0, 1.0, 0.5, -0.5], (4, 1)))
     np.testing.assert_allclose(separate.kl(joint), np.zeros(4), atol=1e-12)
-    with pytest.raises(ValueError, match="expected a log_std"):
+    with pytest.raises(ValueError, match="Expected a log_std"):
         head(np.ones((4, 2)))
     with pytest.raises(ValueError, match="none beside width 4"):
         head(np.ones((4, 4)), np.zeros(2))

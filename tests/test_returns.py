@@ -16,6 +16,17 @@ FUNCTIONS = {
 }
 
 
+OF_ONE_ENVIRONMENT = {
+    **FUNCTIONS,
+    "discounted": lambda r, d, v, w, cut: returns.discounted_returns(
+        r, d, w[-1]
+    ),
+    "lambda of each step": lambda r, d, v, w, cut: returns.lambda_returns(
+        r, d, w, v
+    ),
+}
+
+
 def trajectory(length=37, batch=5, seed=0, dtype="float64"):
     """Return rewards, discounts, values, next_values, truncated."""
     rng = np.random.default_rng(seed)
@@ -270,10 +281,13 @@ def test_scalar_tensors_are_taken():
 def test_wrong_shapes_are_refused(name, index):
     arrays = list(trajectory(4, 4))
     arrays[index] = arrays[index][:, :1]
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         FUNCTIONS[name](*arrays)
     arrays[index] = arrays[index][:, 0]
-    with pytest.raises(ValueError, match="expected rank 2"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
+        FUNCTIONS[name](*arrays)
+    arrays[index] = arrays[index][:, None, None]
+    with pytest.raises(ValueError, match="Expected rank 1 or 2"):
         FUNCTIONS[name](*arrays)
 
 
@@ -292,3 +306,70 @@ def test_bootstrap_and_n_are_checked():
         returns.n_step_returns(ones, ones, ones, 0)
     with pytest.raises(ValueError, match="gae_lambda"):
         returns.generalized_advantage_estimation(*[ones] * 4, np.ones(2))
+
+
+@pytest.mark.parametrize("name", OF_ONE_ENVIRONMENT)
+@pytest.mark.parametrize("length", [1, 2, 8, 9, 37, 600])
+@pytest.mark.parametrize("make", [np.asarray, tf.constant])
+def test_one_environment_equals_a_batch_of_one(name, length, make):
+    arrays = trajectory(length, 1)
+    column = OF_ONE_ENVIRONMENT[name](*map(make, arrays))
+    flat = OF_ONE_ENVIRONMENT[name](*(make(a[:, 0]) for a in arrays))
+    for one, other in zip(
+        tf.nest.flatten(flat), tf.nest.flatten(column), strict=True
+    ):
+        assert one.shape == (length,)
+        assert one.dtype == tf.float64
+        np.testing.assert_allclose(one, other[:, 0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", OF_ONE_ENVIRONMENT)
+@pytest.mark.parametrize("length", [37, None], ids=["known", "unknown"])
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+def test_one_environment_within_a_graph(name, length, jit):
+    arrays = [array[:, 0] for array in trajectory(batch=1)]
+    function = tf.function(
+        OF_ONE_ENVIRONMENT[name],
+        input_signature=[tf.TensorSpec([length], tf.float64)] * 4
+        + [tf.TensorSpec([length], tf.bool)],
+        jit_compile=jit,
+        autograph=False,
+    )
+    expected = tf.nest.flatten(OF_ONE_ENVIRONMENT[name](*arrays))
+    for one, other in zip(
+        tf.nest.flatten(function(*arrays)), expected, strict=True
+    ):
+        assert one.shape == (37,)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_lists_of_one_environment_are_taken():
+    advantages, targets = returns.generalized_advantage_estimation(
+        [1, 1], [0.5, 0.0], [1.0, 0.5], [0.5, 9.0], 1.0, [False, False]
+    )
+    assert advantages.numpy().tolist() == [0.5, 0.5]
+    assert targets.numpy().tolist() == [1.5, 1.0]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_one_environment_as_a_column_among_flat_arrays_is_refused(name, index):
+    arrays = [array[:, 0] for array in trajectory(4, 1)]
+    arrays[index] = arrays[index][:, None]
+    with pytest.raises(ValueError, match="squeeze the last axis"):
+        FUNCTIONS[name](*arrays)
+
+
+def test_all_else_of_one_environment_is_flat_too():
+    flat, column = np.ones(4), np.ones((4, 1))
+    with pytest.raises(ValueError, match="bootstrap_value of shape"):
+        returns.discounted_returns(flat, flat, np.ones(1))
+    with pytest.raises(ValueError, match="lambda_ of shape"):
+        returns.lambda_returns(flat, flat, flat, column)
+    with pytest.raises(ValueError, match="truncated of shape"):
+        returns.n_step_returns(flat, flat, flat, 2, column > 0)
+
+
+def test_a_number_as_bootstrap_has_the_precision_of_the_rewards():
+    result = returns.discounted_returns(np.zeros(1), np.ones(1), 0.1)
+    assert result.numpy()[0] == 0.1

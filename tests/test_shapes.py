@@ -68,18 +68,18 @@ def test_two_known_sizes_differ_though_a_third_is_unknown():
         check_same_shape(a=a, b=b, c=c)
         return a
 
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         function(tf.ones(3), tf.ones(3), tf.ones(4))
 
 
 def test_wrong_rank_names_the_argument():
-    with pytest.raises(ValueError, match="expected rank 1 for reward"):
+    with pytest.raises(ValueError, match="Expected rank 1 for reward"):
         check_rank(1, reward=np.ones((2, 2)), discount=np.ones(2))
 
 
 def test_given_shape():
     check_shape((None, 2), action=np.ones((5, 2)))
-    with pytest.raises(ValueError, match=r"expected shape \[4\] for action"):
+    with pytest.raises(ValueError, match=r"Expected shape \[4\] for action"):
         check_shape((4,), action=np.ones((4, 1)))
 
 
@@ -111,3 +111,9 @@ def test_lists_and_numbers_lose_no_digits_beside_float64():
     assert as_scalar(narrow, number=np.float64(0.1)).dtype.name == "float32"
     with pytest.raises(ValueError, match="rank 0 for number"):
         as_scalar(narrow, number=[0.1])
+
+
+def test_several_ranks_to_choose_from():
+    check_rank((1, 2), flat=np.ones(3), rows=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="Expected rank 1 or 2 for number"):
+        check_rank((1, 2), number=1.0, flat=np.ones(3))

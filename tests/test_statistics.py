@@ -48,5 +48,5 @@ def test_nothing_stays_finite():
     ("values", "weight"), [((3, 1), (3,)), ((3,), (3, 1)), ((3, 1), (3, 1))]
 )
 def test_shapes_are_never_broadcast(function, values, weight):
-    with pytest.raises(ValueError, match=r"(?i)expected.*Received"):
+    with pytest.raises(ValueError, match=r"Expected.*Received"):
         getattr(statistics, function)(np.ones(values), np.ones(weight))

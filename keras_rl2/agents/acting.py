@@ -44,7 +44,7 @@ class Acting:
             num_envs: int or None. Observations of each call; None for any
                 number. Defaults to `None`.
             variables: Sequence of `keras.Variable`. What is given with each
-                call. Defaults to none.
+                call. Defaults to `()`.
             with_log_prob: bool. Whether it gives log-probabilities too.
                 Defaults to `False`.
 

@@ -130,15 +130,15 @@ class Agent(keras.Model, abc.ABC):
 
         Args:
             env: An environment, vector environment or id string.
-            hidden: Sequence of ints. Widths of the hidden layers. Defaults to
-                the algorithm's own.
-            activation: str. Activation of the hidden layers. Defaults to the
-                algorithm's own.
+            hidden: Sequence of ints or None. Widths of the hidden layers; None
+                for the algorithm's own. Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            initialization: str. `"orthogonal"`, with small weights in the
-                last layer of an actor; or `"fan_in"`, as layers of PyTorch
-                start. Defaults to the algorithm's own.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             **kwargs: Further arguments of the constructor. A `dtype` is that
@@ -378,7 +378,7 @@ class Agent(keras.Model, abc.ABC):
             num_envs: int or None. Observations of each call, B; None for any
                 number. Defaults to `None`.
             variables: Sequence of `keras.Variable`. Whose values are to be
-                given with each call, after the rest. Defaults to none.
+                given with each call, after the rest. Defaults to `()`.
 
         Returns:
             `tf.function` from raw observations `[B, ...]`, and unless

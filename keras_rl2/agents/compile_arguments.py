@@ -9,7 +9,8 @@ class CompileArguments:
     """The arguments of `Agent.compile`.
 
     Args:
-        optimizer: Optimizer, its name or config, or `"auto"`.
+        optimizer: Optimizer, its name or config, or `"auto"`. Defaults to
+            `"auto"`.
         critic_optimizer: Optimizer for the critic alone, its name or config;
             `"auto"` for one that is made like `optimizer`; None for one
             optimizer. Defaults to `None`.

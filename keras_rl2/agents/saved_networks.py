@@ -30,7 +30,8 @@ def from_config(
 
     Args:
         config: Mapping. As of `get_config`.
-        custom_objects: As of `keras.saving.deserialize_keras_object`.
+        custom_objects: dict or None. As of
+            `keras.saving.deserialize_keras_object`. Defaults to `None`.
 
     Returns:
         dict: networks, schedules and the like as objects, all else as it is.

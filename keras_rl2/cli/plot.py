@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.errors import CommandError
+from keras_rl2.cli.errors import require_modules
 from keras_rl2.cli.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draws the picture, and prints how each curve ends."""
+    require_modules("plot", "pip install matplotlib", "matplotlib")
     groups = _groups(arguments.runs)
     curves = [_curve(folder, files) for folder, files in groups.items()]
     output = Path(arguments.output)

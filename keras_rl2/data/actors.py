@@ -73,7 +73,7 @@ class ActorSnapshot:
         Args:
             observation: `[B, ...]`. Observations, contiguous.
             noise: `[B, *noise_shape]` float32. Standard noise of the policy;
-                None for a deterministic actor.
+                None for a deterministic actor. Defaults to `None`.
 
         Returns:
             The policy's actions `[B, ...]`, and the same as the environment

@@ -1,6 +1,7 @@
 """Distributions over actions, made from a network's output.
 
-`B` is the batch, `A` the number of actions or action dimensions.
+Letters: B is the batch, A the number of actions or action dimensions, K that
+of choices or switches side by side.
 """
 
 from keras_rl2.distributions.bernoulli import Bernoulli

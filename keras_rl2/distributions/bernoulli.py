@@ -15,12 +15,13 @@ class Bernoulli(Distribution):
     """K independent switches, on with probability sigmoid(logits).
 
     Args:
-        logits: `[B, K]`.
+        logits: `[B, K]` float. Log-odds of each switch.
 
     Raises:
         ValueError: If the logits are not of rank 2.
 
     Example:
+
     >>> policy = Bernoulli([[0.0, 1000.0]])
     >>> round(float(policy.log_prob([[1, 1]])[0]), 4)
     -0.6931
@@ -31,13 +32,13 @@ class Bernoulli(Distribution):
         (self.logits,) = as_float(logits)
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """Return the log-probability of actions.
+        """Returns the log-probability of actions.
 
         Args:
-            action: `[B, K]`, 0 or 1.
+            action: `[B, K]` int or bool. 1 where a switch is on, else 0.
 
         Returns:
-            `[B]`, float32 or wider.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the action is not of the logits' shape.
@@ -48,18 +49,18 @@ class Bernoulli(Distribution):
         return -ops.sum(ops.softplus(sign * self.logits), axis=-1)
 
     def entropy(self) -> Tensor:
-        """Return the sum of the switches' entropies in nats, `[B]`."""
+        """Returns the sum of the switches' entropies in nats, `[B]`."""
         on, off = self._log_probs()
         return -ops.sum(ops.exp(on) * on + ops.exp(off) * off, axis=-1)
 
     def kl(self, other: Self) -> Tensor:
-        """Return the sum of the switches' divergences in nats.
+        """Returns the sum of the switches' divergences in nats.
 
         Args:
-            other: Bernoulli of the same shape.
+            other: `Bernoulli`. Of the same shape.
 
         Returns:
-            `[B]`.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the other is not a Bernoulli of the same shape.
@@ -74,17 +75,17 @@ class Bernoulli(Distribution):
         )
 
     def mode(self) -> Tensor:
-        """Return the more probable position, `[B, K]` int32; at 1/2 off."""
+        """Returns the more probable position, `[B, K]` int32; at 1/2 off."""
         return ops.cast(self.logits > 0, "int32")
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Return logits + noise > 0.
+        """Returns logits + noise > 0.
 
         Args:
-            noise: `[B, K]`, standard logistic.
+            noise: `[B, K]` float. Standard logistic.
 
         Returns:
-            `[B, K]` int32, 0 or 1.
+            `[B, K]` int32: 0 or 1.
 
         Raises:
             ValueError: If the noise is not of the logits' shape.
@@ -94,5 +95,5 @@ class Bernoulli(Distribution):
         return ops.cast(logits + noise > 0, "int32")
 
     def _log_probs(self) -> tuple[Tensor, Tensor]:
-        """Return log p(1) and log p(0), each [B, K]."""
+        """Returns log p(1) and log p(0), each [B, K]."""
         return -ops.softplus(-self.logits), -ops.softplus(self.logits)

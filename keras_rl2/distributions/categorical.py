@@ -19,12 +19,13 @@ class Categorical(Distribution):
     logits give NaN.
 
     Args:
-        logits: `[B, A]`, unnormalised log-probabilities.
+        logits: `[B, A]` float. Unnormalised log-probabilities.
 
     Raises:
         ValueError: If the logits are not of rank 2.
 
     Example:
+
     >>> policy = Categorical([[0.0, 0.0], [-1000.0, 0.0]])
     >>> policy.mode().numpy().tolist()
     [0, 1]
@@ -40,13 +41,13 @@ class Categorical(Distribution):
         self.log_probs = ops.log_softmax(self.logits, axis=-1)
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """Return the log-probability of actions.
+        """Returns the log-probability of actions.
 
         Args:
-            action: `[B]`, integers in 0 ... A-1.
+            action: `[B]` int. Actions in 0 ... A-1.
 
         Returns:
-            `[B]`, float32 or wider.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the action is not of shape `[B]`.
@@ -54,7 +55,7 @@ class Categorical(Distribution):
         check_shape(self.logits.shape[:1], action=action)
         # A one-hot product and a gather take equally long with their
         # gradients; the product needs no scatter, which XLA prefers.
-        chosen = ops.one_hot(
+        chosen = ops.one_hot(  # [B, A]
             ops.cast(action, "int32"),
             self.logits.shape[-1],
             dtype=self.logits.dtype,
@@ -62,17 +63,17 @@ class Categorical(Distribution):
         return ops.sum(self.log_probs * chosen, axis=-1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy -Σ p log p in nats, `[B]`."""
+        """Returns the entropy -Σ p log p in nats, `[B]`."""
         return -ops.sum(ops.exp(self.log_probs) * self.log_probs, axis=-1)
 
     def kl(self, other: Self) -> Tensor:
-        """Return KL(self || other) = Σ p (log p - log q) in nats.
+        """Returns KL(self || other) = Σ p (log p - log q) in nats.
 
         Args:
-            other: Categorical of the same shape.
+            other: `Categorical`. Of the same shape.
 
         Returns:
-            `[B]`.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the other is not a Categorical of the same shape.
@@ -83,14 +84,14 @@ class Categorical(Distribution):
         return ops.sum(ops.exp(self.log_probs) * difference, axis=-1)
 
     def mode(self) -> Tensor:
-        """Return the most probable action, `[B]` int32; of equals the first."""
+        """Returns the likeliest action, `[B]` int32; of equals the first."""
         return _argmax(self.logits)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Return argmax(logits + noise): the Gumbel-max trick.
+        """Returns argmax(logits + noise): the Gumbel-max trick.
 
         Args:
-            noise: `[B, A]`, standard Gumbel.
+            noise: `[B, A]` float. Standard Gumbel.
 
         Returns:
             `[B]` int32.
@@ -104,7 +105,7 @@ class Categorical(Distribution):
 
 
 def _argmax(scores: Tensor) -> Tensor:
-    """Return the index of the largest score on the last axis, int32."""
+    """Returns the index of the largest score on the last axis, int32."""
     # ops.argmax treats -0.0 by bitwise operations that LiteRT does not have.
     _, index = ops.top_k(scores, k=1, sorted=False)
     return ops.cast(ops.squeeze(index, axis=-1), "int32")

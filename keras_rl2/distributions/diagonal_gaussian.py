@@ -20,14 +20,15 @@ class DiagonalGaussian(Distribution):
     """Gaussian over A dimensions that do not depend on each other.
 
     Args:
-        mean: `[B, A]`.
-        log_std: `[B, A]`, or `[A]` for one standard deviation that does not
-            depend on the observation.
+        mean: `[B, A]` float.
+        log_std: `[B, A]` float, or `[A]` for one standard deviation that does
+            not depend on the observation.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> policy = DiagonalGaussian([[0.0, 1.0]], log_std=[0.0, 0.0])
     >>> policy.sample([[2.0, -1.0]]).numpy().tolist()
     [[2.0, 0.0]]
@@ -47,13 +48,13 @@ class DiagonalGaussian(Distribution):
             self.log_std = log_std
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """Return the log-density of actions.
+        """Returns the log-density of actions.
 
         Args:
-            action: `[B, A]`.
+            action: `[B, A]` float.
 
         Returns:
-            `[B]`, float32 or wider.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the action is not of the mean's shape.
@@ -65,20 +66,20 @@ class DiagonalGaussian(Distribution):
         )
 
     def entropy(self) -> Tensor:
-        """Return the entropy Σ (log std + log(2πe) / 2) in nats, `[B]`."""
+        """Returns the entropy Σ (log std + log(2πe) / 2) in nats, `[B]`."""
         entropy = ops.sum(self.log_std + 0.5 * (1.0 + _LOG_2PI), axis=-1)
         return ops.broadcast_to(entropy, ops.shape(self.mean)[:1])
 
     def kl(self, other: Self) -> Tensor:
-        """Return the divergence KL(self || other) in nats.
+        """Returns the divergence KL(self || other) in nats.
 
             KL = Σ log(std₂/std₁) + (std₁² + (μ₁ - μ₂)²) / 2std₂² - 1/2
 
         Args:
-            other: DiagonalGaussian of the same shape.
+            other: `DiagonalGaussian`. Of the same shape.
 
         Returns:
-            `[B]`.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the other is not of the same class and shape.
@@ -93,17 +94,17 @@ class DiagonalGaussian(Distribution):
         )
 
     def mode(self) -> Tensor:
-        """Return the mean, `[B, A]`."""
+        """Returns the mean, `[B, A]`."""
         return self.mean
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Return mean + std * noise, through which gradients flow.
+        """Returns mean + std * noise, through which gradients flow.
 
         Args:
-            noise: `[B, A]`, standard normal.
+            noise: `[B, A]` float. Standard normal.
 
         Returns:
-            `[B, A]`.
+            `[B, A]` float32 or wider.
 
         Raises:
             ValueError: If the noise is not of the mean's shape.
@@ -113,13 +114,14 @@ class DiagonalGaussian(Distribution):
         return self.mean + ops.exp(self.log_std) * noise
 
     def sample_and_log_prob(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Turn noise into actions and return their log-density as well.
+        """Turns noise into actions and returns their log-density as well.
 
         Args:
-            noise: `[B, A]`, standard normal.
+            noise: `[B, A]` float. Standard normal.
 
         Returns:
-            The actions `[B, A]` and their log-density `[B]`.
+            tuple: actions `[B, A]` and their log-density `[B]`, float32 or
+            wider.
 
         Raises:
             ValueError: If the noise is not of the mean's shape.
@@ -128,7 +130,7 @@ class DiagonalGaussian(Distribution):
         return action, self._log_prob_of_noise(ops.cast(noise, self.mean.dtype))
 
     def _log_prob_of_noise(self, noise: Tensor) -> Tensor:
-        """Return the log-density of mean + std * noise, [B]."""
+        """Returns the log-density of mean + std * noise, [B]."""
         return -ops.sum(
             0.5 * (ops.square(noise) + _LOG_2PI) + self.log_std, axis=-1
         )

@@ -19,13 +19,13 @@ class Distribution(abc.ABC):
 
     @abc.abstractmethod
     def log_prob(self, action: Tensor) -> Tensor:
-        """Return the log-probability (density) of actions.
+        """Returns the log-probability (density) of actions.
 
         Args:
-            action: One action per example, as `sample` gives them.
+            action: `[B, ...]`. One action per example, as `sample` gives them.
 
         Returns:
-            `[B]`.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the shape is not that of a batch of actions.
@@ -33,17 +33,17 @@ class Distribution(abc.ABC):
 
     @abc.abstractmethod
     def entropy(self) -> Tensor:
-        """Return the entropy -E[log p] in nats, `[B]`."""
+        """Returns the entropy -E[log p] in nats, `[B]`."""
 
     @abc.abstractmethod
     def kl(self, other: Self) -> Tensor:
-        """Return the divergence KL(self || other) in nats.
+        """Returns the divergence KL(self || other) in nats.
 
         Args:
-            other: Distribution of the same class, size and bounds.
+            other: `Distribution`. Of the same class, size and bounds.
 
         Returns:
-            `[B]`, 0 where the two are equal.
+            `[B]` float32 or wider: 0 where the two are equal.
 
         Raises:
             ValueError: If the two are not of one kind.
@@ -51,38 +51,38 @@ class Distribution(abc.ABC):
 
     @abc.abstractmethod
     def mode(self) -> Tensor:
-        """Return the action to take where none shall be left to chance."""
+        """Returns the action to take where none shall be left to chance."""
 
     @abc.abstractmethod
     def sample(self, noise: Tensor) -> Tensor:
-        """Turn noise into actions.
+        """Turns noise into actions.
 
         Args:
-            noise: Independent draws from the standard distribution that the
-                class names.
+            noise: `[B, ...]` float. Independent draws from the standard
+                distribution that the class names.
 
         Returns:
-            One action per example.
+            `[B, ...]`: one action per example.
 
         Raises:
             ValueError: If the shape of the noise is wrong.
         """
 
     def sample_and_log_prob(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Turn noise into actions and return their log-probability as well.
+        """Turns noise into actions and returns their log-probability as well.
 
         Args:
-            noise: As for `sample`.
+            noise: `[B, ...]` float. As for `sample`.
 
         Returns:
-            The actions and their log-probability `[B]`.
+            tuple: actions `[B, ...]` and their log-probability `[B]`.
         """
         action = self.sample(noise)
         return action, self.log_prob(action)
 
     def _check_same_class(self, other: "Distribution") -> None:
-        """Refuse a divergence between two kinds of distribution."""
+        """Refuses a divergence between two kinds of distribution."""
         if type(other) is not type(self):
             raise ValueError(
-                f"expected another {type(self).__name__}. Received: {other!r}"
+                f"Expected another {type(self).__name__}. Received: {other!r}"
             )

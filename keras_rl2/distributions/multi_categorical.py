@@ -19,14 +19,15 @@ class MultiCategorical(Distribution):
     """K independent choices, the k-th among `sizes[k]` actions.
 
     Args:
-        logits: `[B, sum(sizes)]`, the logits of all choices side by side.
-        sizes: Number of actions of each of the K choices.
+        logits: `[B, sum(sizes)]` float. Logits of all choices side by side.
+        sizes: Sequence of K int. Number of actions of each choice.
 
     Raises:
         ValueError: If the logits are not of rank 2, a size is less than 1, or
             the sizes do not add up to the logits' width.
 
     Example:
+
     >>> policy = MultiCategorical([[0.0, 9.0, 5.0, 0.0, 0.0]], sizes=(2, 3))
     >>> policy.mode().numpy().tolist()
     [[1, 0]]
@@ -39,19 +40,19 @@ class MultiCategorical(Distribution):
         width = self.logits.shape[-1]
         if not self.sizes or min(self.sizes) < 1 or sum(self.sizes) != width:
             raise ValueError(
-                "expected sizes of 1 or more that add up to the width of the "
+                "Expected sizes of 1 or more that add up to the width of the "
                 f"logits. Received: sizes={self.sizes}, logits of width {width}"
             )
         self.choices = [Categorical(part) for part in self._split(self.logits)]
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """Return the log-probability of actions.
+        """Returns the log-probability of actions.
 
         Args:
-            action: `[B, K]`, integers.
+            action: `[B, K]` int. One action of each choice.
 
         Returns:
-            `[B]`, float32 or wider.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the action is not of shape `[B, K]`.
@@ -64,17 +65,17 @@ class MultiCategorical(Distribution):
         )
 
     def entropy(self) -> Tensor:
-        """Return the sum of the choices' entropies in nats, `[B]`."""
+        """Returns the sum of the choices' entropies in nats, `[B]`."""
         return sum(choice.entropy() for choice in self.choices)
 
     def kl(self, other: Self) -> Tensor:
-        """Return the sum of the choices' divergences in nats.
+        """Returns the sum of the choices' divergences in nats.
 
         Args:
-            other: MultiCategorical of the same sizes.
+            other: `MultiCategorical`. Of the same sizes.
 
         Returns:
-            `[B]`.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the other is not of the same class and sizes.
@@ -82,7 +83,7 @@ class MultiCategorical(Distribution):
         self._check_same_class(other)
         if self.sizes != other.sizes:
             raise ValueError(
-                "expected equal sizes. "
+                "Expected equal sizes. "
                 f"Received: {self.sizes} and {other.sizes}"
             )
         return sum(
@@ -91,14 +92,14 @@ class MultiCategorical(Distribution):
         )
 
     def mode(self) -> Tensor:
-        """Return the most probable action of each choice, `[B, K]` int32."""
+        """Returns the most probable action of each choice, `[B, K]` int32."""
         return ops.stack([choice.mode() for choice in self.choices], axis=-1)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Return argmax(logits + noise) of each choice.
+        """Returns argmax(logits + noise) of each choice.
 
         Args:
-            noise: `[B, sum(sizes)]`, standard Gumbel.
+            noise: `[B, sum(sizes)]` float. Standard Gumbel.
 
         Returns:
             `[B, K]` int32.
@@ -114,7 +115,7 @@ class MultiCategorical(Distribution):
         )
 
     def _split(self, array: Tensor) -> list[Tensor]:
-        """Cut [B, sum(sizes)] into K arrays [B, size]."""
+        """Cuts [B, sum(sizes)] into K arrays [B, size]."""
         ends = np.cumsum(self.sizes)
         return [
             array[:, end - size : end]

@@ -15,16 +15,17 @@ _SMALLEST_UNIFORM = np.float32(2.0**-25)
 
 
 def gumbel(generator: np.random.Generator, shape: Shape) -> Noise:
-    """Draw standard Gumbel noise, for `Categorical`, `MultiCategorical`.
+    """Draws standard Gumbel noise, for `Categorical`, `MultiCategorical`.
 
     Args:
-        generator: NumPy generator.
-        shape: Any shape.
+        generator: `np.random.Generator`.
+        shape: tuple of int. Any shape.
 
     Returns:
-        Array of that shape, float32, finite.
+        `[*shape]` float32, finite.
 
     Example:
+
     >>> gumbel(np.random.default_rng(0), (128, 8, 4)).shape
     (128, 8, 4)
     """
@@ -36,16 +37,17 @@ def gumbel(generator: np.random.Generator, shape: Shape) -> Noise:
 
 
 def logistic(generator: np.random.Generator, shape: Shape) -> Noise:
-    """Draw standard logistic noise, for `Bernoulli`.
+    """Draws standard logistic noise, for `Bernoulli`.
 
     Args:
-        generator: NumPy generator.
-        shape: Any shape.
+        generator: `np.random.Generator`.
+        shape: tuple of int. Any shape.
 
     Returns:
-        Array of that shape, float32, finite.
+        `[*shape]` float32, finite.
 
     Example:
+
     >>> logistic(np.random.default_rng(0), (128, 8)).dtype.name
     'float32'
     """
@@ -55,16 +57,17 @@ def logistic(generator: np.random.Generator, shape: Shape) -> Noise:
 
 
 def normal(generator: np.random.Generator, shape: Shape) -> Noise:
-    """Draw standard normal noise, for the Gaussians.
+    """Draws standard normal noise, for the Gaussians.
 
     Args:
-        generator: NumPy generator.
-        shape: Any shape.
+        generator: `np.random.Generator`.
+        shape: tuple of int. Any shape.
 
     Returns:
-        Array of that shape, float32.
+        `[*shape]` float32.
 
     Example:
+
     >>> normal(np.random.default_rng(0), (128, 8)).dtype.name
     'float32'
     """

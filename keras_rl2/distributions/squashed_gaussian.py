@@ -25,16 +25,18 @@ class SquashedGaussian(Distribution):
         a = low + (high - low) / 2 (tanh(x) + 1),    x ~ N(mean, std²)
 
     Args:
-        mean: `[B, A]`, of the Gaussian before it is squashed.
-        log_std: `[B, A]` or `[A]`, of the same.
-        low: Number or `[A]`, known and finite. Default -1.
-        high: Number or `[A]`, known, finite and above `low`. Default 1.
+        mean: `[B, A]` float. Mean of the Gaussian before it is squashed.
+        log_std: `[B, A]` or `[A]` float. Its log standard deviation.
+        low: float or `[A]` float. Known and finite. Defaults to `-1.0`.
+        high: float or `[A]` float. Known, finite and above `low`. Defaults to
+            `1.0`.
 
     Raises:
         ValueError: If a rank or shape is wrong, or the bounds are not finite
             and in order.
 
     Example:
+
     >>> policy = SquashedGaussian([[0.0]], [[0.0]], low=0.0, high=4.0)
     >>> policy.mode().numpy().tolist()
     [[2.0]]
@@ -64,22 +66,22 @@ class SquashedGaussian(Distribution):
             and np.all(self.low < self.high)
         ):
             raise ValueError(
-                "expected finite bounds with low < high. "
+                "Expected finite bounds with low < high. "
                 f"Received: low={low}, high={high}"
             )
 
     def log_prob(self, action: Tensor) -> Tensor:
-        """Return the log-density of actions, both Jacobians included.
+        """Returns the log-density of actions, both Jacobians included.
 
         The action is mapped back by atanh, which loses precision near the
         bounds: for actions of one's own use `sample_and_log_prob`. Actions on
         or beyond a bound count as lying one rounding step inside.
 
         Args:
-            action: `[B, A]`.
+            action: `[B, A]` float.
 
         Returns:
-            `[B]`, float32 or wider.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the action is not of the mean's shape.
@@ -94,7 +96,7 @@ class SquashedGaussian(Distribution):
         return self.base.log_prob(position) - self._log_slope(position)
 
     def entropy(self) -> Tensor:
-        """Return an estimate of the entropy in nats, `[B]`.
+        """Returns an estimate of the entropy in nats, `[B]`.
 
         There is no closed form. The base entropy is exact; the mean of the
         log-slope is integrated by the trapezoidal rule at 41 points a
@@ -104,22 +106,22 @@ class SquashedGaussian(Distribution):
         dtype = self.base.mean.dtype
         nodes = ops.convert_to_tensor(_NODES, dtype=dtype)
         weights = ops.convert_to_tensor(_WEIGHTS, dtype=dtype)
-        std = ops.exp(self.base.log_std)[..., None]
-        position = self.base.mean[..., None] + std * nodes
-        slope = ops.sum(weights * _log_tanh_slope(position), axis=-1)
-        slope = ops.sum(slope, axis=-1) + self._log_half_width()
+        std = ops.exp(self.base.log_std)[..., None]  # [B or 1, A, 1]
+        position = self.base.mean[..., None] + std * nodes  # [B, A, nodes]
+        slope = ops.sum(weights * _log_tanh_slope(position), axis=-1)  # [B, A]
+        slope = ops.sum(slope, axis=-1) + self._log_half_width()  # [B]
         return self.base.entropy() + slope
 
     def kl(self, other: Self) -> Tensor:
-        """Return KL(self || other) in nats: that of the base Gaussians.
+        """Returns KL(self || other) in nats: that of the base Gaussians.
 
         A map that both share leaves the divergence as it is.
 
         Args:
-            other: SquashedGaussian of the same shape and bounds.
+            other: `SquashedGaussian`. Of the same shape and bounds.
 
         Returns:
-            `[B]`.
+            `[B]` float32 or wider.
 
         Raises:
             ValueError: If the other is not of the same class, shape, bounds.
@@ -130,13 +132,13 @@ class SquashedGaussian(Distribution):
             and np.array_equal(self.high, other.high)
         ):
             raise ValueError(
-                f"expected equal bounds. Received: {self.low} ... {self.high} "
+                f"Expected equal bounds. Received: {self.low} ... {self.high} "
                 f"and {other.low} ... {other.high}"
             )
         return self.base.kl(other.base)
 
     def mode(self) -> Tensor:
-        """Return the squashed mean, `[B, A]`.
+        """Returns the squashed mean, `[B, A]`.
 
         It is the median of each dimension, and the action to take without
         chance; the density itself is highest elsewhere, for a large standard
@@ -145,13 +147,13 @@ class SquashedGaussian(Distribution):
         return self._squash(self.base.mean)
 
     def sample(self, noise: Tensor) -> Tensor:
-        """Return the squashed mean + std * noise; gradients flow through.
+        """Returns the squashed mean + std * noise; gradients flow through.
 
         Args:
-            noise: `[B, A]`, standard normal.
+            noise: `[B, A]` float. Standard normal.
 
         Returns:
-            `[B, A]`, within the bounds.
+            `[B, A]` float32 or wider, within the bounds.
 
         Raises:
             ValueError: If the noise is not of the mean's shape.
@@ -159,15 +161,16 @@ class SquashedGaussian(Distribution):
         return self._squash(self.base.sample(noise))
 
     def sample_and_log_prob(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Turn noise into actions and return their log-density as well.
+        """Turns noise into actions and returns their log-density as well.
 
         Exact near the bounds too, since the map is never inverted.
 
         Args:
-            noise: `[B, A]`, standard normal.
+            noise: `[B, A]` float. Standard normal.
 
         Returns:
-            The actions `[B, A]` and their log-density `[B]`.
+            tuple: actions `[B, A]` and their log-density `[B]`, float32 or
+            wider.
 
         Raises:
             ValueError: If the noise is not of the mean's shape.
@@ -176,21 +179,21 @@ class SquashedGaussian(Distribution):
         return self._squash(position), log_prob - self._log_slope(position)
 
     def _squash(self, position: Tensor) -> Tensor:
-        """Map the real line into the bounds."""
+        """Maps the real line into the bounds."""
         centre, half = self._centre_and_half()
         return centre + half * ops.tanh(position)
 
     def _log_slope(self, position: Tensor) -> Tensor:
-        """Return log |da/dx| summed over the dimensions, [B]."""
+        """Returns log |da/dx| summed over the dimensions, [B]."""
         slope = ops.sum(_log_tanh_slope(position), axis=-1)
         return slope + self._log_half_width()
 
     def _log_half_width(self) -> float:
-        """Return the affine map's log-slope summed over the dimensions."""
+        """Returns the affine map's log-slope summed over the dimensions."""
         return float(np.sum(np.log(0.5 * (self.high - self.low))))
 
     def _centre_and_half(self) -> tuple[Tensor, Tensor]:
-        """Return the middle of the bounds and half their distance, [A]."""
+        """Returns the middle of the bounds and half their distance, [A]."""
         dtype = self.base.mean.dtype
         return (
             ops.convert_to_tensor(0.5 * (self.low + self.high), dtype=dtype),
@@ -199,16 +202,16 @@ class SquashedGaussian(Distribution):
 
 
 def _bound(bound: Tensor, width: int) -> npt.NDArray[np.float64]:
-    """Take a bound as a float64 array [A]."""
+    """Takes a bound as a float64 array [A]."""
     array = np.asarray(bound, dtype="float64")
     if array.shape not in ((), (width,)):
         raise ValueError(
-            f"expected a number or one bound for each of {width} dimensions. "
+            f"Expected a number or one bound for each of {width} dimensions. "
             f"Received: bound of shape {list(array.shape)}"
         )
     return np.broadcast_to(array, (width,))
 
 
 def _log_tanh_slope(position: Tensor) -> Tensor:
-    """Return log(1 - tanh²(x)) in a form that does not cancel."""
+    """Returns log(1 - tanh²(x)) in a form that does not cancel."""
     return 2.0 * (_LOG_2 - position - ops.softplus(-2.0 * position))

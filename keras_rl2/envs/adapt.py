@@ -44,8 +44,8 @@ def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
             - `str`, the id of a registered environment. Its native vector
               environment is used if it has one, as in `gymnasium.make_vec`;
             - a `VectorEnvAdapter`, which is returned as it is.
-        num_envs: `int`. Number of environments to make from an id. Defaults
-            to 1.
+        num_envs: int. Number of environments to make from an id. Defaults to
+            `1`.
 
     Returns:
         A `VectorEnvAdapter`.
@@ -55,6 +55,7 @@ def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
             supported or if `num_envs` disagrees with its own number.
 
     Example:
+
     >>> env = as_vector_env("CartPole-v1", num_envs=8)
     >>> env.num_envs, env.action_space
     (8, Discrete(2))

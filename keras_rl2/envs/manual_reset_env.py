@@ -15,6 +15,7 @@ class ManualResetEnv(GymnasiumVectorEnv):
         env: `gymnasium.vector.VectorEnv`.
 
     Example:
+
     >>> import gymnasium
     >>> env = ManualResetEnv(
     ...     gymnasium.make_vec(

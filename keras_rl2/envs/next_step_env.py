@@ -18,6 +18,7 @@ class NextStepEnv(GymnasiumVectorEnv):
         env: `gymnasium.vector.VectorEnv`.
 
     Example:
+
     >>> import gymnasium
     >>> env = NextStepEnv(gymnasium.make_vec("CartPole-v1", num_envs=2))
     >>> env.masks_reset_rows, env.pending_reset

@@ -21,15 +21,16 @@ class RewardScaler:
     truncated, so that it never crosses from one episode to the next.
 
     Args:
-        gamma: `float` in [0, 1]. The discount γ.
-        num_envs: `int`. Number of environments B.
-        clip: `float`. Largest absolute scaled reward c. Defaults to 10.
-        epsilon: `float`. Added to the variance. Defaults to 1e-8.
+        gamma: float in [0, 1]. The discount γ.
+        num_envs: int. Number of environments B.
+        clip: float. Largest absolute scaled reward c. Defaults to `10.0`.
+        epsilon: float. Added to the variance. Defaults to `1e-8`.
 
     Raises:
         ValueError: If an argument is out of its range.
 
     Example:
+
     >>> scaler = RewardScaler(gamma=0.9, num_envs=2)
     >>> scaler(np.array([1.0, 0.0]), np.array([False, False])).round(2)
     array([2., 0.])
@@ -191,7 +192,7 @@ class RewardScaler:
         """Takes back what `get_state` gave.
 
         Args:
-            state: `dict`, as returned by `get_state`.
+            state: dict, as returned by `get_state`.
 
         Raises:
             ValueError: If it belongs to another number of environments.

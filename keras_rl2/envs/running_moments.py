@@ -20,9 +20,10 @@ class RunningMoments:
 
     Args:
         shape: `tuple`. Shape of one example. Defaults to `()`, a number.
-        epsilon: `float`. Weight of the prior, in examples. Defaults to 1e-4.
+        epsilon: float. Weight of the prior, in examples. Defaults to `1e-4`.
 
     Example:
+
     >>> moments = RunningMoments()
     >>> moments.update(np.array([1.0, 2.0, 3.0]))
     >>> round(float(moments.mean), 3), round(float(moments.variance), 3)
@@ -67,7 +68,7 @@ class RunningMoments:
         Args:
             mean: Their mean, of the shape of one example.
             variance: Their variance, divided by N rather than N - 1.
-            count: `float`. Their number, above 0.
+            count: float. Their number, above 0.
         """
         total = self.count + count
         delta = mean - self.mean
@@ -93,7 +94,7 @@ class RunningMoments:
         """Takes back what `get_state` gave.
 
         Args:
-            state: `dict`, as returned by `get_state`.
+            state: dict, as returned by `get_state`.
 
         Raises:
             ValueError: If it belongs to examples of another shape.

@@ -15,6 +15,7 @@ class SameStepEnv(GymnasiumVectorEnv):
         env: `gymnasium.vector.VectorEnv`.
 
     Example:
+
     >>> import gymnasium
     >>> env = SameStepEnv(
     ...     gymnasium.make_vec(

@@ -16,6 +16,7 @@ class SingleEnv(VectorEnvAdapter):
         env: `gymnasium.Env`.
 
     Example:
+
     >>> env = SingleEnv(gymnasium.make("CartPole-v1"))
     >>> env.num_envs, env.reset(seed=0).shape
     (1, (1, 4))

@@ -23,29 +23,30 @@ class VectorEnvAdapter(abc.ABC):
 
     Args:
         env: The environment itself.
-        num_envs: `int`. B.
+        num_envs: int. B.
         observation_space: `gymnasium.Space` of one environment.
         action_space: `gymnasium.Space` of one environment.
 
     Attributes:
         env: The environment itself.
-        name: `str`. What it is called in messages.
-        num_envs: `int`. B.
+        name: str. What it is called in messages.
+        num_envs: int. B.
         observation_space: `gymnasium.Space` of one environment.
         action_space: `gymnasium.Space` of one environment.
         observation_dtype: dtype of all observations: as declared, but float32
             for float64 and int32 for `Discrete`.
-        masks_reset_rows: `bool`. True if a step that follows the end of an
+        masks_reset_rows: bool. True if a step that follows the end of an
             episode is a mere reset and no transition (Gymnasium's NEXT_STEP).
         pending_reset: `[B]` bool. Environments whose next step is such a
             reset. Never changed in place.
-        resets: `int`. How often `reset` was called. A dataset sees by it that
+        resets: int. How often `reset` was called. A dataset sees by it that
             somebody else, `evaluate` say, has reset the environment.
 
     Raises:
         ValueError: If a space is not supported.
 
     Example:
+
     >>> import gymnasium
     >>> from keras_rl2.envs import as_vector_env
     >>> env = as_vector_env(gymnasium.make("CartPole-v1"))
@@ -85,7 +86,7 @@ class VectorEnvAdapter(abc.ABC):
         """Starts a new episode in every environment.
 
         Args:
-            seed: `int`. Environment i is seeded with `seed + i`, in the way
+            seed: int. Environment i is seeded with `seed + i`, in the way
                 of Gymnasium; nothing else is seeded. EnvPool takes its seed in
                 `envpool.make` only and ignores this one. Defaults to `None`:
                 the random states go on.
@@ -151,7 +152,7 @@ class VectorEnvAdapter(abc.ABC):
         """Takes back what `get_state` gave.
 
         Args:
-            state: `dict`, as returned by `get_state`.
+            state: dict, as returned by `get_state`.
 
         Raises:
             ValueError: If it belongs to another number of environments, or to

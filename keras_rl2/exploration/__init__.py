@@ -5,7 +5,7 @@ scale fits every environment: 1 is half the range of an action. The objects
 hold settings only; chance comes from a NumPy generator, and a process that
 remembers takes its state and gives it back.
 
-`T` is time, `B` the environments, `A` the number of action dimensions.
+Letters: T is time, B the environments, A the number of action dimensions.
 """
 
 from keras_rl2.exploration.exploration_noise import ExplorationNoise

@@ -24,9 +24,9 @@ class ExplorationNoise(abc.ABC):
     a subclass with `draw`, and with `get_config` where it has more settings.
 
     Args:
-        scale: Number, 0 or more and finite, in half the range of an action; or
-            a `keras.optimizers.schedules.LearningRateSchedule` over the steps
-            of the environments.
+        scale: float or `keras.optimizers.schedules.LearningRateSchedule`. 0
+            or more and finite, in half the range of an action; a schedule is
+            over the steps of the environments.
 
     Raises:
         ValueError: If the scale is neither, or below 0.
@@ -53,20 +53,21 @@ class ExplorationNoise(abc.ABC):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, State]:
-        """Draw the noise of several steps at once.
+        """Draws the noise of several steps at once.
 
         Args:
-            generator: NumPy generator.
-            shape: `(T, B, A)`: time, environments, dimensions of an action.
-            step: Number of environment steps so far, where a schedule is
-                asked for the scale of the whole draw. Default 0.
-            state: What the last call returned, to go on from there; `None` to
-                begin. Default `None`.
+            generator: `np.random.Generator`.
+            shape: tuple of int. `(T, B, A)`: time, environments, dimensions of
+                an action.
+            step: int. Environment steps so far, where a schedule is asked for
+                the scale of the whole draw. Defaults to `0`.
+            state: `[B, ...]` float64 or None. What the last call returned, to
+                go on from there; None to begin. Defaults to `None`.
 
         Returns:
-            The noise `[T, B, A]` float32, in half the range of an action, not
-            clipped; and the state after it, which is `None` where the noise
-            remembers nothing.
+            tuple: the noise `[T, B, A]` float32, in half the range of an
+            action, not clipped; and the state after it, which is None where
+            the noise remembers nothing.
 
         Raises:
             ValueError: If the shape is not of three sizes, the state is not of
@@ -75,7 +76,7 @@ class ExplorationNoise(abc.ABC):
         """
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
         scale = self._scale
         if not isinstance(scale, float):
             scale = keras.saving.serialize_keras_object(scale)
@@ -83,7 +84,7 @@ class ExplorationNoise(abc.ABC):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Make a noise from what `get_config` returned."""
+        """Makes a noise from what `get_config` returned."""
         scale = config.get("scale")
         if isinstance(scale, dict):
             scale = keras.saving.deserialize_keras_object(scale)
@@ -101,7 +102,7 @@ class ExplorationNoise(abc.ABC):
         return f"{type(self).__name__}({arguments})"
 
     def _scale_at(self, step: int) -> float:
-        """Return the scale, of a schedule the one at a step."""
+        """Returns the scale, of a schedule the one at a step."""
         if isinstance(self._scale, float):
             return self._scale
         scale = float(keras.ops.convert_to_numpy(self._scale(step)))
@@ -115,19 +116,20 @@ class ExplorationNoise(abc.ABC):
 
 
 def finite_number(name: str, value: Any) -> float:
-    """Take a setting as a float.
+    """Takes a setting as a float.
 
     Args:
-        name: Name of the setting, for the message.
+        name: str. Name of the setting, for the message.
         value: What was given.
 
     Returns:
-        The number.
+        float: the number.
 
     Raises:
         ValueError: If it is not a finite real number.
 
     Example:
+
     >>> finite_number("theta", 1)
     1.0
     """
@@ -140,18 +142,19 @@ def finite_number(name: str, value: Any) -> float:
 
 
 def check_shape_of_draw(shape: Sequence[int]) -> tuple[int, int, int]:
-    """Refuse a shape of noise that is not `(T, B, A)`.
+    """Refuses a shape of noise that is not `(T, B, A)`.
 
     Args:
-        shape: The shape.
+        shape: Sequence of int.
 
     Returns:
-        The same, as a tuple of int.
+        tuple of int: the same.
 
     Raises:
         ValueError: If there are not three sizes, or one is below 0.
 
     Example:
+
     >>> check_shape_of_draw([5, 2, 1])
     (5, 2, 1)
     """
@@ -165,7 +168,7 @@ def check_shape_of_draw(shape: Sequence[int]) -> tuple[int, int, int]:
 
 
 def _check_not_negative(scale: float, where: str = "") -> None:
-    """Refuse a scale below 0."""
+    """Refuses a scale below 0."""
     if scale < 0:
         raise ValueError(
             f"Expected a scale of 0 or more. Received: scale={scale}{where}"

@@ -17,14 +17,15 @@ class GaussianNoise(ExplorationNoise):
     """Independent normal noise, as TD3 explores with.
 
     Args:
-        scale: Standard deviation, a number of 0 or more, in half the range of
-            an action; or a `keras.optimizers.schedules.LearningRateSchedule`
-            over the steps of the environments. Default 0.1.
+        scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
+            Standard deviation, 0 or more, in half the range of an action; a
+            schedule is over the steps of the environments. Defaults to `0.1`.
 
     Raises:
         ValueError: If the scale is neither, or below 0.
 
     Example:
+
     >>> noise = GaussianNoise(0.2)
     >>> drawn, state = noise.draw(np.random.default_rng(0), (1000, 2, 3))
     >>> drawn.shape, round(float(drawn.std()), 2), state
@@ -49,7 +50,7 @@ class GaussianNoise(ExplorationNoise):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, None]:
-        """Draw scale * N(0, 1): `[T, B, A]` float32, and no state."""
+        """Draws scale * N(0, 1): `[T, B, A]` float32, and no state."""
         shape = check_shape_of_draw(shape)
         if state is not None:
             raise ValueError(

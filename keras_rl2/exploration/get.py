@@ -20,22 +20,23 @@ _KINDS: dict[str, type[GaussianNoise] | type[OrnsteinUhlenbeckNoise]] = {
 def exploration_noise(
     x: ExplorationNoise | float | str | dict[str, Any] | None,
 ) -> ExplorationNoise | None:
-    """Make exploration noise from a short form.
+    """Makes exploration noise from a short form.
 
     Args:
-        x: `None` for no noise; a number, the scale of a `GaussianNoise`; a
-            name, "gaussian" or "ornstein_uhlenbeck"; a config, such as
+        x: None for no noise; float, the scale of a `GaussianNoise`; str, the
+            name `"gaussian"` or `"ornstein_uhlenbeck"`; dict, a config such as
             `{"class_name": "gaussian", "config": {"scale": 0.2}}` or what
             `keras.saving.serialize_keras_object` returned; or an
             `ExplorationNoise`.
 
     Returns:
-        The noise, or `None`.
+        `ExplorationNoise` or None.
 
     Raises:
         ValueError: If it is none of these, or a setting is wrong.
 
     Example:
+
     >>> exploration_noise(0.2)
     GaussianNoise(scale=0.2)
     >>> exploration_noise("ornstein_uhlenbeck")
@@ -58,7 +59,7 @@ def exploration_noise(
 def _from_name(
     class_name: str, config: dict[str, Any] | None = None
 ) -> ExplorationNoise:
-    """Make a noise of a kind that is known by name."""
+    """Makes a noise of a kind that is known by name."""
     if class_name not in _KINDS:
         raise ValueError(
             f"Expected the name of exploration noise, one of {list(_KINDS)}. "
@@ -69,7 +70,7 @@ def _from_name(
 
 
 def _from_config(config: dict[str, Any]) -> ExplorationNoise:
-    """Make a noise from a short or a serialised config."""
+    """Makes a noise from a short or a serialised config."""
     try:
         if "registered_name" in config:
             noise = keras.saving.deserialize_keras_object(config)
@@ -85,7 +86,7 @@ def _from_config(config: dict[str, Any]) -> ExplorationNoise:
 
 
 def _checked(noise: Any, config: dict[str, Any]) -> ExplorationNoise:
-    """Refuse a config of something else."""
+    """Refuses a config of something else."""
     if not isinstance(noise, ExplorationNoise):
         raise ValueError(
             "Expected a config of exploration noise. "

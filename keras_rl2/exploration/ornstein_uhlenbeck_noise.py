@@ -32,17 +32,18 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
     0.02 only: short episodes want a larger `dt`.
 
     Args:
-        scale: Volatility, a number of 0 or more, in half the range of an
-            action; or a `keras.optimizers.schedules.LearningRateSchedule` over
-            the steps of the environments. Default 0.2.
-        theta: Rate of the return to 0, above 0. Default 0.15.
-        dt: Time of one step, above 0. Default 0.01.
+        scale: float or `keras.optimizers.schedules.LearningRateSchedule`.
+            Volatility, 0 or more, in half the range of an action; a schedule
+            is over the steps of the environments. Defaults to `0.2`.
+        theta: float. Rate of the return to 0, above 0. Defaults to `0.15`.
+        dt: float. Time of one step, above 0. Defaults to `0.01`.
 
     Raises:
         ValueError: If a setting is out of its bounds, or theta * dt is not
             below 2: the noise would grow for ever.
 
     Example:
+
     >>> noise = OrnsteinUhlenbeckNoise()
     >>> generator = np.random.default_rng(0)
     >>> first, state = noise.draw(generator, (10, 4, 2))
@@ -85,7 +86,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
         step: int = 0,
         state: State = None,
     ) -> tuple[Noise, npt.NDArray[np.float64]]:
-        """Draw the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
+        """Draws the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
 
         The state is the last noise, in float64; a row of zeros begins anew in
         that environment.
@@ -101,12 +102,12 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
         return path.astype("float32"), position.copy()
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
         return {**super().get_config(), "theta": self.theta, "dt": self.dt}
 
 
 def _begin(state: State, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Return where the process begins: where it stopped, or at 0."""
+    """Returns where the process begins: where it stopped, or at 0."""
     if state is None:
         return np.zeros(shape)
     position = np.asarray(state, dtype="float64")

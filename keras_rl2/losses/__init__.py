@@ -1,10 +1,12 @@
 """Losses and diagnostics, one number per example.
 
-Pure functions of arrays of shape `[B]`, `B` the batch; where actions or atoms
-of a distribution are told apart, of shape `[B, A]` or `[B, N]`. Nothing is
-reduced over the batch (the agent averages, so that it can weigh or mask
-examples first) and nothing is broadcast: `[B, 1]` beside `[B]` raises. Half
-precision is cast up to float32. Targets count as constants under gradient.
+Pure functions of arrays of shape `[B]`; where actions or atoms of a
+distribution are told apart, of shape `[B, A]` or `[B, N]`. Nothing is reduced
+over the batch (the agent averages, so that it can weigh or mask examples
+first) and nothing is broadcast: `[B, 1]` beside `[B]` raises. Half precision
+is cast up to float32. Targets count as constants under gradient.
+
+Letters: B is the batch, A the number of actions, N that of atoms.
 """
 
 from keras_rl2.losses.action_value import conservative_q

@@ -1,6 +1,6 @@
 """Losses of action values Q(s, ·), one number per example.
 
-`B` is the batch, `A` the number of actions.
+Letters: B is the batch, A the number of actions.
 """
 
 from keras import ops
@@ -20,7 +20,7 @@ def q_learning(
     discount: Tensor,
     next_q_values: Tensor,
 ) -> Tensor:
-    """Compare the value of the action taken with the best that may follow.
+    """Compares the value of the action taken with the best that may follow.
 
     The gradient reaches `q_values` alone; the target counts as a constant,
     also where both come from the same network. `next_q_values` of -inf mark
@@ -29,20 +29,21 @@ def q_learning(
         δ = r + γ max_a Q'(s', a) - Q(s, a)
 
     Args:
-        q_values: `[B, A]`, Q(s, ·).
-        action: `[B]`, the actions taken, integers in 0 ... A-1.
-        reward: `[B]`, or the discounted sum of n rewards.
-        discount: `[B]`, γ (1 - terminated), γⁿ for the sum of n rewards.
-        next_q_values: `[B, A]`, Q'(s', ·), in DQN of the target network.
+        q_values: `[B, A]` float. Q(s, ·).
+        action: `[B]` int. The actions taken, in 0 ... A-1.
+        reward: `[B]` float. Or the discounted sum of n rewards.
+        discount: `[B]` float. γ (1 - terminated), γⁿ for the sum of n rewards.
+        next_q_values: `[B, A]` float. Q'(s', ·), in DQN of the target network.
 
     Returns:
-        `[B]`, the TD error target - prediction, for `huber` or a square;
-        float32 or wider.
+        `[B]` float32 or wider: the TD error target - prediction, for `huber`
+        or a square.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> q_learning(
     ...     [[1.0, 0.0], [0.0, 2.0]], action=[0, 1], reward=[1.0, 1.0],
     ...     discount=[0.5, 0.0], next_q_values=[[4.0, 6.0], [9.0, 9.0]],
@@ -75,7 +76,7 @@ def double_q_learning(
     next_q_values: Tensor,
     next_q_selector: Tensor,
 ) -> Tensor:
-    """Let one network choose the next action and another one judge it.
+    """Lets one network choose the next action and another one judge it.
 
     The maximum over noisy values is biased upwards; the value, by another
     estimate, of the action that is maximal is much less so. Else as
@@ -84,22 +85,24 @@ def double_q_learning(
         δ = r + γ Q'(s', argmax_a Q(s', a)) - Q(s, a)
 
     Args:
-        q_values: `[B, A]`, Q(s, ·).
-        action: `[B]`, the actions taken, integers in 0 ... A-1.
-        reward: `[B]`, or the discounted sum of n rewards.
-        discount: `[B]`, γ (1 - terminated), γⁿ for the sum of n rewards.
-        next_q_values: `[B, A]`, Q'(s', ·), which judges: of the target network.
-        next_q_selector: `[B, A]`, Q(s', ·), which chooses: of the network that
-            is trained. Of equal values the first is chosen.
+        q_values: `[B, A]` float. Q(s, ·).
+        action: `[B]` int. The actions taken, in 0 ... A-1.
+        reward: `[B]` float. Or the discounted sum of n rewards.
+        discount: `[B]` float. γ (1 - terminated), γⁿ for the sum of n rewards.
+        next_q_values: `[B, A]` float. Q'(s', ·), which judges: of the target
+            network.
+        next_q_selector: `[B, A]` float. Q(s', ·), which chooses: of the
+            network that is trained. Of equal values the first is chosen.
 
     Returns:
-        `[B]`, the TD error target - prediction, for `huber` or a square;
-        float32 or wider.
+        `[B]` float32 or wider: the TD error target - prediction, for `huber`
+        or a square.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> double_q_learning(
     ...     [[1.0, 0.0]], action=[0], reward=[1.0], discount=[0.5],
     ...     next_q_values=[[4.0, 6.0]], next_q_selector=[[1.0, 0.0]],
@@ -125,7 +128,7 @@ def double_q_learning(
 
 
 def conservative_q(q_values: Tensor, action: Tensor) -> Tensor:
-    """Lower the values of all actions, raise that of the action in the data.
+    """Lowers the values of all actions but raises that of the one in the data.
 
     CQL adds it to the loss of the TD error, so that actions the data does not
     hold are not overrated. It is never negative, and equals the negative
@@ -134,16 +137,17 @@ def conservative_q(q_values: Tensor, action: Tensor) -> Tensor:
         L = log Σ_a exp Q(s, a) - Q(s, a_data)
 
     Args:
-        q_values: `[B, A]`, Q(s, ·).
-        action: `[B]`, the actions in the data, integers in 0 ... A-1.
+        q_values: `[B, A]` float. Q(s, ·).
+        action: `[B]` int. The actions in the data, in 0 ... A-1.
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> loss = conservative_q([[0.0, 0.0], [9.0, -99.0]], action=[0, 1])
     >>> [round(float(x), 4) for x in loss]
     [0.6931, 108.0]
@@ -163,7 +167,7 @@ def conservative_q(q_values: Tensor, action: Tensor) -> Tensor:
 def _check_transition(
     action: Tensor, reward: Tensor, discount: Tensor, **values: Tensor
 ) -> None:
-    """Refuse a transition unless it is `[B]`, with values `[B, A]`."""
+    """Refuses a transition unless it is `[B]`, with values `[B, A]`."""
     check_rank(2, **values)
     check_same_shape(**values)
     arrays = {"action": action, "reward": reward, "discount": discount}
@@ -174,15 +178,15 @@ def _check_transition(
 
 
 def _batch_shape(values: Tensor) -> tuple[int | None]:
-    """Return what is known of the batch axis, as a shape."""
+    """Returns what is known of the batch axis, as a shape."""
     shape = static_shape(values)
     return (shape[0] if shape else None,)
 
 
 def _chosen(values: Tensor, action: Tensor) -> Tensor:
-    """Return the value `[B]` of one action each from values `[B, A]`."""
+    """Returns the value `[B]` of one action each from values `[B, A]`."""
     actions = ops.arange(ops.shape(values)[-1], dtype="int32")
-    mask = ops.cast(action, "int32")[:, None] == actions
+    mask = ops.cast(action, "int32")[:, None] == actions  # [B, A]
     # A product with the one-hot vector would turn the -inf of a forbidden
     # action into NaN; a gather's gradient is a scatter, which XLA likes less.
     return ops.sum(ops.where(mask, values, 0.0), axis=-1)
@@ -191,7 +195,7 @@ def _chosen(values: Tensor, action: Tensor) -> Tensor:
 def _td_error(
     value: Tensor, reward: Tensor, discount: Tensor, next_value: Tensor
 ) -> Tensor:
-    """Return r + γ v' - v, the target a constant."""
+    """Returns r + γ v' - v, the target a constant."""
     # What follows the end may be anything, also the -inf of no action allowed.
     bootstrap = ops.where(discount == 0.0, 0.0, discount * next_value)
     return ops.stop_gradient(reward + bootstrap) - value

@@ -10,7 +10,7 @@ from keras_rl2.shapes import check_same_shape
 
 
 def approximate_kl(log_prob: Tensor, old_log_prob: Tensor) -> Tensor:
-    """Estimate from its own actions how far the policy has moved.
+    """Estimates from its own actions how far the policy has moved.
 
     The mean over actions of the old policy is an unbiased estimate of
     KL(π_old || π), and no term is negative.
@@ -18,16 +18,17 @@ def approximate_kl(log_prob: Tensor, old_log_prob: Tensor) -> Tensor:
         k₃ = (r - 1) - log r,    r = π(a|s) / π_old(a|s)
 
     Args:
-        log_prob: `[B]`, log-probability of the action taken.
-        old_log_prob: `[B]`, the same under the policy that acted.
+        log_prob: `[B]` float. Log-probability of the action taken.
+        old_log_prob: `[B]` float. The same under the policy that acted.
 
     Returns:
-        `[B]`, float32 or wider.
+        `[B]` float32 or wider.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> [round(float(k), 4) for k in approximate_kl([-1.0, 0.0], [-1.0, -1.0])]
     [0.0, 0.7183]
 
@@ -46,20 +47,21 @@ def approximate_kl(log_prob: Tensor, old_log_prob: Tensor) -> Tensor:
 def clip_fraction(
     log_prob: Tensor, old_log_prob: Tensor, clip_ratio: Tensor
 ) -> Tensor:
-    """Mark the examples whose probability ratio lies outside the clip.
+    """Marks the examples whose probability ratio lies outside the clip.
 
     Args:
-        log_prob: `[B]`, log-probability of the action taken.
-        old_log_prob: `[B]`, the same under the policy that acted.
-        clip_ratio: Number or scalar tensor, as for `clipped_surrogate`.
+        log_prob: `[B]` float. Log-probability of the action taken.
+        old_log_prob: `[B]` float. The same under the policy that acted.
+        clip_ratio: float or scalar tensor. As for `clipped_surrogate`.
 
     Returns:
-        `[B]`, 1 where |r - 1| > clip_ratio, else 0; float32 or wider.
+        `[B]` float32 or wider: 1 where |r - 1| > clip_ratio, else 0.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> clip_fraction([-1.0, 0.0], [-1.0, -1.0], 0.2).numpy().tolist()
     [0.0, 1.0]
     """
@@ -74,7 +76,7 @@ def clip_fraction(
 def explained_variance(
     values: Tensor, returns: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    """Measure how much of the returns' variance the values explain.
+    """Measures how much of the returns' variance the values explain.
 
     1 is perfect, 0 no better than a constant, below 0 worse than one. The one
     function here that reduces: it is a property of a whole batch.
@@ -82,17 +84,19 @@ def explained_variance(
         1 - Var[G - v] / Var[G]
 
     Args:
-        values: Any shape, e.g. `[B]` or `[T, B]`.
-        returns: Same shape.
-        weights: Same shape, 0 leaves an example out. Default `None`: all 1.
+        values: `[...]` float. Any shape, e.g. `[B]` or `[T, B]`.
+        returns: `[...]` float. The same shape.
+        weights: `[...]` float, the same shape, or None for all 1. 0 leaves an
+            example out. Defaults to `None`.
 
     Returns:
-        Scalar, float32 or wider; NaN where the returns do not vary.
+        scalar: float32 or wider; NaN where the returns do not vary.
 
     Raises:
         ValueError: If the shapes differ.
 
     Example:
+
     >>> float(explained_variance([1.0, 2.0], [1.0, 3.0]))
     0.75
     """

@@ -1,7 +1,7 @@
 """Losses and targets of value distributions, one row or number per example.
 
-`B` is the batch, `N` the number of atoms or quantiles of a prediction, `M` of
-a target.
+Letters: B is the batch, N the number of atoms or quantiles of a prediction, M
+of a target.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from keras_rl2.shapes import static_shape
 def categorical_projection(
     support: Tensor, probabilities: Tensor, target_support: Tensor
 ) -> Tensor:
-    """Move a distribution onto the fixed atoms of a C51 network.
+    """Moves a distribution onto the fixed atoms of a C51 network.
 
     Each atom, usually r + γ z, hands its mass to the two fixed atoms around
     it, the nearer the more, so that the mean is kept; beyond the ends all goes
@@ -31,19 +31,20 @@ def categorical_projection(
     with hᵢ the hat function: 1 at zᵢ, 0 at its neighbours, linear between.
 
     Args:
-        support: `[B, M]`, the atoms x, in any order.
-        probabilities: `[B, M]`, the mass p of each.
-        target_support: `[N]`, the atoms z, increasing, evenly spaced or not;
-            in the precision of the others.
+        support: `[B, M]` float. The atoms x, in any order.
+        probabilities: `[B, M]` float. The mass p of each.
+        target_support: `[N]` float. The atoms z, increasing, evenly spaced or
+            not; taken in the precision of the others.
 
     Returns:
-        `[B, N]`, the mass on each target atom; float32 or wider.
+        `[B, N]` float32 or wider: the mass on each target atom.
 
     Raises:
         ValueError: If a rank or shape is wrong, or the target atoms are known
             and do not increase.
 
     Example:
+
     >>> categorical_projection(
     ...     [[0.5, 2.0, 9.0]], [[0.5, 0.25, 0.25]], [0.0, 1.0, 2.0]
     ... ).numpy().tolist()
@@ -57,14 +58,14 @@ def categorical_projection(
     _check_increasing(target_support)
     support, probabilities = as_float(support, probabilities)
     atoms = ops.convert_to_tensor(target_support, dtype=support.dtype)
-    position = ops.clip(support, atoms[0], atoms[-1])[:, None, :]
-    gaps = (atoms[1:] - atoms[:-1])[:, None]
+    position = ops.clip(support, atoms[0], atoms[-1])[:, None, :]  # [B, 1, M]
+    gaps = (atoms[1:] - atoms[:-1])[:, None]  # [N - 1, 1]
     # Rising from the atom before and falling to the next; the quotients are
     # exactly 0 and 1 at the atoms, so that mass that lies there stays whole.
-    rising = (position - atoms[:-1, None]) / gaps
+    rising = (position - atoms[:-1, None]) / gaps  # [B, N - 1, M]
     falling = (atoms[1:, None] - position) / gaps
     edge = ops.ones_like(position)
-    hat = ops.minimum(
+    hat = ops.minimum(  # [B, N, M]
         ops.concatenate([edge, rising], axis=1),
         ops.concatenate([falling, edge], axis=1),
     )
@@ -76,7 +77,7 @@ def categorical_projection(
 def quantile_huber(
     quantiles: Tensor, taus: Tensor, targets: Tensor, delta: Tensor = 1.0
 ) -> Tensor:
-    """Fit quantiles of a return, each pulled to its own side.
+    """Fits quantiles of a return, each pulled to its own side.
 
     Summed over the quantiles, averaged over the targets. Not divided by δ, as
     in the paper on QR-DQN; that on IQN divides.
@@ -85,22 +86,23 @@ def quantile_huber(
         L = Σᵢ 1/M Σⱼ |τᵢ - 1(u < 0)| huber(u, δ)
 
     Args:
-        quantiles: `[B, N]`, θ, the predicted quantiles.
-        taus: `[B, N]`, or `[N]` for the same in all examples: τ, the fraction
-            of each quantile, e.g. (i + 1/2) / N. Counts as a constant, in the
-            precision of the others.
-        targets: `[B, M]`, y, samples or quantiles of the target, e.g. r + γ θ'.
-            Counts as a constant.
-        delta: δ, number or scalar tensor; 0 takes the absolute value of u, the
-            plain quantile regression. Default 1.
+        quantiles: `[B, N]` float. θ, the predicted quantiles.
+        taus: `[B, N]` float, or `[N]` for the same in all examples. τ, the
+            fraction of each quantile, e.g. (i + 1/2) / N. Counts as a
+            constant, in the precision of the others.
+        targets: `[B, M]` float. y, samples or quantiles of the target, e.g.
+            r + γ θ'. Counts as a constant.
+        delta: float or scalar tensor. δ; 0 takes the absolute value of u, the
+            plain quantile regression. Defaults to `1.0`.
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> quantile_huber([[0.0, 2.0]], [0.25, 0.75], [[1.0]]).numpy().tolist()
     [0.25]
 
@@ -112,30 +114,30 @@ def quantile_huber(
     quantiles, targets = as_float(quantiles, targets)
     taus = ops.convert_to_tensor(taus, dtype=quantiles.dtype)
     delta = as_scalar(quantiles, delta=delta)
-    targets = ops.stop_gradient(targets)[:, None, :]
-    error = targets - quantiles[:, :, None]
+    targets = ops.stop_gradient(targets)[:, None, :]  # [B, 1, M]
+    error = targets - quantiles[:, :, None]  # [B, N, M]
     size = ops.abs(error)
     quadratic = ops.minimum(size, delta)
     loss = 0.5 * ops.square(quadratic) + delta * (size - quadratic)
     loss = ops.where(delta > 0.0, loss, size)
-    taus = ops.stop_gradient(taus)[..., None]
+    taus = ops.stop_gradient(taus)[..., None]  # [B, N, 1] or [N, 1]
     weight = ops.where(error < 0.0, 1.0 - taus, taus)
     return ops.sum(ops.mean(weight * loss, axis=2), axis=1)
 
 
 def _check_increasing(target_support: Tensor) -> None:
-    """Refuse target atoms that are not `[N]` or, if known, not increasing."""
+    """Refuses target atoms that are not `[N]` or, if known, not increasing."""
     check_rank(1, target_support=target_support)
     if not ops.is_tensor(target_support):
         atoms = np.asarray(target_support)
         if atoms.size == 0 or not np.all(np.diff(atoms) > 0):
             raise ValueError(
-                f"expected increasing target_support. Received: {atoms}"
+                f"Expected increasing target_support. Received: {atoms}"
             )
 
 
 def _check_quantiles(quantiles: Tensor, taus: Tensor, targets: Tensor) -> None:
-    """Refuse shapes other than `[B, N]`, `[B, N]` or `[N]`, and `[B, M]`."""
+    """Refuses shapes other than `[B, N]`, `[B, N]` or `[N]`, and `[B, M]`."""
     check_rank(2, quantiles=quantiles, targets=targets)
     shape = static_shape(quantiles) or (None, None)
     check_shape((shape[0], None), targets=targets)

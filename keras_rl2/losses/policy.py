@@ -1,4 +1,7 @@
-"""Losses of the policy, one number per example."""
+"""Losses of the policy, one number per example.
+
+Letters: B is the batch.
+"""
 
 from keras import ops
 
@@ -10,7 +13,7 @@ from keras_rl2.shapes import check_same_shape
 
 
 def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
-    """Make actions with positive advantage more likely.
+    """Makes actions with positive advantage more likely.
 
     The gradient of its mean is the negated policy gradient. The advantage
     counts as a constant.
@@ -18,16 +21,17 @@ def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
         L = -log π(a|s) A
 
     Args:
-        log_prob: `[B]`, log-probability of the action taken.
-        advantage: `[B]`.
+        log_prob: `[B]` float. Log-probability of the action taken.
+        advantage: `[B]` float.
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> policy_gradient([-0.5, -2.0], [1.0, -1.0]).numpy().tolist()
     [0.5, -2.0]
 
@@ -46,7 +50,7 @@ def clipped_surrogate(
     advantage: Tensor,
     clip_ratio: Tensor,
 ) -> Tensor:
-    """Improve the policy, without reward for leaving the old one far behind.
+    """Improves the policy, without reward for leaving the old one far behind.
 
         r = π(a|s) / π_old(a|s)
         L = -min(r A, clip(r, 1 - ε, 1 + ε) A)
@@ -54,18 +58,19 @@ def clipped_surrogate(
     The advantage and the old log-probability count as constants.
 
     Args:
-        log_prob: `[B]`, log-probability of the action taken.
-        old_log_prob: `[B]`, the same under the policy that acted.
-        advantage: `[B]`.
-        clip_ratio: ε, number or scalar tensor, typically 0.2.
+        log_prob: `[B]` float. Log-probability of the action taken.
+        old_log_prob: `[B]` float. The same under the policy that acted.
+        advantage: `[B]` float.
+        clip_ratio: float or scalar tensor. ε, typically 0.2.
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> import math
     >>> loss = clipped_surrogate(
     ...     [math.log(0.75), math.log(0.75)], [math.log(0.5)] * 2,

@@ -1,6 +1,6 @@
 """Values with entropy, of maximum-entropy learning: one number per example.
 
-`B` is the batch, `A` the number of actions, `N` that of critics.
+Letters: B is the batch, A the number of actions, N that of critics.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from keras_rl2.shapes import check_same_shape
 def soft_value(
     log_prob: Tensor, values: Sequence[Tensor], temperature: Tensor
 ) -> Tensor:
-    """Value a state by one action drawn from the policy.
+    """Values a state by one action drawn from the policy.
 
     Its negative mean is the loss of SAC's policy; of the target critics, and
     discounted, it is what SAC's critics bootstrap from.
@@ -26,17 +26,18 @@ def soft_value(
         V = min_i Q_i(s, a) - α log π(a|s),    a ~ π
 
     Args:
-        log_prob: `[B]`, log π(a|s) in nats.
-        values: N of `[B]`, Q_i(s, a).
-        temperature: α, number or scalar tensor.
+        log_prob: `[B]` float. log π(a|s) in nats.
+        values: Sequence of N `[B]` float. Q_i(s, a).
+        temperature: float or scalar tensor. α.
 
     Returns:
-        `[B]`; float32 or wider.
+        `[B]` float32 or wider.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> soft_value([-1.0, 2.0], [[3.0, 5.0], [4.0, 0.0]], 0.5).numpy().tolist()
     [3.5, -1.0]
 
@@ -52,22 +53,23 @@ def soft_value(
 def expected_soft_value(
     log_probs: Tensor, values: Sequence[Tensor], temperature: Tensor
 ) -> Tensor:
-    """Value a state by all actions, each as probable as the policy says.
+    """Values a state by all actions, each as probable as the policy says.
 
         V = Σ_a π(a|s) (min_i Q_i(s, a) - α log π(a|s))
 
     Args:
-        log_probs: `[B, A]`, log π(·|s) in nats.
-        values: N of `[B, A]`, Q_i(s, ·).
-        temperature: α, number or scalar tensor.
+        log_probs: `[B, A]` float. log π(·|s) in nats.
+        values: Sequence of N `[B, A]` float. Q_i(s, ·).
+        temperature: float or scalar tensor. α.
 
     Returns:
-        `[B]`; float32 or wider.
+        `[B]` float32 or wider.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> half = [[-0.6931472, -0.6931472]]
     >>> round(float(expected_soft_value(half, [[[1.0, 3.0]]], 1.0)[0]), 4)
     2.6931
@@ -85,25 +87,26 @@ def expected_soft_value(
 def temperature_loss(
     log_temperature: Tensor, entropy: Tensor, target_entropy: float
 ) -> Tensor:
-    """Raise the temperature where the policy is less random than wanted.
+    """Raises the temperature where the policy is less random than wanted.
 
     The gradient with respect to log α is the excess of entropy.
 
         L = log α (H - H_target)
 
     Args:
-        log_temperature: log α, number or scalar tensor.
-        entropy: `[B]`, H of the policy in nats, or -log π(a|s) of an action
-            drawn from it. Counts as a constant.
-        target_entropy: float. In nats.
+        log_temperature: float or scalar tensor. log α.
+        entropy: `[B]` float. H of the policy in nats, or -log π(a|s) of an
+            action drawn from it. Counts as a constant.
+        target_entropy: float. H_target in nats.
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If a rank is wrong.
 
     Example:
+
     >>> temperature_loss(2.0, [1.0, -1.0], -0.5).numpy().tolist()
     [3.0, -1.0]
 
@@ -120,7 +123,7 @@ def temperature_loss(
 def _checked(
     rank: int, log_prob: Tensor, values: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Refuse arrays of other shapes, and cast the rest."""
+    """Refuses arrays of other shapes, and casts the rest."""
     named = {f"values_{i}": value for i, value in enumerate(values)}
     check_rank(rank, log_prob=log_prob, **named)
     check_same_shape(log_prob=log_prob, **named)
@@ -128,5 +131,5 @@ def _checked(
 
 
 def _scalar(like: Tensor, value: Tensor) -> Tensor:
-    """Return a number or scalar in the precision of an array."""
+    """Returns a number or scalar in the precision of an array."""
     return as_scalar(like, value=value)

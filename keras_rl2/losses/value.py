@@ -1,4 +1,7 @@
-"""Losses of a state value, and of any error, one number per example."""
+"""Losses of a state value, and of any error, one number per example.
+
+Letters: B is the batch.
+"""
 
 from keras import ops
 
@@ -12,24 +15,25 @@ from keras_rl2.shapes import check_same_shape
 def clipped_value(
     value: Tensor, old_value: Tensor, returns: Tensor, clip_range: Tensor
 ) -> Tensor:
-    """Fit the value, without reward for moving far from its old estimate.
+    """Fits the value, without reward for moving far from its old estimate.
 
         c = v_old + clip(v - v_old, -ε, ε)
         L = max((v - G)², (c - G)²)
 
     Args:
-        value: `[B]`.
-        old_value: `[B]`, value when the data were collected.
-        returns: `[B]`, the targets.
-        clip_range: ε, number or scalar tensor, in units of the return.
+        value: `[B]` float.
+        old_value: `[B]` float. Value when the data were collected.
+        returns: `[B]` float. The targets G.
+        clip_range: float or scalar tensor. ε, in units of the return.
 
     Returns:
-        `[B]`, to minimise (no factor 1/2); float32 or wider.
+        `[B]` float32 or wider, to minimise; without a factor 1/2.
 
     Raises:
         ValueError: If a rank or shape is wrong.
 
     Example:
+
     >>> clipped_value([2.0], [0.0], [2.0], clip_range=0.5).numpy().tolist()
     [2.25]
 
@@ -50,22 +54,23 @@ def clipped_value(
 
 
 def huber(error: Tensor, delta: Tensor = 1.0) -> Tensor:
-    """Punish small errors by their square, large ones by their size.
+    """Punishes small errors by their square, large ones by their size.
 
         L = e² / 2           where |e| <= δ
             δ (|e| - δ / 2)  elsewhere
 
     Args:
-        error: `[B]`, e.g. a TD error.
-        delta: δ, number or scalar tensor. Default 1.
+        error: `[B]` float. E.g. a TD error.
+        delta: float or scalar tensor. δ. Defaults to `1.0`.
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If the error is not of rank 1.
 
     Example:
+
     >>> huber([-2.0, 0.5]).numpy().tolist()
     [1.5, 0.125]
 
@@ -81,7 +86,7 @@ def huber(error: Tensor, delta: Tensor = 1.0) -> Tensor:
 
 
 def expectile(error: Tensor, expectile: Tensor) -> Tensor:
-    """Weigh squared errors by sign, to fit an expectile and not the mean.
+    """Weighs squared errors by sign, to fit an expectile and not the mean.
 
     With `error = target - prediction`, an expectile above 1/2 pulls the
     prediction towards the larger targets: IQL's value loss.
@@ -89,16 +94,17 @@ def expectile(error: Tensor, expectile: Tensor) -> Tensor:
         L = |τ - 1(e < 0)| e²
 
     Args:
-        error: `[B]`, target - prediction.
-        expectile: τ in [0, 1], number or scalar tensor.
+        error: `[B]` float. target - prediction.
+        expectile: float or scalar tensor. τ in [0, 1].
 
     Returns:
-        `[B]`, to minimise; float32 or wider.
+        `[B]` float32 or wider, to minimise.
 
     Raises:
         ValueError: If the error is not of rank 1.
 
     Example:
+
     >>> expectile([-2.0, 2.0], expectile=0.75).numpy().tolist()
     [1.0, 3.0]
 

@@ -37,14 +37,15 @@ class BoxHead(PolicyHead):
     output: `head(output, log_std=keras.ops.zeros(A)).mode()`.
 
     Args:
-        low: Lower bounds, a number or nested as the action; `None` or -inf
-            where there is none.
-        high: Upper bounds, alike.
-        shape: Shape of the environment's action.
-        dtype: Floating dtype of the space. Default "float32".
-        squash: Squash the Gaussian into the unit box by tanh, as SAC does. By
-            default (False) actions are in the environment's own units, and
-            clipped on their way there only, as PPO does.
+        low: float or `[*shape]` float. Lower bounds; None or -inf where there
+            is none.
+        high: float or `[*shape]` float. Upper bounds, alike.
+        shape: Sequence of int. Shape of the environment's action.
+        dtype: str. Floating dtype of the space. Defaults to `"float32"`.
+        squash: bool. Whether tanh squashes the Gaussian into the unit box, as
+            SAC has it; else actions are in the environment's own units, and
+            clipped on their way there only, as PPO has it. Defaults to
+            `False`.
 
     Raises:
         ValueError: If the dtype is not floating, the bounds do not fit the
@@ -52,6 +53,7 @@ class BoxHead(PolicyHead):
             bounds.
 
     Example:
+
     >>> head = BoxHead(-1.0, 1.0, shape=(2,))
     >>> action = head([[0.5, 3.0]], log_std=[0.0, 0.0]).mode()
     >>> head.to_environment(action).numpy().tolist()
@@ -79,7 +81,7 @@ class BoxHead(PolicyHead):
     ) -> None:
         if not np.issubdtype(np.dtype(dtype), np.floating):
             raise ValueError(
-                f"expected a Box of floating dtype. Received: dtype={dtype}"
+                f"Expected a Box of floating dtype. Received: dtype={dtype}"
             )
         self.shape = tuple(int(size) for size in shape)
         self.dtype = str(dtype)
@@ -101,18 +103,18 @@ class BoxHead(PolicyHead):
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> DiagonalGaussian | SquashedGaussian:
-        """Return a Gaussian from `[B, A]` with `log_std`, or `[B, 2A]`."""
+        """Returns a Gaussian from `[B, A]` with `log_std`, or `[B, 2A]`."""
         self._check(parameters, log_std)
         parameters = ops.convert_to_tensor(parameters)
         size = self.log_std_size
         if (parameters.shape[-1] == size) == (log_std is None):
             raise ValueError(
-                f"expected a log_std beside parameters of width {size} and "
+                f"Expected a log_std beside parameters of width {size} and "
                 f"none beside width {2 * size}. Received: parameters of width "
                 f"{parameters.shape[-1]}, log_std={log_std}"
             )
         if log_std is None:
-            parameters, log_std = ops.split(parameters, 2, axis=-1)
+            parameters, log_std = ops.split(parameters, 2, axis=-1)  # [B, A]
             log_std = ops.clip(log_std, _MIN_LOG_STD, _MAX_LOG_STD)
         else:
             check_shape((size,), log_std=log_std)
@@ -121,10 +123,16 @@ class BoxHead(PolicyHead):
         return DiagonalGaussian(parameters, log_std)
 
     def to_environment(self, action: Tensor) -> Tensor:
-        """Stretch to the bounds if squashed, and clip: `[B, *shape]` float32.
+        """Stretches to the bounds if squashed, and clips.
 
         Actions outside the unit box, by noise that was added, become the
         bound. Both bounds can be reached exactly.
+
+        Args:
+            action: `[B, A]` float.
+
+        Returns:
+            `[B, *shape]` float32.
         """
         action = ops.cast(action, "float32")
         low, high = self.low.ravel(), self.high.ravel()
@@ -152,10 +160,17 @@ class BoxHead(PolicyHead):
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:
-        """Draw from the unit box or the bounds: `[..., A]` float32.
+        """Draws from the unit box or the bounds.
 
         Without `squash`, as `gymnasium.spaces.Box.sample`: a dimension with
         one bound is drawn exponentially beyond it, one with none normally.
+
+        Args:
+            generator: `np.random.Generator`.
+            leading_shape: Sequence of int. E.g. `(B,)`.
+
+        Returns:
+            `[*leading_shape, A]` float32.
         """
         shape = (*leading_shape, *self.action_shape)
         if self.squash:
@@ -166,7 +181,7 @@ class BoxHead(PolicyHead):
         return np.clip(action, lowest, highest).astype("float32")
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
         return {
             "low": _plain(self.low),
             "high": _plain(self.high),
@@ -176,27 +191,27 @@ class BoxHead(PolicyHead):
         }
 
     def _check_bounds(self) -> None:
-        """Refuse bounds that are not in order or cannot be squashed into."""
+        """Refuses bounds that are not in order or cannot be squashed into."""
         received = f"Received: low={_plain(self.low)}, high={_plain(self.high)}"
         if not (self.low <= self.high).all():
-            raise ValueError(f"expected low <= high. {received}")
+            raise ValueError(f"Expected low <= high. {received}")
         furthest = np.maximum(np.abs(self.low), np.abs(self.high))
         finite = furthest <= np.finfo("float32").max
         if self.squash and not finite.all():
             raise ValueError(
-                f"expected finite bounds to squash into. {received}"
+                f"Expected finite bounds to squash into. {received}"
             )
 
 
 def _bounds(
     bound: Any, unbounded: float, shape: tuple[int, ...]
 ) -> npt.NDArray[np.float64]:
-    """Take bounds as a float64 array of the space's shape."""
+    """Takes bounds as a float64 array of the space's shape."""
     array = np.asarray(bound, dtype=object)
     array = np.where(array == None, unbounded, array)  # noqa: E711
     if array.shape not in ((), shape):
         raise ValueError(
-            f"expected a bound that is a number or of shape {list(shape)}. "
+            f"Expected a bound that is a number or of shape {list(shape)}. "
             f"Received: {bound}"
         )
     return np.broadcast_to(array.astype("float64"), shape)
@@ -205,7 +220,7 @@ def _bounds(
 def _float32_within(
     low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Round bounds inwards: the nearest float32 of 0.3 is more than 0.3."""
+    """Rounds bounds inwards: the nearest float32 of 0.3 is more than 0.3."""
     infinity = np.float32(np.inf)
     lower, upper = low.astype("float32"), high.astype("float32")
     return (
@@ -217,7 +232,7 @@ def _float32_within(
 def _centre_and_half(
     low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the middle of the bounds and half their distance.
+    """Returns the middle of the bounds and half their distance.
 
     Half the distance is rounded up, and counted from the rounded middle: so
     the ends of the unit box reach both bounds, and clipping does the rest.
@@ -235,7 +250,7 @@ def _draw_within(
     low: npt.NDArray[np.float64],
     high: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """Draw numbers by how each dimension is bounded, float64."""
+    """Draws numbers by how each dimension is bounded, float64."""
     below, above = np.isfinite(low), np.isfinite(high)
     low, high = np.where(below, low, 0.0), np.where(above, high, 0.0)
     share = generator.random(shape)
@@ -248,7 +263,7 @@ def _draw_within(
 
 
 def _plain(bounds: npt.NDArray[np.float64]) -> Any:
-    """Write bounds as JSON, which has no infinity: a number where all agree."""
+    """Writes bounds as JSON, without infinity: a number where all agree."""
     plain = bounds.astype(object)
     plain[~np.isfinite(bounds)] = None
     if bounds.size and (bounds == bounds.flat[0]).all():

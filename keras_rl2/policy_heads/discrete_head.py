@@ -18,13 +18,14 @@ class DiscreteHead(PolicyHead):
     """One of n actions.
 
     Args:
-        n: Number of actions, at least 1.
-        start: Number of the environment's first action. Default 0.
+        n: int. Number of actions, at least 1.
+        start: int. Number of the environment's first action. Defaults to `0`.
 
     Raises:
         ValueError: If `n` is less than 1.
 
     Example:
+
     >>> head = DiscreteHead(3, start=1)
     >>> action = head([[0.0, 5.0, 0.0]]).mode()
     >>> action.numpy().tolist(), head.to_environment(action).numpy().tolist()
@@ -33,7 +34,7 @@ class DiscreteHead(PolicyHead):
 
     def __init__(self, n: int, start: int = 0) -> None:
         if n < 1:
-            raise ValueError(f"expected n of 1 or more. Received: n={n}")
+            raise ValueError(f"Expected n of 1 or more. Received: n={n}")
         self.n = int(n)
         self.start = int(start)
         self.parameter_sizes = (self.n,)
@@ -44,12 +45,12 @@ class DiscreteHead(PolicyHead):
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> Categorical:
-        """Return a `Categorical` over n actions from logits `[B, n]`."""
+        """Returns a `Categorical` over n actions from logits `[B, n]`."""
         self._check(parameters, log_std)
         return Categorical(parameters)
 
     def to_environment(self, action: Tensor) -> Tensor:
-        """Add `start`: `[B]` int32."""
+        """Adds `start`: `[B]` int32."""
         action = ops.cast(action, "int32")
         return action + self.start if self.changes_action else action
 
@@ -60,11 +61,11 @@ class DiscreteHead(PolicyHead):
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:
-        """Draw from 0 ... n-1, before `start` is added: int32."""
+        """Draws from 0 ... n-1, before `start` is added: int32."""
         return generator.integers(
             self.n, size=tuple(leading_shape), dtype="int32"
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
         return {"n": self.n, "start": self.start}

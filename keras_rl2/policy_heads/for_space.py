@@ -15,22 +15,23 @@ from keras_rl2.policy_heads.policy_head import PolicyHead
 def policy_head(
     space: gymnasium.Space[Any], squash: bool = False
 ) -> PolicyHead:
-    """Make the head for an action space.
+    """Makes the head for an action space.
 
     Args:
-        space: `Discrete`, `MultiDiscrete`, `MultiBinary`, or `Box` of floating
-            dtype, from `gymnasium.spaces`; of a single environment.
-        squash: Of a `Box`: whether actions come from the unit box, by tanh
-            (see `BoxHead`). No other space knows it. Default False.
+        space: `gymnasium.Space` of a single environment: `Discrete`,
+            `MultiDiscrete`, `MultiBinary`, or `Box` of floating dtype.
+        squash: bool. Of a `Box`: whether actions come from the unit box, by
+            tanh (see `BoxHead`). No other space knows it. Defaults to `False`.
 
     Returns:
-        The head.
+        `PolicyHead`.
 
     Raises:
         ValueError: If the space is none of these, or a `Box` is to be squashed
             into bounds that are not finite.
 
     Example:
+
     >>> policy_head(gymnasium.spaces.Discrete(4)).parameter_sizes
     (4,)
     """
@@ -48,6 +49,6 @@ def policy_head(
             space.low, space.high, space.shape, str(space.dtype), squash
         )
     raise ValueError(
-        "expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
+        "Expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
         f"action space. Received: {space}"
     )

@@ -21,12 +21,14 @@ class MultiBinaryHead(PolicyHead):
     """Independent switches.
 
     Args:
-        shape: Shape of the environment's action, or the number of switches.
+        shape: Sequence of int, the shape of the environment's action; or int,
+            the number of switches.
 
     Raises:
         ValueError: If there is no switch.
 
     Example:
+
     >>> head = MultiBinaryHead(2)
     >>> head([[-1.0, 1.0]]).mode().numpy().tolist()
     [[0, 1]]
@@ -39,7 +41,7 @@ class MultiBinaryHead(PolicyHead):
         switches = math.prod(self.shape)
         if switches < 1:
             raise ValueError(
-                f"expected at least one switch. Received: shape={shape}"
+                f"Expected at least one switch. Received: shape={shape}"
             )
         self.parameter_sizes = (switches,)
         self.noise_shape = (switches,)
@@ -49,12 +51,12 @@ class MultiBinaryHead(PolicyHead):
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> Bernoulli:
-        """Return a `Bernoulli` from logits `[B, K]`."""
+        """Returns a `Bernoulli` from logits `[B, K]`."""
         self._check(parameters, log_std)
         return Bernoulli(parameters)
 
     def to_environment(self, action: Tensor) -> Tensor:
-        """Return the action in the space's shape: `[B, *shape]` int32."""
+        """Returns the action in the space's shape: `[B, *shape]` int32."""
         return reshape_action(ops.cast(action, "int32"), self.shape)
 
     def from_environment(self, action: Tensor) -> Tensor:
@@ -65,10 +67,10 @@ class MultiBinaryHead(PolicyHead):
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:
-        """Draw 0 or 1 for each switch: `[..., K]` int32."""
+        """Draws 0 or 1 for each switch: `[..., K]` int32."""
         shape = (*leading_shape, *self.action_shape)
         return generator.integers(2, size=shape, dtype="int32")
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
         return {"shape": list(self.shape)}

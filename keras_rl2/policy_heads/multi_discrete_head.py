@@ -20,15 +20,16 @@ class MultiDiscreteHead(PolicyHead):
     """Several independent choices.
 
     Args:
-        nvec: Number of actions of each choice, nested as the environment's
-            action is; the policy's own action is flat, `[B, K]`.
-        start: Number of the first action of each choice, nested alike.
-            Default `None`: 0.
+        nvec: Sequence of int. Number of actions of each choice, nested as the
+            environment's action is; the policy's own action is flat, `[B, K]`.
+        start: Sequence of int or None. Number of the first action of each
+            choice, nested alike; None for 0. Defaults to `None`.
 
     Raises:
         ValueError: If a number is less than 1, or the shapes differ.
 
     Example:
+
     >>> head = MultiDiscreteHead([2, 3])
     >>> head([[0.0, 1.0, 5.0, 0.0, 0.0]]).mode().numpy().tolist()
     [[1, 0]]
@@ -43,7 +44,7 @@ class MultiDiscreteHead(PolicyHead):
         )
         if self.nvec.size == 0 or self.nvec.min() < 1:
             raise ValueError(
-                f"expected nvec of 1 or more each. Received: nvec={nvec}"
+                f"Expected nvec of 1 or more each. Received: nvec={nvec}"
             )
         check_shape(self.nvec.shape, start=self.start)
         self.parameter_sizes = (int(self.nvec.sum()),)
@@ -54,12 +55,12 @@ class MultiDiscreteHead(PolicyHead):
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> MultiCategorical:
-        """Return a `MultiCategorical` from logits `[B, sum(nvec)]`."""
+        """Returns a `MultiCategorical` from logits `[B, sum(nvec)]`."""
         self._check(parameters, log_std)
         return MultiCategorical(parameters, self.nvec.ravel().tolist())
 
     def to_environment(self, action: Tensor) -> Tensor:
-        """Add `start`, in the space's shape: `[B, *nvec.shape]` int32."""
+        """Adds `start`, in the space's shape: `[B, *nvec.shape]` int32."""
         action = ops.cast(action, "int32")
         if self.start.any():
             action = action + ops.convert_to_tensor(self.start.ravel())
@@ -76,10 +77,10 @@ class MultiDiscreteHead(PolicyHead):
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:
-        """Draw each choice, before `start` is added: `[..., K]` int32."""
+        """Draws each choice, before `start` is added: `[..., K]` int32."""
         shape = (*leading_shape, *self.action_shape)
         return generator.integers(self.nvec.ravel(), size=shape, dtype="int32")
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
         return {"nvec": self.nvec.tolist(), "start": self.start.tolist()}

@@ -21,14 +21,16 @@ class PolicyHead(abc.ABC):
     """What every head offers; made by `policy_head` or from plain numbers.
 
     Attributes:
-        parameter_sizes: Accepted widths of the network's last axis.
-        log_std_size: Width of a log standard deviation that does not depend
-            on the observation; 0 where the distribution has none.
-        noise_shape: Shape of the noise for one action.
-        action_shape: Shape of the policy's own action, as stored.
-        action_dtype: Its dtype.
-        changes_action: False where `to_environment` leaves every action of
-            the policy as it is.
+        parameter_sizes: tuple of int. Accepted widths of the network's last
+            axis.
+        log_std_size: int. Width of a log standard deviation that does not
+            depend on the observation; 0 where the distribution has none.
+        noise_shape: tuple of int. Shape of the noise for one action.
+        action_shape: tuple of int. Shape of the policy's own action, as
+            stored.
+        action_dtype: str. Its dtype.
+        changes_action: bool. Whether `to_environment` changes any action of
+            the policy.
     """
 
     parameter_sizes: tuple[int, ...]
@@ -45,15 +47,15 @@ class PolicyHead(abc.ABC):
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> Distribution:
-        """Make the distribution from the network's output.
+        """Makes the distribution from the network's output.
 
         Args:
-            parameters: `[B, P]`, P one of `parameter_sizes`.
-            log_std: `[A]`, where the network gives the mean only. Default
-                `None`.
+            parameters: `[B, P]` float. P is one of `parameter_sizes`.
+            log_std: `[A]` float where the network gives the mean only, or
+                None. Defaults to `None`.
 
         Returns:
-            The distribution over the policy's own actions.
+            `Distribution` over the policy's own actions.
 
         Raises:
             ValueError: If the width is not accepted, or `log_std` is missing
@@ -62,13 +64,13 @@ class PolicyHead(abc.ABC):
 
     @abc.abstractmethod
     def to_environment(self, action: Tensor) -> Tensor:
-        """Turn the policy's actions into the environment's.
+        """Turns the policy's actions into the environment's.
 
         Args:
-            action: `[B, *action_shape]`.
+            action: `[B, *action_shape]` of `action_dtype`.
 
         Returns:
-            `[B, *space.shape]`, int32 or float32.
+            `[B, *space.shape]` int32 or float32.
         """
 
     @abc.abstractmethod
@@ -88,11 +90,13 @@ class PolicyHead(abc.ABC):
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> noise.Noise:
-        """Draw the noise for many actions at once.
+        """Draws the noise for many actions at once.
 
         Args:
-            generator: NumPy generator; the only source of chance in acting.
-            leading_shape: E.g. `(B,)`, or `(T, B)` for a whole rollout.
+            generator: `np.random.Generator`. The only source of chance in
+                acting.
+            leading_shape: Sequence of int. E.g. `(B,)`, or `(T, B)` for a
+                whole rollout.
 
         Returns:
             `[*leading_shape, *noise_shape]` float32, finite.
@@ -104,15 +108,16 @@ class PolicyHead(abc.ABC):
     def random_action(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> npt.NDArray[Any]:
-        """Draw actions uniformly over the space, whatever the policy is.
+        """Draws actions uniformly over the space, whatever the policy is.
 
         Off-policy agents fill their replay so before they learn. The actions
         are the policy's own, as stored: `to_environment` turns them into
         actions of the space.
 
         Args:
-            generator: NumPy generator.
-            leading_shape: E.g. `(B,)`, or `(T, B)` for a whole rollout.
+            generator: `np.random.Generator`.
+            leading_shape: Sequence of int. E.g. `(B,)`, or `(T, B)` for a
+                whole rollout.
 
         Returns:
             `[*leading_shape, *action_shape]` of `action_dtype`.
@@ -120,30 +125,30 @@ class PolicyHead(abc.ABC):
 
     @abc.abstractmethod
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain JSON."""
+        """Returns the constructor's arguments as plain JSON."""
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Make a head from what `get_config` returned."""
+        """Makes a head from what `get_config` returned."""
         return cls(**config)
 
     def _check(self, parameters: Tensor, log_std: Tensor | None) -> None:
-        """Refuse a network's output that does not fit the head."""
+        """Refuses a network's output that does not fit the head."""
         check_rank(2, parameters=parameters)
         width = (static_shape(parameters) or (None, None))[-1]
         if width is not None and width not in self.parameter_sizes:
             raise ValueError(
-                "expected the network's output to be of width "
+                "Expected the network's output to be of width "
                 f"{' or '.join(map(str, self.parameter_sizes))} for "
                 f"{type(self).__name__}. Received: width {width}"
             )
         if log_std is not None and not self.log_std_size:
             raise ValueError(
-                f"expected no log_std for {type(self).__name__}. "
+                f"Expected no log_std for {type(self).__name__}. "
                 f"Received: log_std={log_std}"
             )
 
 
 def reshape_action(action: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Give flat actions [B, K] the shape that the environment has."""
+    """Gives flat actions [B, K] the shape that the environment has."""
     return action if len(shape) == 1 else ops.reshape(action, (-1, *shape))

@@ -337,5 +337,5 @@ def test_other_action_spaces_and_networks_are_refused():
         agent.fit(make_replay("Pendulum-v1"), verbose=0)
     with pytest.raises(ValueError, match=r"`q_network` .* Received: 'mlp'"):
         rl.DQN("mlp")
-    with pytest.raises(ValueError, match="one network"):
+    with pytest.raises(ValueError, match="no separate critic"):
         agent.compile("adam", critic_optimizer="sgd")

@@ -39,6 +39,8 @@ def make_agent(critics, action_space, **settings):
         **{"seed": 0, "temperature": ALPHA, **settings},
     )
     agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    # The first update of all would begin with a copy.
+    agent.updates.assign(1)
     for target, shift in zip(agent.target_critics, (0.3, -0.4), strict=True):
         target.set_weights([w + shift for w in target.get_weights()])
     return agent

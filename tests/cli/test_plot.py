@@ -3,6 +3,7 @@ import json
 import matplotlib as mpl
 import pytest
 
+from keras_rl2.cli import errors
 from keras_rl2.cli.main import main
 
 
@@ -116,6 +117,13 @@ def test_other_files_are_refused(text, said, tmp_path, refused):
     path = tmp_path / "progress.csv"
     path.write_bytes(text.encode("latin-1"))
     assert said in refused("plot", path)
+
+
+def test_matplotlib_is_asked_for(runs, tmp_path, refused, monkeypatch):
+    monkeypatch.setattr(errors.importlib.util, "find_spec", lambda _: None)
+    output = tmp_path / "pictures" / "curves.png"
+    assert "pip install matplotlib" in refused("plot", runs, "--output", output)
+    assert not output.parent.exists()
 
 
 def test_an_unknown_kind_of_picture(runs, refused):

@@ -248,11 +248,11 @@ def test_wrong_shapes_are_refused(name):
 def test_kl_to_another_class_is_refused(name):
     policy, _ = make(name)
     other, _ = make("Bernoulli" if name != "Bernoulli" else "Categorical")
-    with pytest.raises(ValueError, match=f"expected another {name}"):
+    with pytest.raises(ValueError, match=f"Expected another {name}"):
         policy.kl(other)
 
 
 @pytest.mark.parametrize("name", ["Categorical", "MultiCategorical"])
 def test_rank_of_logits_is_checked(name):
-    with pytest.raises(ValueError, match="expected rank 2 for logits"):
+    with pytest.raises(ValueError, match="Expected rank 2 for logits"):
         MAKE[name][0](tf.zeros(6))

@@ -118,7 +118,7 @@ def test_bounds_are_checked(low, high):
 
 def test_kl_needs_equal_bounds():
     zeros = np.zeros((1, 2))
-    with pytest.raises(ValueError, match="expected equal bounds"):
+    with pytest.raises(ValueError, match="Expected equal bounds"):
         SquashedGaussian(zeros, zeros).kl(
             SquashedGaussian(zeros, zeros, high=2.0)
         )

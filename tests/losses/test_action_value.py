@@ -95,11 +95,11 @@ def test_half_precision_is_cast_up(name):
 @pytest.mark.parametrize("name", NEXT)
 def test_values_that_do_not_fit_are_refused(name):
     q, action, reward, discount, next_q = transition(batch=3)
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         call(name, q, action, reward, discount, next_q[:, :1])
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         call(name, q, action, reward, discount[:2], next_q)
-    with pytest.raises(ValueError, match=r"expected shape \[3\] for action"):
+    with pytest.raises(ValueError, match=r"Expected shape \[3\] for action"):
         call(name, q, action[:2], reward[:2], discount[:2], next_q)
     with pytest.raises(ValueError, match="squeeze the last axis of reward"):
         call(name, q, action, reward[:, None], discount, next_q)
@@ -136,7 +136,7 @@ def test_conservative_q_where_an_action_is_not_allowed():
 def test_conservative_q_refuses_a_column():
     with pytest.raises(ValueError, match="squeeze the last axis of action"):
         losses.conservative_q(np.ones((3, 2)), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="expected rank 2 for q_values"):
+    with pytest.raises(ValueError, match="Expected rank 2 for q_values"):
         losses.conservative_q(np.ones(3), np.zeros(3))
 
 

@@ -108,18 +108,18 @@ def test_the_projection_is_a_constant_and_pulls_the_logits_to_it():
 
 @pytest.mark.parametrize("atoms", [[1.0, 0.0], [0.0, 0.0], []])
 def test_atoms_that_do_not_increase_are_refused(atoms):
-    with pytest.raises(ValueError, match="expected increasing target_support"):
+    with pytest.raises(ValueError, match="Expected increasing target_support"):
         losses.categorical_projection([[0.0]], [[1.0]], atoms)
 
 
 def test_projection_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match="squeeze the last axis"):
         losses.categorical_projection(np.ones((3, 1)), np.ones(3), [0.0, 1.0])
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         losses.categorical_projection(
             np.ones((3, 1)), np.ones((3, 2)), [0.0, 1.0]
         )
-    with pytest.raises(ValueError, match="expected rank 1 for target_support"):
+    with pytest.raises(ValueError, match="Expected rank 1 for target_support"):
         losses.categorical_projection(
             np.ones((1, 2)), np.ones((1, 2)), [[0.0, 1.0]]
         )
@@ -192,19 +192,19 @@ def test_delta_may_be_a_tensor():
             losses.quantile_huber(*arrays, delta),
             losses.quantile_huber(*arrays, tf.constant(delta)),
         )
-    with pytest.raises(ValueError, match="expected rank 0 for delta"):
+    with pytest.raises(ValueError, match="Expected rank 0 for delta"):
         losses.quantile_huber(*arrays, [0.5, 0.5])
 
 
 def test_quantile_huber_refuses_what_does_not_fit():
     wide, flat, column = np.ones((3, 2)), np.ones(3), np.ones((3, 1))
-    with pytest.raises(ValueError, match="expected rank 2 for targets"):
+    with pytest.raises(ValueError, match="Expected rank 2 for targets"):
         losses.quantile_huber(wide, wide, flat)
-    with pytest.raises(ValueError, match=r"expected shape \[3, \?\] for targ"):
+    with pytest.raises(ValueError, match=r"Expected shape \[3, \?\] for targ"):
         losses.quantile_huber(wide, wide, np.ones((1, 2)))
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         losses.quantile_huber(wide, column, wide)
-    with pytest.raises(ValueError, match=r"expected shape \[2\] for taus"):
+    with pytest.raises(ValueError, match=r"Expected shape \[2\] for taus"):
         losses.quantile_huber(wide, flat, wide)
 
 

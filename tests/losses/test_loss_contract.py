@@ -19,9 +19,9 @@ def test_column_beside_flat_is_refused(name):
     for arrays in ((flat, column), (column, flat)):
         with pytest.raises(ValueError, match="squeeze the last axis"):
             PAIRS[name](*arrays)
-    with pytest.raises(ValueError, match="expected rank 1"):
+    with pytest.raises(ValueError, match="Expected rank 1"):
         PAIRS[name](column, column)
-    with pytest.raises(ValueError, match="expected equal shapes"):
+    with pytest.raises(ValueError, match="Expected equal shapes"):
         PAIRS[name](flat, np.ones(3))
 
 
@@ -46,5 +46,5 @@ def test_clip_ratio_may_be_a_tensor():
         lambda clip: losses.clip_fraction(log_prob, old, clip),
     ):
         np.testing.assert_array_equal(function(0.2), function(tf.constant(0.2)))
-        with pytest.raises(ValueError, match="expected rank 0"):
+        with pytest.raises(ValueError, match="Expected rank 0"):
             function(np.array([0.2, 0.2]))

@@ -1,0 +1,100 @@
+"""Links of the texts lead somewhere: to files that are there, and headings."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/*.md"),
+    ]
+)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"(?m)^#{1,6} +(.+?) *#*$")
+
+
+def without_code(text):
+    """Returns a text of Markdown without its blocks and pieces of code."""
+    blocks = re.sub(r"(?ms)^ *```.*?^ *```", "", text)
+    return re.sub(r"`[^`\n]*`", "", blocks)
+
+
+def links(text):
+    """Returns the links of a text that do not leave the project."""
+    found = _LINK.findall(without_code(text))
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+def anchors(text):
+    """Returns what a link may name after its #, as GitHub makes it."""
+    blocks = re.sub(r"(?ms)^ *```.*?^ *```", "", text)
+    names = []
+    for heading in _HEADING.findall(blocks):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        seen = sum(
+            re.fullmatch(rf"{re.escape(name)}(-\d+)?", n) is not None
+            for n in names
+        )
+        names.append(f"{name}-{seen}" if seen else name)
+    return set(names)
+
+
+def target_of(link, path):
+    """Returns the file that a link of another file names, and the anchor."""
+    file, _, anchor = link.partition("#")
+    return (path.parent / file).resolve() if file else path, anchor
+
+
+def leads_somewhere(link, path):
+    target, anchor = target_of(link, path)
+    if not target.is_relative_to(ROOT) or not target.exists():
+        return False
+    return not anchor or anchor in anchors(target.read_text("utf-8"))
+
+
+def broken(path):
+    """Returns those links of a file that lead nowhere."""
+    found = links(path.read_text("utf-8"))
+    return [link for link in found if not leads_somewhere(link, path)]
+
+
+@pytest.mark.parametrize(
+    "path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+def test_links_lead_somewhere(path):
+    assert broken(path) == []
+
+
+def test_every_page_and_picture_is_linked():
+    linked = {
+        target_of(link, path)[0]
+        for path in TEXTS
+        for link in links(path.read_text("utf-8"))
+    }
+    assert set((ROOT / "docs").iterdir()) <= linked
+
+
+def test_broken_links_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    (tmp_path / "other.md").write_text("# A `b`, and c\n## Two\n## Two\n")
+    text = tmp_path / "text.md"
+    text.write_text(
+        "# Here\n[a](other.md) [b](other.md#a-b-and-c) [c](other.md#two-1) "
+        "[d](#here) [e](https://nowhere.invalid) `[f](code.md)`\n"
+        "```\n[g](block.md)\n```\n"
+        "[h](gone.md) [i](other.md#three) [j](#there) ![k](picture.png) "
+        "[l](../outside.md)\n"
+    )
+    (tmp_path.parent / "outside.md").touch()
+    assert broken(text) == [
+        "gone.md",
+        "other.md#three",
+        "#there",
+        "picture.png",
+        "../outside.md",
+    ]
