@@ -26,7 +26,9 @@ class ActorSnapshot:
     `f(observation, noise, *weights)` and run by the LiteRT interpreter, with
     the weights as inputs: following the agent is a copy of arrays. A policy
     that does not convert, or whose conversion acts differently, is run as a
-    `tf.function` instead; one line in the log says so.
+    `tf.function` instead; one line in the log says so. So are all networks
+    that compute in half precision (`mixed_float16`, `mixed_bfloat16`) or in
+    float64, for which LiteRT has no operations.
 
     The snapshot acts with the weights of the last `sync()`, whatever happens
     to the agent in between.

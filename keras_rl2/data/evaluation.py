@@ -16,7 +16,8 @@ class EvaluationDataset:
     `EarlyStopping` do what a Keras user expects.
 
     Each environment plays its share of the episodes from the start, so short
-    episodes are not counted more often than long ones.
+    episodes are not counted more often than long ones. Where the share is not
+    whole, the first environments play one more: 10 in 4 are 3, 3, 2 and 2.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
@@ -92,7 +93,8 @@ class EvaluationDataset:
     ) -> tuple[list[float], list[int]]:
         """Steps until every environment has played its share."""
         env = self.env
-        share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
+        # One more for the first ones, where it does not divide.
+        share = -(-(self.episodes - np.arange(env.num_envs)) // env.num_envs)
         generator = np.random.default_rng(self.seed)
         current_return = np.zeros(env.num_envs)
         current_length = np.zeros(env.num_envs, np.int64)
