@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 from typing import Protocol
 
+import gymnasium
 import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_rl2.data import conversions
+from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.data.collector import Actions
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +37,8 @@ class ActorSnapshot:
     to the agent in between.
 
     Args:
-        agent: `keras_rl2.Agent`, bound to its spaces.
+        agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`), bound
+            to its spaces.
         num_envs: int. Batch of every call, B.
         deterministic: bool. Whether it takes the mode of the policy instead
             of a sample. Defaults to `False`.
@@ -50,7 +54,7 @@ class ActorSnapshot:
     """
 
     def __init__(
-        self, agent: Any, num_envs: int, deterministic: bool = False
+        self, agent: ActingAgent, num_envs: int, deterministic: bool = False
     ) -> None:
         self.deterministic = deterministic
         self.num_envs = num_envs
@@ -81,8 +85,7 @@ class ActorSnapshot:
             The policy's actions `[B, ...]`, and the same as the environment
             takes them (shifted or clipped to its space).
         """
-        result: tuple[np.ndarray, np.ndarray] = self._runner(observation, noise)
-        return result
+        return self._runner(observation, noise)
 
 
 class _Runner(Protocol):
@@ -92,7 +95,9 @@ class _Runner(Protocol):
 
     def set_weights(self, weights: list[np.ndarray]) -> None: ...
 
-    def __call__(self, observation: Any, noise: Any) -> Any: ...
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None
+    ) -> Actions: ...
 
 
 class _TensorFlowRunner:
@@ -108,13 +113,15 @@ class _TensorFlowRunner:
         """Copies the weights: `constant` may alias what it is given."""
         self._weights = [tf.constant(np.array(w)) for w in weights]
 
-    def __call__(self, observation: Any, noise: Any) -> Any:
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None
+    ) -> Actions:
         """Calls the function and returns NumPy arrays."""
         noises = () if noise is None else (tf.constant(noise),)
         outputs = self._function(
             tf.constant(observation), *noises, *self._weights
         )
-        arrays = [output.numpy() for output in outputs]
+        arrays: list[np.ndarray] = [output.numpy() for output in outputs]
         return arrays[0], arrays[-1]
 
 
@@ -131,7 +138,7 @@ class _LiteRTRunner:
         interpreter = Interpreter(model_content=converted, num_threads=threads)
         interpreter.allocate_tensors()
         self._interpreter = interpreter
-        details = {
+        details: dict[str, int] = {
             _plain_name(d["name"]): d["index"]
             for d in interpreter.get_input_details()
         }
@@ -139,7 +146,9 @@ class _LiteRTRunner:
         self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
         self._observation = details["observation"]
         self._noise = details.get("noise")
-        ordered = [d["index"] for d in interpreter.get_output_details()]
+        ordered: list[int] = [
+            d["index"] for d in interpreter.get_output_details()
+        ]
         self._action, self._for_environment = ordered[0], ordered[-1]
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
@@ -148,21 +157,26 @@ class _LiteRTRunner:
             if index is not None:
                 self._interpreter.set_tensor(index, weight)
 
-    def __call__(self, observation: Any, noise: Any) -> Any:
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None
+    ) -> Actions:
         """Runs the interpreter and returns copies of its outputs."""
         interpreter = self._interpreter
         interpreter.set_tensor(self._observation, observation)
         if self._noise is not None:
             interpreter.set_tensor(self._noise, noise)
         interpreter.invoke()
-        action = interpreter.get_tensor(self._action)
+        action: np.ndarray = interpreter.get_tensor(self._action)
         if self._for_environment == self._action:
             return action, action
         return action, interpreter.get_tensor(self._for_environment)
 
 
 def _make_runner(
-    agent: Any, num_envs: int, deterministic: bool, snapshot: ActorSnapshot
+    agent: ActingAgent,
+    num_envs: int,
+    deterministic: bool,
+    snapshot: ActorSnapshot,
 ) -> _Runner:
     """Converts the policy, checks it once against TensorFlow, or falls back."""
     function, specs = _trace(agent, num_envs, deterministic, snapshot.variables)
@@ -202,7 +216,7 @@ def _make_runner(
 
 
 def _trace(
-    agent: Any, num_envs: int, deterministic: bool, variables: list[Any]
+    agent: ActingAgent, num_envs: int, deterministic: bool, variables: list[Any]
 ) -> tuple[Any, list[tf.TensorSpec]]:
     """Makes the policy a function of observation, noise and weights."""
     head = agent.policy_head
@@ -254,7 +268,7 @@ def _plain_name(name: str) -> str:
 
 
 def _example_inputs(
-    agent: Any, num_envs: int, deterministic: bool
+    agent: ActingAgent, num_envs: int, deterministic: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Draws observations and noise on which both runners are compared.
 
@@ -272,21 +286,21 @@ def _example_inputs(
 
 
 def _example_observation(
-    agent: Any, num_envs: int, generator: np.random.Generator
+    agent: ActingAgent, num_envs: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Draws observations that the networks can be run on."""
     shape = (num_envs, *agent.observation_shape)
     dtype = np.dtype(agent.observation_dtype)
     if dtype.kind == "f":
         return generator.standard_normal(shape).astype(dtype)
-    if agent.observation_shape:
-        return generator.integers(0, 128, shape).astype(dtype)
-    first = agent.observation_start
-    number = int(agent.observation_space.n)
-    return generator.integers(first, first + number, shape).astype(dtype)
+    space = agent.observation_space
+    first, end = 0, 128
+    if isinstance(space, gymnasium.spaces.Discrete):
+        first, end = int(space.start), int(space.start + space.n)
+    return generator.integers(first, end, shape).astype(dtype)
 
 
-def _agree(actions: Any, expected: Any) -> bool:
+def _agree(actions: Actions, expected: Actions) -> bool:
     """Whether two runners chose the same."""
     return all(
         np.allclose(a, e, rtol=1e-4, atol=1e-4)

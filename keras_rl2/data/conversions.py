@@ -13,7 +13,7 @@ _kept: dict[str, bytes] = {}
 # Floats that the interpreter can hold and turn into others, but not compute
 # with. The converter finds that out after writing pages of errors to stderr,
 # where no logger can stop them.
-_NOT_COMPUTED = {
+_NOT_COMPUTED: dict[int, str] = {
     dtype.as_datatype_enum: dtype.name
     for dtype in (tf.float16, tf.bfloat16, tf.float64)
 }

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.agent_protocols import ActingAgent
 from keras_rl2.envs import as_vector_env
 
 
@@ -57,14 +58,14 @@ class EvaluationDataset:
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed
-        self._agent: Any = None
+        self._agent: ActingAgent | None = None
         self._actor: ActorSnapshot | None = None
 
-    def play(self, agent: Any) -> dict[str, float]:
+    def play(self, agent: ActingAgent) -> dict[str, float]:
         """Plays the episodes with the agent's present weights.
 
         Args:
-            agent: `keras_rl2.Agent`. Chooses the actions.
+            agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`).
 
         Returns:
             dict: mean and standard deviation of the episodes' returns and
@@ -89,7 +90,7 @@ class EvaluationDataset:
         }
 
     def _run(
-        self, agent: Any, actor: ActorSnapshot
+        self, agent: ActingAgent, actor: ActorSnapshot
     ) -> tuple[list[float], list[int]]:
         """Steps until every environment has played its share."""
         env = self.env

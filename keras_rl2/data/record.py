@@ -1,10 +1,10 @@
 """Writing a rollout down while it happens."""
 
-from typing import Any
-
 import numpy as np
 
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.policy_heads import PolicyHead
 
 
 class Record:
@@ -14,15 +14,22 @@ class Record:
     memory that it was given.
 
     Args:
-        collector: `Collector`. Whose environments are stepped.
+        env: `VectorEnvAdapter`. The environments that are stepped.
+        head: `PolicyHead`. Says what actions look like.
+        horizon: int. Steps of the rollout, T.
+        first: `[B, ...]`. What the environments were left with.
     """
 
-    def __init__(self, collector: Any) -> None:
-        first = collector.observation
-        assert first is not None
-        env, head = collector.env, collector.head
-        leading = (collector.horizon, env.num_envs)
-        self.observation = np.empty((leading[0] + 1, *first.shape), first.dtype)
+    def __init__(
+        self,
+        env: VectorEnvAdapter,
+        head: PolicyHead,
+        horizon: int,
+        first: np.ndarray,
+    ) -> None:
+        leading = (horizon, env.num_envs)
+        # [T + 1, B, ...]: one more than there are actions.
+        self.observation = np.empty((horizon + 1, *first.shape), first.dtype)
         self.observation[0] = first
         self.action = np.empty(
             (*leading, *head.action_shape), head.action_dtype
@@ -39,6 +46,7 @@ class Record:
     def keep_final(self, t: int, final_observation: np.ndarray) -> None:
         """Keeps the true last observations of the episodes that ended."""
         (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        # [B, ...] -> [E, ...]
         self._final.append(np.array(final_observation)[ended])
         self._final_index.append(t * self.reward.shape[1] + ended)
 

@@ -1,9 +1,10 @@
 """What a rollout leaves behind."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from keras_rl2.shapes import Tensor
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Trajectory:
     final_observation: np.ndarray
     final_index: np.ndarray
 
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, as `agent.prepare` takes them."""
         return dict(vars(self))
 
@@ -73,12 +74,12 @@ class Trajectory:
 
     @property
     def ended(self) -> np.ndarray:
-        """`[T, B]` bool. Steps that were the last of their episode."""
+        """Steps that were the last of their episode, `[T, B]` bool."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
 
-def unpack(packed: dict[str, Any]) -> dict[str, Any]:
+def unpack(packed: dict[str, Tensor]) -> dict[str, Tensor]:
     """Undoes `Trajectory.packed_arrays`, in the graph.
 
     Args:
