@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import Protocol
@@ -13,9 +14,15 @@ import tensorflow as tf
 
 from keras_rl2.data import conversions
 from keras_rl2.data.agent_protocols import ActingAgent
-from keras_rl2.data.collector import Actions
 
 logger = logging.getLogger(__name__)
+
+# The policy's actions [B, ...], and the same as environments take them.
+Actions = tuple[np.ndarray, np.ndarray]
+
+# From observations [B, ...] and the noise of one step to actions: an
+# `ActorSnapshot`, or whatever takes its place.
+Actor = Callable[[np.ndarray, Any], Actions]
 
 # Actions that decide whether a conversion is to be trusted.
 _COMPARED_ACTIONS = 16

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.agent_protocols import CollectingAgent
-from keras_rl2.data.collector import Actor
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.episode_collector import EpisodeCollector

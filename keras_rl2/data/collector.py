@@ -1,24 +1,18 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
 from collections import deque
-from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from keras_rl2.data.actors import Actions
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.record import Record
 from keras_rl2.data.record import check_finite
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.policy_heads import PolicyHead
-
-# The policy's actions [B, ...], and the same as environments take them.
-Actions = tuple[np.ndarray, np.ndarray]
-
-# From observations [B, ...] and the noise of one step to actions: an
-# `ActorSnapshot`, or whatever takes its place.
-Actor = Callable[[np.ndarray, Any], Actions]
 
 # What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
 # beforehand for an actor that has nothing learned.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_rl2.data.collector import Actor
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.record import Record

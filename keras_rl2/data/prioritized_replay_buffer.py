@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.sum_tree import SumTree
@@ -64,7 +66,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self,
         *arguments: Any,
         alpha: float = 0.6,
-        beta: float | Callable[[int], Any] = 0.4,
+        beta: float | Callable[[int], SupportsFloat] = 0.4,
         epsilon: float = 1e-6,
         **settings: Any,
     ) -> None:
@@ -112,7 +114,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             "weight": weight.astype(np.float32),
         }
 
-    def update_priorities(self, index: Any, td_error: Any) -> None:
+    def update_priorities(
+        self, index: npt.ArrayLike, td_error: npt.ArrayLike
+    ) -> None:
         """Says how surprising transitions were.
 
         Transitions that have been overwritten since are left out.
@@ -127,7 +131,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 index was never given.
         """
         index = np.asarray(index, np.int64)
-        priority = np.abs(np.asarray(td_error, np.float64)) + self.epsilon
+        td_error = np.asarray(td_error, np.float64)
+        priority = np.abs(td_error) + self.epsilon
         if index.ndim != 1 or priority.shape != index.shape:
             raise ValueError(
                 f"Expected [M] indices and as many TD errors. Received: index "

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_rl2.data.collector import Actions
+from keras_rl2.data.actors import Actions
 from keras_rl2.policy_heads import PolicyHead
 
 

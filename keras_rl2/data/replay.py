@@ -3,8 +3,10 @@
 import logging
 from collections.abc import Callable
 from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from keras_rl2.data.agent_protocols import CollectingAgent
@@ -109,7 +111,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         n_step: int = 1,
         prioritized: bool = False,
         alpha: float = 0.6,
-        beta: float | Callable[[int], Any] = 0.4,
+        beta: float | Callable[[int], SupportsFloat] = 0.4,
         rounds_per_epoch: int | None = None,
         num_envs: int = 1,
         seed: int | None = None,
@@ -316,7 +318,9 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         batch.setdefault("weight", np.ones(batch_size, np.float32))
         return batch
 
-    def update_priorities(self, index: Any, td_error: Any) -> None:
+    def update_priorities(
+        self, index: npt.ArrayLike, td_error: npt.ArrayLike
+    ) -> None:
         """Says how surprising transitions were; `fit` of an agent does it.
 
         Args:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_ring import TransitionRing
@@ -79,9 +80,9 @@ class ReplayBuffer:
         capacity: int,
         num_envs: int,
         observation_shape: tuple[int, ...],
-        observation_dtype: Any,
+        observation_dtype: npt.DTypeLike,
         action_shape: tuple[int, ...],
-        action_dtype: Any,
+        action_dtype: npt.DTypeLike,
         *,
         n_step: int = 1,
         gamma: float = 0.99,
@@ -119,14 +120,14 @@ class ReplayBuffer:
 
     def add(
         self,
-        observation: Any,
-        action: Any,
-        reward: Any,
-        terminated: Any,
-        truncated: Any,
-        valid: Any,
-        next_observation: Any,
-        final_observation: Any = None,
+        observation: npt.ArrayLike,
+        action: npt.ArrayLike,
+        reward: npt.ArrayLike,
+        terminated: npt.ArrayLike,
+        truncated: npt.ArrayLike,
+        valid: npt.ArrayLike,
+        next_observation: npt.ArrayLike,
+        final_observation: npt.ArrayLike | None = None,
     ) -> None:
         """Stores one step of all environments.
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import RolloutAgent
 from keras_rl2.data.agent_protocols import learns_from_rollouts
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
-from keras_rl2.data.collector import Actor
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
