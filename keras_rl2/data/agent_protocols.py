@@ -58,6 +58,13 @@ class ActingAgent(Protocol):
 
         What the other members say may depend on it. Comes again, with the
         same spaces, whenever an environment is used.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+            action_space: `gymnasium.Space`. Of one environment.
+
+        Raises:
+            ValueError: If it cannot act in them, or is tied to others.
         """
 
     def draw_noise(
@@ -79,15 +86,25 @@ class ActingAgent(Protocol):
         """
 
     def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
-        """Draws the policy's actions `[B, ...]`, in a graph.
+        """Draws the policy's actions, in a graph.
 
         Args:
             observation: `[B, ...]`. Raw observations.
-            noise: `[B, *noise_shape]` float32.
+            noise: `[B, *noise_shape]` float32. As of `draw_noise`.
+
+        Returns:
+            `[B, *policy_head.action_shape]`, of its `action_dtype`.
         """
 
     def greedy_action(self, observation: Tensor) -> Tensor:
-        """Returns the policy's most probable actions `[B, ...]`, in a graph."""
+        """Returns the policy's most probable actions, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            As of `sample_action`.
+        """
 
 
 class CollectingAgent(ActingAgent, Protocol):
@@ -118,7 +135,11 @@ class CollectingAgent(ActingAgent, Protocol):
         """Is called before each rollout, when weights may still change."""
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Is given each rollout once, for statistics of observations."""
+        """Is given each rollout once, for statistics of observations.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+        """
 
 
 class RolloutAgent(CollectingAgent, Protocol):
@@ -171,10 +192,24 @@ class ReplayAgent(CollectingAgent, Protocol):
 
 
 def learns_from_rollouts(agent: CollectingAgent) -> TypeGuard[RolloutAgent]:
-    """Says which of the two an agent claims to be, by its `on_policy`."""
+    """Says whether an agent is a `RolloutAgent`, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. Its `on_policy`, from which type checkers learn what it is.
+    """
     return agent.on_policy
 
 
 def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
-    """Says which of the two an agent claims to be, by its `on_policy`."""
+    """Says whether an agent is a `ReplayAgent`, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. The opposite of `learns_from_rollouts`.
+    """
     return not agent.on_policy

@@ -153,7 +153,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
         self._noise.bit_generator.state = state["noise"]
         self._noise_state = state["noise_state"]
         self.env.set_state(state["env"])

@@ -63,7 +63,12 @@ class Collector:
         return self._resets_seen != self.env.resets
 
     def reset(self, seed: int | None = None) -> None:
-        """Starts new episodes in every environment."""
+        """Starts new episodes in every environment.
+
+        Args:
+            seed: int or None. Seeds environment i with `seed + i`. Defaults
+                to `None`: the random states go on.
+        """
         self.observation = self.env.reset(seed=seed)
         self._resets_seen = self.env.resets
         self._return[:] = 0.0
@@ -141,7 +146,7 @@ class Collector:
         self._length = lengths[-1] - before_length
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what the statistics of a later rollout depend on."""
+        """Returns what later statistics depend on, as plain data."""
         return {
             "episode_returns": [float(r) for r in self.episode_returns],
             "episode_lengths": [int(n) for n in self.episode_lengths],
@@ -150,7 +155,11 @@ class Collector:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave."""
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
         self.episode_returns.clear()
         self.episode_returns.extend(state["episode_returns"])
         self.episode_lengths.clear()

@@ -57,7 +57,14 @@ def _dtype_not_computed(graph: Any) -> str | None:
 
 
 def find(key: str | None) -> bytes | None:
-    """Returns the conversion that was kept for graphs alike, if any."""
+    """Returns the conversion that was kept for graphs alike, if any.
+
+    Args:
+        key: str or None. As of `fingerprint`.
+
+    Returns:
+        bytes, or None where there is none.
+    """
     return None if key is None else _kept.get(key)
 
 

@@ -39,12 +39,21 @@ class EpisodeRecord(Record):
             flags[:] = False
 
     def keep_final(self, t: int, final_observation: np.ndarray) -> None:
-        """Puts last observations in the place of those of the resets."""
+        """Puts last observations in the place of those of the resets.
+
+        Args:
+            t: int. The step.
+            final_observation: `[B, ...]`. Rows of episodes that ended count.
+        """
         ended = self.terminated[t] | self.truncated[t]
         self.observation[t + 1, ended] = final_observation[ended]
 
     def forget_others(self, t: int) -> None:
-        """Takes back what environments gave whose episode was over."""
+        """Takes back what environments gave whose episode was over.
+
+        Args:
+            t: int. The step.
+        """
         over = ~self.alive[t]
         if not over.any():
             return
@@ -59,7 +68,7 @@ class EpisodeRecord(Record):
         self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
 
     def valid(self) -> np.ndarray:
-        """Marks the steps of the episodes."""
+        """Marks the steps of the episodes, `[T, B]`."""
         return self.alive
 
 

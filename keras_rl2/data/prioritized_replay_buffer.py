@@ -174,6 +174,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """
         self._refresh()
         state = super().get_state()
+        # [rows * B] places -> [rows, B]
         filled = np.arange(state["span"].size)
         return state | {
             "priority": self._tree.get(filled).reshape(state["span"].shape),

@@ -44,26 +44,32 @@ class Record:
         self._final_index: list[np.ndarray] = []
 
     def keep_final(self, t: int, final_observation: np.ndarray) -> None:
-        """Keeps the true last observations of the episodes that ended."""
+        """Keeps the true last observations of the episodes that ended.
+
+        Args:
+            t: int. The step.
+            final_observation: `[B, ...]`. Rows of episodes that ended count.
+        """
         (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
         # [B, ...] -> [E, ...]
         self._final.append(np.array(final_observation)[ended])
         self._final_index.append(t * self.reward.shape[1] + ended)
 
     def final(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the final observations and where they belong."""
+        """Returns the final observations `[E, ...]` and their index `[E]`."""
         if not self._final:
             shape = (0, *self.observation.shape[2:])
             return np.empty(shape, self.observation.dtype), np.empty(
                 0, np.int32
             )
+        # [E_t, ...] of each step t -> [E, ...]
         return (
             np.concatenate(self._final).astype(self.observation.dtype),
             np.concatenate(self._final_index).astype(np.int32),
         )
 
     def valid(self) -> np.ndarray:
-        """Marks the rows that are transitions and not mere resets."""
+        """Marks what is a transition and no mere reset, `[T, B]`."""
         valid = np.ones(self.reward.shape, np.bool_)
         if self.masks_reset_rows:
             valid[0] &= ~self.pending_reset

@@ -350,6 +350,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             }
         # Each for itself: rows of a large one would be in order of age.
         parts = [self.sample(size) for _ in range(updates)]
+        # [batch, ...] of each -> [updates, batch, ...]
         batches = {key: np.stack([p[key] for p in parts]) for key in parts[0]}
         batches["position"] = np.arange(updates, dtype=np.int32)
         self._drawn = batches["index"]
@@ -371,13 +372,21 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return {**super().logs(), **self._bound_agent().exploration_logs()}
 
     def get_state(self) -> dict[str, Any]:
-        """As of `CollectingDataset`, with all that is stored."""
+        """Returns what `CollectingDataset` does, and all that is stored."""
         self._feed_back()
         buffer = None if self.buffer is None else self.buffer.get_state()
         return {**super().get_state(), "buffer": buffer}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If there is no agent, or the state is that of another
+                buffer.
+        """
         self._bound_agent()
         assert self.buffer is not None
         if state["buffer"] is not None:

@@ -121,7 +121,15 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         )
 
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the rollouts to an agent; see `CollectingDataset.bind`."""
+        """Ties the dataset to an agent, checking that the two fit.
+
+        Args:
+            agent: `keras_rl2.Agent`. Acts and prepares.
+
+        Raises:
+            ValueError: If the agent learns from replay, or its networks or
+                spaces do not fit those of the environment.
+        """
         bound = self.agent
         super().bind(agent)
         if self.scale_rewards and agent is not bound:
@@ -182,11 +190,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return {**super().logs(), **self._statistics}
 
     def get_state(self) -> dict[str, Any]:
-        """Returns everything that later rollouts depend on, as plain data.
-
-        The environments' own state is not in it: Gymnasium has no interface
-        for that. They begin new episodes after `set_state`.
-        """
+        """Returns all that later rollouts depend on, as plain data."""
         return {
             **super().get_state(),
             "shuffle": self._shuffle.bit_generator.state,
@@ -194,7 +198,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
         super().set_state(state)
         self._shuffle.bit_generator.state = state["shuffle"]
         if self._scaler is not None and state["scaler"]:

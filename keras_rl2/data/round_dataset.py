@@ -57,7 +57,11 @@ class RoundDataset(abc.ABC):
 
     @abc.abstractmethod
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the dataset to the agent that acts and prepares."""
+        """Ties the dataset to an agent, checking that the two fit.
+
+        Args:
+            agent: `keras_rl2.Agent`. Acts and learns.
+        """
 
     @abc.abstractmethod
     def refresh(self) -> None:

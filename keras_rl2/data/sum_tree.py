@@ -203,6 +203,7 @@ class SumTree:
         """Goes down to items by what is left of them; writes to `query`."""
         for level in reversed(self._levels):
             node = 2 * node
+            # [pairs, 2] -> [nodes]
             left = level.reshape(-1).take(node)
             right = query >= left
             # Products, since random masks cost a branch for each item.

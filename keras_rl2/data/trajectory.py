@@ -39,7 +39,7 @@ class Trajectory:
     final_index: np.ndarray
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the arrays by name, as `agent.prepare` takes them."""
+        """Returns the arrays by their names."""
         return dict(vars(self))
 
     def packed_arrays(self, with_final: bool) -> dict[str, np.ndarray]:
@@ -68,6 +68,7 @@ class Trajectory:
         steps, rows = self.reward.size, self.final_observation
         index = np.full(steps, steps, np.int32)
         index[: len(rows)] = self.final_index
+        # [E, ...] -> [T * B, ...]
         padded = np.zeros((steps, *rows.shape[1:]), rows.dtype)
         padded[: len(rows)] = rows
         return packed | {"final_observation": padded, "final_index": index}

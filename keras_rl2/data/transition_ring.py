@@ -350,6 +350,7 @@ class TransitionRing:
         expected = stored[self._steps % self._rows]
         observation = observation.astype(stored.dtype, copy=False)
         if self._steps and not np.array_equal(expected, observation):
+            # [B, ...] -> [B, numbers of one observation]
             adrift = (expected != observation).reshape(self.num_envs, -1)
             self._cut(adrift.any(axis=1))
 
