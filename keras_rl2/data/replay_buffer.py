@@ -214,18 +214,20 @@ class ReplayBuffer:
         ring = self._ring
         oldest, newest = ring.oldest, ring.steps
         index = self._generator.integers(oldest, newest, batch_size)
-        (missed,) = np.nonzero(~ring.drawable(index % ring.places))
+        place = index % ring.places
+        (missed,) = np.nonzero(~ring.drawable(place))
         for _ in range(_TRIES):
             if not missed.size:
                 break
             again = self._generator.integers(oldest, newest, missed.size)
             index[missed] = again
-            missed = missed[~ring.drawable(again % ring.places)]
+            place[missed] = again % ring.places
+            missed = missed[~ring.drawable(place[missed])]
         if missed.size:
             # So few can be drawn that it is quicker to look for them.
-            place = self._generator.choice(ring.drawable_places(), missed.size)
-            index[missed] = ring.index_of(place)
-        return ring.gather(index % ring.places) | {"index": index}
+            found = self._generator.choice(ring.drawable_places(), missed.size)
+            index[missed], place[missed] = ring.index_of(found), found
+        return ring.gather(place) | {"index": index}
 
     def _check_batch_size(self, batch_size: int) -> None:
         """Refuses to draw nothing, or from nothing."""
