@@ -1,20 +1,17 @@
 """The policy outside of training: traced once, and asked for actions."""
 
-import contextlib
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
+
+from keras_rl2.data import actions
+from keras_rl2.data import policy_function
+from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
-
-
-_NO_SCOPE = contextlib.nullcontext()
 
 
 class Acting:
@@ -53,46 +50,14 @@ class Acting:
         """
         key = deterministic, num_envs, tuple(map(id, variables)), with_log_prob
         if key not in self._functions:
-            self._functions[key] = self._trace(
-                deterministic, num_envs, list(variables), with_log_prob
+            self._functions[key] = policy_function(
+                self._agent,
+                deterministic,
+                num_envs,
+                variables,
+                actions_and_log_probs if with_log_prob else None,
             )
         return self._functions[key]
-
-    def _trace(
-        self,
-        deterministic: bool,
-        num_envs: int | None,
-        variables: list[Any],
-        with_log_prob: bool,
-    ) -> Any:
-        """Makes the policy a function of observation, noise and variables."""
-        agent = self._agent
-        observation = agent.encode.spec
-        shape = (num_envs, *observation.shape[1:])
-        inputs = [tf.TensorSpec(shape, observation.dtype, "observation")]
-        if not deterministic:
-            shape = (num_envs, *agent.noise_shape)
-            inputs.append(tf.TensorSpec(shape, "float32", "noise"))
-        weights = [
-            tf.TensorSpec(variable.shape, variable.dtype, f"weight_{index}")
-            for index, variable in enumerate(variables)
-        ]
-
-        def policy(*given: Any) -> list[Any]:
-            values = given[len(inputs) :]
-            mapping = list(zip(variables, values, strict=True))
-            # A scope would keep what a network of one's own assigns.
-            scope = keras.StatelessScope(mapping) if mapping else _NO_SCOPE
-            with scope:
-                return self._decide(*given[: len(inputs)], with_log_prob)
-
-        # Not the function itself: TensorFlow tells functions apart by their
-        # code, and would warn of retracing where there are many agents.
-        return tf.function(
-            functools.partial(policy),
-            input_signature=[*inputs, *weights],
-            autograph=False,
-        )
 
     def act(
         self, observation: Any, deterministic: bool, with_log_prob: bool
@@ -136,7 +101,7 @@ class Acting:
             inputs.append(noise)
         function = self.function(deterministic, with_log_prob=with_log_prob)
         outputs = function(*inputs)
-        action, *rest = outputs[1:] if with_log_prob else outputs[-1:]
+        action, *rest = outputs if with_log_prob else outputs[-1:]
         dtype = agent.action_space.dtype
         given = [action.numpy().astype(dtype, copy=False)]
         given += [log_prob.numpy() for log_prob in rest]
@@ -144,31 +109,22 @@ class Acting:
         chosen = tuple(each[0] if single else each for each in given)
         return chosen if with_log_prob else chosen[0]
 
-    def _decide(self, *given: Any) -> list[Any]:
-        """Returns actions, those for the environment, and log-probabilities.
 
-        Args:
-            *given: Raw observations `[B, ...]`, perhaps noise, and whether
-                log-probabilities are wanted.
+def actions_and_log_probs(
+    agent: "Agent", observation: Tensor, noise: Tensor | None = None
+) -> list[Tensor]:
+    """Chooses actions as the environment takes them, with log-probabilities.
 
-        Returns:
-            list: the policy's own actions `[B, ...]`; those for the
-            environment, if they are others or more follows; and if wanted
-            log-probabilities `[B]`.
-        """
-        *inputs, with_log_prob = given
-        agent, head = self._agent, self._agent.policy_head
-        own = (
-            agent.sample_action(*inputs)
-            if len(inputs) > 1
-            else agent.greedy_action(*inputs)
-        )
-        if not head.changes_action and not with_log_prob:
-            return [own]
-        action = head.to_environment(own)
-        if not with_log_prob:
-            return [own, action]
-        # Of what is returned: bounds may have clipped what was drawn.
-        taken = head.from_environment(action)
-        log_prob = agent.distribution(inputs[0]).log_prob(taken)
-        return [own, action, log_prob]
+    Args:
+        agent: `keras_rl2.Agent`. One whose policy is a distribution.
+        observation: `[B, ...]`. Raw observations.
+        noise: `[B, *noise_shape]` float32 or None. Defaults to `None`.
+
+    Returns:
+        list: `[B, ...]` and `[B]` float32.
+    """
+    head = agent.policy_head
+    action = head.to_environment(actions(agent, observation, noise)[0])
+    # Of what is returned: bounds may have clipped what was drawn.
+    taken = head.from_environment(action)
+    return [action, agent.distribution(observation).log_prob(taken)]

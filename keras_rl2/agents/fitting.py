@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
+from typing import cast
 
 import keras
 import tensorflow as tf
@@ -14,6 +15,7 @@ from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.callbacks.directions import give_directions
+from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
@@ -315,12 +317,14 @@ def _with_refresh(
     """Puts the refresh first: what it logs is for all the others."""
     given = [c for c in callbacks if isinstance(c, RolloutRefresh)]
     others = [c for c in callbacks if not isinstance(c, RolloutRefresh)]
-    if len(given) > 1 or any(c.rollouts is not x for c in given):
+    if len(given) > 1 or any(id(c.rollouts) != id(x) for c in given):
         raise ValueError(
             "Expected at most one `RolloutRefresh`, and for the rollouts that "
             f"`fit` was given. Received: {len(given)} of them"
         )
-    return [*(given or [RolloutRefresh(x)]), *extra, *others]
+    # It is bound by now: its agent is there.
+    refresh = RolloutRefresh(cast(Rounds, x))
+    return [*(given or [refresh]), *extra, *others]
 
 
 def _with_sync(agent: Any, callbacks: list[Any]) -> list[Any]:

@@ -3,6 +3,8 @@
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.data.policy_function import actions
+from keras_rl2.data.policy_function import policy_function
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.replay_buffer import ReplayBuffer
@@ -24,6 +26,8 @@ __all__ = [
     "RoundDataset",
     "SumTree",
     "Trajectory",
+    "actions",
     "minibatch",
+    "policy_function",
     "unpack",
 ]

@@ -2,17 +2,27 @@
 
 import logging
 import os
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import Protocol
 
-import keras
+import gymnasium
 import numpy as np
 import tensorflow as tf
 
 from keras_rl2.data import conversions
+from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.data.policy_function import policy_function
 
 logger = logging.getLogger(__name__)
+
+# The policy's actions [B, ...], and the same as environments take them.
+Actions = tuple[np.ndarray, np.ndarray]
+
+# From observations [B, ...] and the noise of one step to actions: an
+# `ActorSnapshot`, or whatever takes its place.
+Actor = Callable[[np.ndarray, Any], Actions]
 
 # Actions that decide whether a conversion is to be trusted.
 _COMPARED_ACTIONS = 16
@@ -26,13 +36,16 @@ class ActorSnapshot:
     `f(observation, noise, *weights)` and run by the LiteRT interpreter, with
     the weights as inputs: following the agent is a copy of arrays. A policy
     that does not convert, or whose conversion acts differently, is run as a
-    `tf.function` instead; one line in the log says so.
+    `tf.function` instead; one line in the log says so. So are all networks
+    that compute in half precision (`mixed_float16`, `mixed_bfloat16`) or in
+    float64, for which LiteRT has no operations.
 
     The snapshot acts with the weights of the last `sync()`, whatever happens
     to the agent in between.
 
     Args:
-        agent: `keras_rl2.Agent`, bound to its spaces.
+        agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`), bound
+            to its spaces.
         num_envs: int. Batch of every call, B.
         deterministic: bool. Whether it takes the mode of the policy instead
             of a sample. Defaults to `False`.
@@ -48,7 +61,7 @@ class ActorSnapshot:
     """
 
     def __init__(
-        self, agent: Any, num_envs: int, deterministic: bool = False
+        self, agent: ActingAgent, num_envs: int, deterministic: bool = False
     ) -> None:
         self.deterministic = deterministic
         self.num_envs = num_envs
@@ -79,8 +92,7 @@ class ActorSnapshot:
             The policy's actions `[B, ...]`, and the same as the environment
             takes them (shifted or clipped to its space).
         """
-        result: tuple[np.ndarray, np.ndarray] = self._runner(observation, noise)
-        return result
+        return self._runner(observation, noise)
 
 
 class _Runner(Protocol):
@@ -90,7 +102,9 @@ class _Runner(Protocol):
 
     def set_weights(self, weights: list[np.ndarray]) -> None: ...
 
-    def __call__(self, observation: Any, noise: Any) -> Any: ...
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None
+    ) -> Actions: ...
 
 
 class _TensorFlowRunner:
@@ -106,13 +120,15 @@ class _TensorFlowRunner:
         """Copies the weights: `constant` may alias what it is given."""
         self._weights = [tf.constant(np.array(w)) for w in weights]
 
-    def __call__(self, observation: Any, noise: Any) -> Any:
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None
+    ) -> Actions:
         """Calls the function and returns NumPy arrays."""
         noises = () if noise is None else (tf.constant(noise),)
         outputs = self._function(
             tf.constant(observation), *noises, *self._weights
         )
-        arrays = [output.numpy() for output in outputs]
+        arrays: list[np.ndarray] = [output.numpy() for output in outputs]
         return arrays[0], arrays[-1]
 
 
@@ -129,7 +145,7 @@ class _LiteRTRunner:
         interpreter = Interpreter(model_content=converted, num_threads=threads)
         interpreter.allocate_tensors()
         self._interpreter = interpreter
-        details = {
+        details: dict[str, int] = {
             _plain_name(d["name"]): d["index"]
             for d in interpreter.get_input_details()
         }
@@ -137,7 +153,9 @@ class _LiteRTRunner:
         self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
         self._observation = details["observation"]
         self._noise = details.get("noise")
-        ordered = [d["index"] for d in interpreter.get_output_details()]
+        ordered: list[int] = [
+            d["index"] for d in interpreter.get_output_details()
+        ]
         self._action, self._for_environment = ordered[0], ordered[-1]
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
@@ -146,26 +164,33 @@ class _LiteRTRunner:
             if index is not None:
                 self._interpreter.set_tensor(index, weight)
 
-    def __call__(self, observation: Any, noise: Any) -> Any:
+    def __call__(
+        self, observation: np.ndarray, noise: np.ndarray | None
+    ) -> Actions:
         """Runs the interpreter and returns copies of its outputs."""
         interpreter = self._interpreter
         interpreter.set_tensor(self._observation, observation)
         if self._noise is not None:
             interpreter.set_tensor(self._noise, noise)
         interpreter.invoke()
-        action = interpreter.get_tensor(self._action)
+        action: np.ndarray = interpreter.get_tensor(self._action)
         if self._for_environment == self._action:
             return action, action
         return action, interpreter.get_tensor(self._for_environment)
 
 
 def _make_runner(
-    agent: Any, num_envs: int, deterministic: bool, snapshot: ActorSnapshot
+    agent: ActingAgent,
+    num_envs: int,
+    deterministic: bool,
+    snapshot: ActorSnapshot,
 ) -> _Runner:
     """Converts the policy, checks it once against TensorFlow, or falls back."""
-    function, specs = _trace(agent, num_envs, deterministic, snapshot.variables)
+    function = policy_function(
+        agent, deterministic, num_envs, snapshot.variables
+    )
     # Images are worth a thread per core, small networks are not.
-    threads = os.cpu_count() if len(specs[0].shape) > 2 else 1
+    threads = os.cpu_count() if len(agent.observation_shape) > 1 else 1
     key = conversions.fingerprint(function)
     converted = conversions.find(key)
     if converted is not None:
@@ -199,39 +224,6 @@ def _make_runner(
     return fallback
 
 
-def _trace(
-    agent: Any, num_envs: int, deterministic: bool, variables: list[Any]
-) -> tuple[Any, list[tf.TensorSpec]]:
-    """Makes the policy a function of observation, noise and weights."""
-    head = agent.policy_head
-    observation = tf.TensorSpec(
-        (num_envs, *agent.observation_shape),
-        agent.observation_dtype,
-        name="observation",
-    )
-    noise = tf.TensorSpec((num_envs, *agent.noise_shape), "float32", "noise")
-    inputs = [observation] if deterministic else [observation, noise]
-    weights = [
-        tf.TensorSpec(v.shape, v.dtype, name=f"weight_{i}")
-        for i, v in enumerate(variables)
-    ]
-
-    def policy(*arguments: Any) -> list[Any]:
-        values = arguments[len(inputs) :]
-        mapping = list(zip(variables, values, strict=True))
-        with keras.StatelessScope(state_mapping=mapping):
-            if deterministic:
-                action = agent.greedy_action(arguments[0])
-            else:
-                action = agent.sample_action(arguments[0], arguments[1])
-            if head.changes_action:
-                return [action, head.to_environment(action)]
-            return [action]
-
-    specs = [*inputs, *weights]
-    return tf.function(policy, input_signature=specs, autograph=False), specs
-
-
 def _read(variables: list[Any]) -> list[np.ndarray]:
     """Returns the values of Keras variables.
 
@@ -252,7 +244,7 @@ def _plain_name(name: str) -> str:
 
 
 def _example_inputs(
-    agent: Any, num_envs: int, deterministic: bool
+    agent: ActingAgent, num_envs: int, deterministic: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Draws observations and noise on which both runners are compared.
 
@@ -270,21 +262,21 @@ def _example_inputs(
 
 
 def _example_observation(
-    agent: Any, num_envs: int, generator: np.random.Generator
+    agent: ActingAgent, num_envs: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Draws observations that the networks can be run on."""
     shape = (num_envs, *agent.observation_shape)
     dtype = np.dtype(agent.observation_dtype)
     if dtype.kind == "f":
         return generator.standard_normal(shape).astype(dtype)
-    if agent.observation_shape:
-        return generator.integers(0, 128, shape).astype(dtype)
-    first = agent.observation_start
-    number = int(agent.observation_space.n)
-    return generator.integers(first, first + number, shape).astype(dtype)
+    space = agent.observation_space
+    first, end = 0, 128
+    if isinstance(space, gymnasium.spaces.Discrete):
+        first, end = int(space.start), int(space.start + space.n)
+    return generator.integers(first, end, shape).astype(dtype)
 
 
-def _agree(actions: Any, expected: Any) -> bool:
+def _agree(actions: Actions, expected: Actions) -> bool:
     """Whether two runners chose the same."""
     return all(
         np.allclose(a, e, rtol=1e-4, atol=1e-4)

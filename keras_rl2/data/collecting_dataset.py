@@ -1,11 +1,17 @@
 """What rollout and replay datasets share: environments and an actor."""
 
+import abc
 from typing import Any
+from typing import Generic
+from typing import TypeVar
 
 import numpy as np
 
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.collector import Collector
+from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.episode_collector import EpisodeCollector
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.trajectory import Trajectory
@@ -13,9 +19,13 @@ from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import as_vector_env
 from keras_rl2.stopwatch import in_section
 
+AgentT = TypeVar("AgentT", bound=CollectingAgent)
 
-class CollectingDataset(RoundDataset):
+
+class CollectingDataset(RoundDataset, Generic[AgentT]):
     """Base of datasets whose rounds begin with steps in environments.
+
+    A subclass says which agents learn from it, `AgentT`.
 
     Args:
         env: Environment, vector environment or id string.
@@ -26,6 +36,7 @@ class CollectingDataset(RoundDataset):
 
     #: Steps of one round in each environment, T; set by a subclass.
     horizon: int
+    agent: AgentT | None
 
     def __init__(
         self,
@@ -42,25 +53,30 @@ class CollectingDataset(RoundDataset):
         # Gymnasium adds the index of the environment to it.
         self._env_seed = int(env_seed.generate_state(1)[0] >> 2)
         self._noise = np.random.default_rng(noise)
-        self._noise_state: Any = None
+        self._noise_state: object = None
         self._own_seed = own
         self._actor: ActorSnapshot | None = None
         self._collector: Collector | None = None
 
-    def bind(self, agent: Any) -> None:
+    @abc.abstractmethod
+    def _accept(self, agent: CollectingAgent) -> AgentT:
+        """Refuses an agent that does not learn from such a dataset."""
+
+    def bind(self, agent: CollectingAgent) -> None:
         """Ties the dataset to an agent, checking that the two fit.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and learns.
 
         Raises:
-            ValueError: If the agent's networks or spaces do not fit those of
-                the environment.
+            ValueError: If the agent does not learn from such a dataset, or
+                its networks or spaces do not fit those of the environment.
         """
+        accepted = self._accept(agent)
         agent.bind(self.env.observation_space, self.env.action_space)
         if agent is self.agent:
             return
-        self.agent = agent
+        self.agent = accepted
         self._actor = None
         self._noise_state = None
         self._ready.clear()
@@ -79,27 +95,29 @@ class CollectingDataset(RoundDataset):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        self._require_agent()
-        self.agent.begin_round()
+        agent = self._bound_agent()
+        agent.begin_round()
         if self._actor is None:
-            self._actor = ActorSnapshot(self.agent, self.env.num_envs)
+            self._actor = ActorSnapshot(agent, self.env.num_envs)
         self._actor.sync()
-        noise, self._noise_state = self.agent.draw_noise(
+        noise, self._noise_state = agent.draw_noise(
             self._noise, (self.horizon, self.env.num_envs), self._noise_state
         )
         return self._take(self._actor, noise)
 
-    def _require_agent(self) -> None:
-        """Refuses to act without anybody who could."""
+    def _bound_agent(self) -> AgentT:
+        """Returns the agent, or refuses to act without anybody who could."""
         if self.agent is None:
             raise ValueError(
                 f"Expected a {type(self).__name__} bound to an agent: call "
                 "`agent.fit(...)`, `as_dataset(agent)` or `bind(agent)` "
                 "first. Received: no agent"
             )
+        return self.agent
 
-    def _take(self, actor: Any, noise: Any) -> Trajectory:
+    def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Takes steps with an actor, and tells the agent of them."""
+        agent = self._bound_agent()
         assert self._collector is not None
         self._collector.env = (
             self.env
@@ -109,8 +127,8 @@ class CollectingDataset(RoundDataset):
         if self._collector.adrift:
             self._begin_episodes()
         trajectory = self._collector.collect(actor, noise)
-        self.agent.env_steps += int(np.count_nonzero(trajectory.valid))
-        self.agent.observe(trajectory)
+        agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        agent.observe(trajectory)
         return trajectory
 
     def _begin_episodes(self) -> None:
@@ -147,7 +165,11 @@ class CollectingDataset(RoundDataset):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
         self._noise.bit_generator.state = state["noise"]
         self._noise_state = state["noise_state"]
         self.env.set_state(state["env"])
@@ -159,7 +181,7 @@ class CollectingDataset(RoundDataset):
         self.env.close()
 
 
-def check_positive(**numbers: Any) -> None:
+def check_positive(**numbers: object) -> None:
     """Refuses sizes below 1.
 
     Args:

@@ -1,14 +1,23 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.actors import Actions
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.record import Record
 from keras_rl2.data.record import check_finite
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.policy_heads import PolicyHead
+
+# What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
+# beforehand for an actor that has nothing learned.
+StepNoise = np.ndarray | Sequence[Actions]
 
 
 class Collector:
@@ -18,17 +27,24 @@ class Collector:
     (episode returns, masks, checks) is derived once per rollout.
 
     Args:
-        env: `keras_rl2.envs.VectorEnvAdapter`. The environments.
+        env: `VectorEnvAdapter`. The environments, B.
         horizon: int. Steps of one rollout, T.
         head: `PolicyHead`. Says what actions look like.
         window: int. Episodes over which returns are averaged. Defaults to
             `100`.
     """
 
+    #: What a rollout in progress is written to.
+    record_kind: type[Record] = Record
+
     def __init__(
-        self, env: Any, horizon: int, head: Any, window: int = 100
+        self,
+        env: VectorEnvAdapter,
+        horizon: int,
+        head: PolicyHead,
+        window: int = 100,
     ) -> None:
-        self.env = env
+        self.env: VectorEnvAdapter | TimedEnv = env
         self.horizon = horizon
         self.head = head
         self.observation: np.ndarray | None = None
@@ -45,21 +61,27 @@ class Collector:
         They have never been reset, a rollout broke off, or somebody else,
         `evaluate` say, has used them since.
         """
-        return bool(self._resets_seen != self.env.resets)
+        return self._resets_seen != self.env.resets
 
     def reset(self, seed: int | None = None) -> None:
-        """Starts new episodes in every environment."""
+        """Starts new episodes in every environment.
+
+        Args:
+            seed: int or None. Seeds environment i with `seed + i`. Defaults
+                to `None`: the random states go on.
+        """
         self.observation = self.env.reset(seed=seed)
         self._resets_seen = self.env.resets
         self._return[:] = 0.0
         self._length[:] = 0
 
-    def collect(self, actor: ActorSnapshot, noise: np.ndarray) -> Trajectory:
+    def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Takes T steps in each environment, from where it is.
 
         Args:
-            actor: `ActorSnapshot`. Chooses the actions.
-            noise: `[T, B, *noise_shape]` float32. Its noise.
+            actor: `ActorSnapshot`, or a function alike. Chooses the actions.
+            noise: `[T, B, *noise_shape]` float32. Its noise, or what it
+                takes in place of that, by the step.
 
         Returns:
             A `Trajectory`.
@@ -68,7 +90,10 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the text
                 names the environment, the step and the array.
         """
-        record = self._new_record()
+        assert self.observation is not None
+        record = self.record_kind(
+            self.env, self.head, self.horizon, self.observation
+        )
         # Until all has gone well: also Ctrl-C may break the rollout off.
         self._resets_seen = -1
         try:
@@ -84,19 +109,13 @@ class Collector:
         self._count_episodes(trajectory)
         return trajectory
 
-    def _new_record(self) -> Record:
-        """Returns what the next rollout is written to."""
-        return Record(self)
-
-    def _run(
-        self, actor: ActorSnapshot, noise: np.ndarray, record: Record
-    ) -> None:
+    def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
         """Acts, steps and stores, T times."""
         for t in range(self.horizon):
             self._step(actor, noise, record, t)
 
     def _step(
-        self, actor: ActorSnapshot, noise: np.ndarray, record: Record, t: int
+        self, actor: Actor, noise: StepNoise, record: Record, t: int
     ) -> None:
         """Acts, steps and stores once."""
         record.action[t], action = actor(record.observation[t], noise[t])
@@ -113,6 +132,7 @@ class Collector:
 
     def _count_episodes(self, trajectory: Trajectory) -> None:
         """Adds up returns and lengths of the episodes that ended."""
+        # [T, B], each from the beginning of the rollout on.
         reward = np.where(trajectory.valid, trajectory.reward, 0.0)
         returns = self._return + np.cumsum(reward, axis=0, dtype=np.float64)
         lengths = self._length + np.cumsum(trajectory.valid, axis=0)
@@ -127,7 +147,7 @@ class Collector:
         self._length = lengths[-1] - before_length
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what the statistics of a later rollout depend on."""
+        """Returns what later statistics depend on, as plain data."""
         return {
             "episode_returns": [float(r) for r in self.episode_returns],
             "episode_lengths": [int(n) for n in self.episode_lengths],
@@ -136,7 +156,11 @@ class Collector:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave."""
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
         self.episode_returns.clear()
         self.episode_returns.extend(state["episode_returns"])
         self.episode_lengths.clear()

@@ -1,6 +1,7 @@
 """Policies converted for the LiteRT interpreter, kept for the next alike."""
 
 import hashlib
+import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -8,6 +9,15 @@ import tensorflow as tf
 # Weights are inputs, so that one is a few kilobytes.
 _MOST_KEPT = 64
 _kept: dict[str, bytes] = {}
+
+# Floats that the interpreter can hold and turn into others, but not compute
+# with. The converter finds that out after writing pages of errors to stderr,
+# where no logger can stop them.
+_NOT_COMPUTED: dict[int, str] = {
+    dtype.as_datatype_enum: dtype.name
+    for dtype in (tf.float16, tf.bfloat16, tf.float64)
+}
+_COMPUTING_NOTHING = {"Cast", "Const", "Placeholder"}
 
 
 def convert(function: Any) -> bytes:
@@ -18,8 +28,15 @@ def convert(function: Any) -> bytes:
 
     Returns:
         bytes. The model, for an interpreter.
+
+    Raises:
+        ValueError: If it computes in a dtype that the interpreter has no
+            operations for, which is found out before the converter is tried.
     """
     concrete = function.get_concrete_function()
+    dtype = _dtype_not_computed(concrete.graph.as_graph_def())
+    if dtype is not None:
+        raise ValueError(f"it computes in {dtype}")
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [concrete], function
     )
@@ -27,8 +44,27 @@ def convert(function: Any) -> bytes:
     return converted
 
 
+def _dtype_not_computed(graph: Any) -> str | None:
+    """Returns the dtype of an operation that the interpreter has not got."""
+    bodies = [graph.node, *(body.node_def for body in graph.library.function)]
+    for node in itertools.chain.from_iterable(bodies):
+        if node.op in _COMPUTING_NOTHING:
+            continue
+        for attribute in node.attr.values():
+            if attribute.type in _NOT_COMPUTED:
+                return _NOT_COMPUTED[attribute.type]
+    return None
+
+
 def find(key: str | None) -> bytes | None:
-    """Returns the conversion that was kept for graphs alike, if any."""
+    """Returns the conversion that was kept for graphs alike, if any.
+
+    Args:
+        key: str or None. As of `fingerprint`.
+
+    Returns:
+        bytes, or None where there is none.
+    """
     return None if key is None else _kept.get(key)
 
 

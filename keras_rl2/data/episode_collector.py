@@ -1,12 +1,14 @@
 """Collecting whole episodes."""
 
-from typing import Any
-
 import numpy as np
 
-from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.collector import Collector
+from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.record import Record
+from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.policy_heads import PolicyHead
 
 
 class EpisodeRecord(Record):
@@ -17,11 +19,20 @@ class EpisodeRecord(Record):
     does with nobody's use of it, be it a NaN, leaves no trace.
 
     Args:
-        collector: `Collector`. Whose environments are stepped.
+        env: `VectorEnvAdapter`. As of `Record`.
+        head: `PolicyHead`. As of `Record`.
+        horizon: int. As of `Record`.
+        first: `[B, ...]`. As of `Record`.
     """
 
-    def __init__(self, collector: Any) -> None:
-        super().__init__(collector)
+    def __init__(
+        self,
+        env: VectorEnvAdapter | TimedEnv,
+        head: PolicyHead,
+        horizon: int,
+        first: np.ndarray,
+    ) -> None:
+        super().__init__(env, head, horizon, first)
         for array in (self.action, self.reward):
             array[:] = 0
         self.alive = np.zeros(self.reward.shape, np.bool_)
@@ -29,12 +40,21 @@ class EpisodeRecord(Record):
             flags[:] = False
 
     def keep_final(self, t: int, final_observation: np.ndarray) -> None:
-        """Puts last observations in the place of those of the resets."""
+        """Puts last observations in the place of those of the resets.
+
+        Args:
+            t: int. The step.
+            final_observation: `[B, ...]`. Rows of episodes that ended count.
+        """
         ended = self.terminated[t] | self.truncated[t]
         self.observation[t + 1, ended] = final_observation[ended]
 
     def forget_others(self, t: int) -> None:
-        """Takes back what environments gave whose episode was over."""
+        """Takes back what environments gave whose episode was over.
+
+        Args:
+            t: int. The step.
+        """
         over = ~self.alive[t]
         if not over.any():
             return
@@ -49,7 +69,7 @@ class EpisodeRecord(Record):
         self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
 
     def valid(self) -> np.ndarray:
-        """Marks the steps of the episodes."""
+        """Marks the steps of the episodes, `[T, B]`."""
         return self.alive
 
 
@@ -62,18 +82,14 @@ class EpisodeCollector(Collector):
     is cut there, as by a time limit.
     """
 
+    record_kind = EpisodeRecord
+
     @property
     def adrift(self) -> bool:
         """Whether the environments are to be reset: always."""
         return True
 
-    def _new_record(self) -> EpisodeRecord:
-        """Returns what the next rollout is written to."""
-        return EpisodeRecord(self)
-
-    def _run(
-        self, actor: ActorSnapshot, noise: np.ndarray, record: Record
-    ) -> None:
+    def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
         """Acts, steps and stores until every episode has ended."""
         assert isinstance(record, EpisodeRecord)
         running = np.ones(self.env.num_envs, np.bool_)

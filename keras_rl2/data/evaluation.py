@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.agent_protocols import ActingAgent
 from keras_rl2.envs import as_vector_env
 
 
@@ -16,7 +17,8 @@ class EvaluationDataset:
     `EarlyStopping` do what a Keras user expects.
 
     Each environment plays its share of the episodes from the start, so short
-    episodes are not counted more often than long ones.
+    episodes are not counted more often than long ones. Where the share is not
+    whole, the first environments play one more: 10 in 4 are 3, 3, 2 and 2.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
@@ -56,7 +58,7 @@ class EvaluationDataset:
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed
-        self._agent: Any = None
+        self._agent: ActingAgent | None = None
         self._actor: ActorSnapshot | None = None
 
     @classmethod
@@ -82,11 +84,11 @@ class EvaluationDataset:
             )
         return x
 
-    def play(self, agent: Any) -> dict[str, float]:
+    def play(self, agent: ActingAgent) -> dict[str, float]:
         """Plays the episodes with the agent's present weights.
 
         Args:
-            agent: `keras_rl2.Agent`. Chooses the actions.
+            agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`).
 
         Returns:
             dict: mean and standard deviation of the episodes' returns and
@@ -111,10 +113,11 @@ class EvaluationDataset:
         }
 
     def _run(
-        self, agent: Any, actor: ActorSnapshot
+        self, agent: ActingAgent, actor: ActorSnapshot
     ) -> tuple[list[float], list[int]]:
         """Steps until every environment has played its share."""
         env = self.env
+        # One more for the last ones, where it does not divide.
         share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
         generator = np.random.default_rng(self.seed)
         current_return = np.zeros(env.num_envs)

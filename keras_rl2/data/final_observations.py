@@ -1,8 +1,7 @@
 """The last observations of episodes, which the environments have reset."""
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data.memory import check_memory
 
@@ -25,7 +24,7 @@ class FinalObservations:
         array: `[room, ...]`. The observations.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
         self.array = np.empty((0, *shape), dtype)
         self._oldest = 0
         self._count = 0

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.sum_tree import SumTree
+from keras_rl2.data.transition_ring import check_settings
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -56,11 +59,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         - [Schaul et al., 2016](https://arxiv.org/abs/1511.05952)
     """
 
+    #: The tree has as many sums as leaves.
+    _bytes_beside = 16
+
     def __init__(
         self,
         *arguments: Any,
         alpha: float = 0.6,
-        beta: float | Callable[[int], Any] = 0.4,
+        beta: float | Callable[[int], SupportsFloat] = 0.4,
         epsilon: float = 1e-6,
         **settings: Any,
     ) -> None:
@@ -77,11 +83,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.epsilon = float(epsilon)
         self.largest_priority = 1.0
         self._batches = 0
-        # Transitions that came or went since the tree was last used.
-        self._stale: list[np.ndarray] = []
+        # Since the tree was last used.
+        self._changes: list[np.ndarray] = []
         self._beta()
         super().__init__(*arguments, **settings)
-        self._tree = SumTree(len(self._flat("span")))
+        self._tree = SumTree(self._ring.places)
 
     def sample(self, batch_size: int) -> dict[str, np.ndarray]:
         """Draws transitions in proportion to p^α, with replacement.
@@ -99,16 +105,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._check_batch_size(batch_size)
         beta = self._beta()
         self._refresh()
-        flat, value = self._tree.draw(batch_size, self._generator)
+        place, value = self._tree.draw(batch_size, self._generator)
         self._batches += 1
         # N and the sum cancel out when the largest weight becomes 1.
         weight = (value.min() / value) ** beta
-        return self._gather(flat) | {
-            "index": self._index_of(flat),
+        return self._ring.gather(place) | {
+            "index": self._ring.index_of(place),
             "weight": weight.astype(np.float32),
         }
 
-    def update_priorities(self, index: Any, td_error: Any) -> None:
+    def update_priorities(
+        self, index: npt.ArrayLike, td_error: npt.ArrayLike
+    ) -> None:
         """Says how surprising transitions were.
 
         Transitions that have been overwritten since are left out.
@@ -123,7 +131,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 index was never given.
         """
         index = np.asarray(index, np.int64)
-        priority = np.abs(np.asarray(td_error, np.float64)) + self.epsilon
+        td_error = np.asarray(td_error, np.float64)
+        priority = np.abs(td_error) + self.epsilon
         if index.ndim != 1 or priority.shape != index.shape:
             raise ValueError(
                 f"Expected [M] indices and as many TD errors. Received: index "
@@ -135,22 +144,22 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             raise ValueError(
                 f"Expected finite TD errors. Received: td_error={td_error}"
             )
-        if index.min() < 0 or index.max() >= self._steps * self.num_envs:
+        if index.min() < 0 or index.max() >= self._ring.steps:
             raise ValueError(
                 f"Expected indices of transitions. Received: index={index}"
             )
         # What is new has the largest priority of the time before.
         self._refresh()
-        flat = index % len(self._flat("span"))
-        present = (self._index_of(flat) == index) & (
-            self._flat("span").take(flat) > 0
+        place = index % self._ring.places
+        present = (self._ring.index_of(place) == index) & self._ring.drawable(
+            place
         )
-        flat, priority = flat[present], priority[present]
-        if flat.size:
+        place, priority = place[present], priority[present]
+        if place.size:
             self.largest_priority = max(
                 self.largest_priority, float(priority.max())
             )
-            self._tree.update(flat, priority**self.alpha)
+            self._tree.update(place, priority**self.alpha)
 
     @property
     def nbytes(self) -> int:
@@ -165,10 +174,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """
         self._refresh()
         state = super().get_state()
+        # [rows * B] places -> [rows, B]
         filled = np.arange(state["span"].size)
         return state | {
             "priority": self._tree.get(filled).reshape(state["span"].shape),
             "largest_priority": self.largest_priority,
+            "alpha": self.alpha,
             "batches": self._batches,
         }
 
@@ -181,6 +192,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
+        check_settings(state, {"alpha": self.alpha})
         priority = np.asarray(state["priority"], np.float64)
         if priority.shape != np.shape(state["span"]):
             raise ValueError(
@@ -188,34 +200,21 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 f"transitions. Received: priority of shape {priority.shape}"
             )
         super().set_state(state)
-        self._stale.clear()
+        self._changes.clear()
         self._tree = SumTree(self._tree.capacity)
         self._tree.update(np.arange(priority.size), priority.reshape(-1))
         self.largest_priority = float(state["largest_priority"])
         self._batches = int(state["batches"])
 
-    def _settings(self) -> dict[str, Any]:
-        """Returns what a state must have in common with its buffer."""
-        return super()._settings() | {"alpha": self.alpha}
-
-    def _extra_bytes(self) -> int:
-        """Bytes of the tree for each transition: as many sums as leaves."""
-        return 16
-
-    def _changed(self, flat: np.ndarray) -> None:
-        """Remembers what the tree has to be told, all at once."""
-        if flat.size:
-            self._stale.append(flat)
-
     def _refresh(self) -> None:
-        """Tells the tree which transitions came and went."""
-        if not self._stale:
+        """Tells the tree which transitions came and went, all at once."""
+        if not self._changes:
             return
-        flat = np.concatenate(self._stale)
-        self._stale.clear()
+        place = np.concatenate(self._changes)
+        self._changes.clear()
         newest = self.largest_priority**self.alpha
-        drawable = self._flat("span").take(flat) > 0
-        self._tree.update(flat, np.where(drawable, newest, 0.0))
+        drawable = self._ring.drawable(place)
+        self._tree.update(place, np.where(drawable, newest, 0.0))
 
     def _beta(self) -> float:
         """Returns β of the next batch."""

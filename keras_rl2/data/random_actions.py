@@ -1,11 +1,12 @@
 """Acting at random, as an actor does that has nothing learned yet."""
 
-from typing import Any
-
 import numpy as np
 
+from keras_rl2.data.actors import Actions
+from keras_rl2.policy_heads import PolicyHead
 
-def random_actor(observation: np.ndarray, actions: Any) -> Any:
+
+def random_actor(observation: np.ndarray, actions: Actions) -> Actions:
     """Acts with what `random_actions` drew; takes the place of an actor.
 
     Args:
@@ -19,8 +20,8 @@ def random_actor(observation: np.ndarray, actions: Any) -> Any:
 
 
 def random_actions(
-    head: Any, generator: np.random.Generator, shape: tuple[int, int]
-) -> list[Any]:
+    head: PolicyHead, generator: np.random.Generator, shape: tuple[int, int]
+) -> list[Actions]:
     """Draws actions uniformly.
 
     Args:
@@ -32,10 +33,10 @@ def random_actions(
         For each step the policy's own actions `[B, ...]`, and the same as
         environments take them.
     """
-    action = head.random_action(generator, shape)
+    action: np.ndarray = head.random_action(generator, shape)
     # All at once: each call of Keras outside of a graph costs a millisecond.
-    taken = head.to_environment(action.reshape(-1, *action.shape[2:]))
-    taken = np.asarray(taken)
-    return list(
-        zip(action, taken.reshape(*shape, *taken.shape[1:]), strict=True)
-    )
+    # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
+    flat = action.reshape(-1, *action.shape[2:])
+    taken: np.ndarray = np.asarray(head.to_environment(flat))
+    taken = taken.reshape(*shape, *taken.shape[1:])
+    return list(zip(action, taken, strict=True))

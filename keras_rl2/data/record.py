@@ -1,10 +1,11 @@
 """Writing a rollout down while it happens."""
 
-from typing import Any
-
 import numpy as np
 
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.policy_heads import PolicyHead
 
 
 class Record:
@@ -14,15 +15,22 @@ class Record:
     memory that it was given.
 
     Args:
-        collector: `Collector`. Whose environments are stepped.
+        env: `VectorEnvAdapter`. The environments that are stepped.
+        head: `PolicyHead`. Says what actions look like.
+        horizon: int. Steps of the rollout, T.
+        first: `[B, ...]`. What the environments were left with.
     """
 
-    def __init__(self, collector: Any) -> None:
-        first = collector.observation
-        assert first is not None
-        env, head = collector.env, collector.head
-        leading = (collector.horizon, env.num_envs)
-        self.observation = np.empty((leading[0] + 1, *first.shape), first.dtype)
+    def __init__(
+        self,
+        env: VectorEnvAdapter | TimedEnv,
+        head: PolicyHead,
+        horizon: int,
+        first: np.ndarray,
+    ) -> None:
+        leading = (horizon, env.num_envs)
+        # [T + 1, B, ...]: one more than there are actions.
+        self.observation = np.empty((horizon + 1, *first.shape), first.dtype)
         self.observation[0] = first
         self.action = np.empty(
             (*leading, *head.action_shape), head.action_dtype
@@ -37,25 +45,32 @@ class Record:
         self._final_index: list[np.ndarray] = []
 
     def keep_final(self, t: int, final_observation: np.ndarray) -> None:
-        """Keeps the true last observations of the episodes that ended."""
+        """Keeps the true last observations of the episodes that ended.
+
+        Args:
+            t: int. The step.
+            final_observation: `[B, ...]`. Rows of episodes that ended count.
+        """
         (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        # [B, ...] -> [E, ...]
         self._final.append(np.array(final_observation)[ended])
         self._final_index.append(t * self.reward.shape[1] + ended)
 
     def final(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the final observations and where they belong."""
+        """Returns the final observations `[E, ...]` and their index `[E]`."""
         if not self._final:
             shape = (0, *self.observation.shape[2:])
             return np.empty(shape, self.observation.dtype), np.empty(
                 0, np.int32
             )
+        # [E_t, ...] of each step t -> [E, ...]
         return (
             np.concatenate(self._final).astype(self.observation.dtype),
             np.concatenate(self._final_index).astype(np.int32),
         )
 
     def valid(self) -> np.ndarray:
-        """Marks the rows that are transitions and not mere resets."""
+        """Marks what is a transition and no mere reset, `[T, B]`."""
         valid = np.ones(self.reward.shape, np.bool_)
         if self.masks_reset_rows:
             valid[0] &= ~self.pending_reset

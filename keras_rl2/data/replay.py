@@ -3,10 +3,15 @@
 import logging
 from collections.abc import Callable
 from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
+from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.agent_protocols import ReplayAgent
+from keras_rl2.data.agent_protocols import learns_from_replay
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
@@ -24,7 +29,7 @@ _STEPS_PER_ROUND = 64
 _STEPS_PER_EPOCH = 1024
 
 
-class ReplayDataset(CollectingDataset):
+class ReplayDataset(CollectingDataset[ReplayAgent]):
     """Past transitions, drawn at random as minibatches for `fit`.
 
     Each round takes `steps_per_round` steps with the present policy, which go
@@ -107,7 +112,7 @@ class ReplayDataset(CollectingDataset):
         n_step: int = 1,
         prioritized: bool = False,
         alpha: float = 0.6,
-        beta: float | Callable[[int], Any] = 0.4,
+        beta: float | Callable[[int], SupportsFloat] = 0.4,
         rounds_per_epoch: int | None = None,
         num_envs: int = 1,
         seed: int | None = None,
@@ -136,8 +141,9 @@ class ReplayDataset(CollectingDataset):
         self.prioritized = prioritized
         self.alpha = alpha
         self.beta = beta
-        self._asked = {"batch": batch_size, "updates": updates_per_round}
-        self.batch_size = 0 if batch_size == "auto" else int(batch_size)
+        self._own_batch_size = batch_size == "auto"
+        self._own_updates = updates_per_round is None
+        self.batch_size = 0 if self._own_batch_size else int(batch_size)
         self.updates_per_round = _or(updates_per_round, 0)
         check_replay_sizes(
             envs,
@@ -158,7 +164,17 @@ class ReplayDataset(CollectingDataset):
         missing = max(self.warm_up - held, 0)
         return -(-missing // self.steps_per_round) * self.steps_per_round
 
-    def bind(self, agent: Any) -> None:
+    def _accept(self, agent: CollectingAgent) -> ReplayAgent:
+        """Refuses an agent that learns from fresh rollouts."""
+        if learns_from_replay(agent):
+            return agent
+        raise ValueError(
+            f"Expected a `keras_rl2.RolloutDataset` for "
+            f"{type(agent).__name__}, which learns from its present "
+            f"policy only. Received: {type(self).__name__}"
+        )
+
+    def bind(self, agent: CollectingAgent) -> None:
         """Ties the dataset to an agent and makes the buffer, once.
 
         Another agent may go on with the transitions of the first one, if it
@@ -172,26 +188,21 @@ class ReplayDataset(CollectingDataset):
                 networks or spaces do not fit those of the environment.
             MemoryError: If the machine has not got the memory.
         """
-        if agent.on_policy:
-            raise ValueError(
-                f"Expected a `keras_rl2.RolloutDataset` for "
-                f"{type(agent).__name__}, which learns from its present "
-                f"policy only. Received: {type(self).__name__}"
-            )
+        accepted = self._accept(agent)
         if agent is not self.agent:
             agent.bind(self.env.observation_space, self.env.action_space)
-            self._check_same_discount(agent)
+            self._check_same_discount(accepted)
             # Of the agent so far.
             self._feed_back()
-            self._resolve(agent)
+            self._resolve(accepted)
             if self.buffer is None:
-                self.buffer = self._make_buffer(agent)
+                self.buffer = self._make_buffer(accepted)
             super().bind(agent)
         if self.prioritized:
             # Each time: it may have learned from another dataset since.
-            agent.keep_td_errors(self._td_errors)
+            accepted.keep_td_errors(self._td_errors)
 
-    def _check_same_discount(self, agent: Any) -> None:
+    def _check_same_discount(self, agent: ReplayAgent) -> None:
         """Refuses an agent for which stored returns would be wrong."""
         if self.buffer is not None and self.buffer.gamma != agent.gamma:
             raise ValueError(
@@ -200,17 +211,17 @@ class ReplayDataset(CollectingDataset):
                 f"Received: gamma={agent.gamma}"
             )
 
-    def _resolve(self, agent: Any) -> None:
+    def _resolve(self, agent: ReplayAgent) -> None:
         """Settles what was left to the algorithm."""
-        if self._asked["batch"] == "auto":
+        if self._own_batch_size:
             self.batch_size = min(agent.default_batch_size, self.capacity)
-        if self._asked["updates"] is None:
+        if self._own_updates:
             updates = round(agent.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
         shape = self.updates_per_round, self.batch_size
         self._td_errors = tf.Variable(tf.fill(shape, np.nan), trainable=False)
 
-    def _make_buffer(self, agent: Any) -> ReplayBuffer:
+    def _make_buffer(self, agent: ReplayAgent) -> ReplayBuffer:
         """Makes the buffer for an agent's transitions."""
         head = agent.policy_head
         layout = (
@@ -246,7 +257,7 @@ class ReplayDataset(CollectingDataset):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        self._require_agent()
+        self._bound_agent()
         assert self.buffer is not None
         self._feed_back()
         missing = self.steps_before_first_round
@@ -264,9 +275,9 @@ class ReplayDataset(CollectingDataset):
         Args:
             steps: int. Environment steps, rounded up to whole rounds.
         """
-        self._require_agent()
+        agent = self._bound_agent()
         assert self.buffer is not None
-        trained = self.agent.updates > 0
+        trained = int(agent.updates) > 0
         for _ in range(-(-steps // self.steps_per_round)):
             self.buffer.extend(
                 self.collect() if trained else self._collect_at_random()
@@ -275,8 +286,9 @@ class ReplayDataset(CollectingDataset):
     def _collect_at_random(self) -> Trajectory:
         """Takes the steps of a round with uniformly random actions."""
         shape = self.horizon, self.env.num_envs
-        actions = random_actions(self.agent.policy_head, self._noise, shape)
-        self.agent.begin_round()
+        agent = self._bound_agent()
+        actions = random_actions(agent.policy_head, self._noise, shape)
+        agent.begin_round()
         return self._take(random_actor, actions)
 
     def _begin_episodes(self) -> None:
@@ -308,7 +320,9 @@ class ReplayDataset(CollectingDataset):
         batch.setdefault("weight", np.ones(batch_size, np.float32))
         return batch
 
-    def update_priorities(self, index: Any, td_error: Any) -> None:
+    def update_priorities(
+        self, index: npt.ArrayLike, td_error: npt.ArrayLike
+    ) -> None:
         """Says how surprising transitions were; `fit` of an agent does it.
 
         Args:
@@ -331,12 +345,14 @@ class ReplayDataset(CollectingDataset):
         if not self.prioritized:
             drawn = self.sample(updates * size)
             del drawn["index"]
+            # [updates * batch, ...] -> [updates, batch, ...]
             return {
                 key: each.reshape(updates, size, *each.shape[1:])
                 for key, each in drawn.items()
             }
         # Each for itself: rows of a large one would be in order of age.
         parts = [self.sample(size) for _ in range(updates)]
+        # [batch, ...] of each -> [updates, batch, ...]
         batches = {key: np.stack([p[key] for p in parts]) for key in parts[0]}
         batches["position"] = np.arange(updates, dtype=np.int32)
         self._drawn = batches["index"]
@@ -355,17 +371,25 @@ class ReplayDataset(CollectingDataset):
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes, and how it explores."""
-        return {**super().logs(), **self.agent.exploration_logs()}
+        return {**super().logs(), **self._bound_agent().exploration_logs()}
 
     def get_state(self) -> dict[str, Any]:
-        """As of `CollectingDataset`, with all that is stored."""
+        """Returns what `CollectingDataset` does, and all that is stored."""
         self._feed_back()
         buffer = None if self.buffer is None else self.buffer.get_state()
         return {**super().get_state(), "buffer": buffer}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
-        self._require_agent()
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If there is no agent, or the state is that of another
+                buffer.
+        """
+        self._bound_agent()
         assert self.buffer is not None
         if state["buffer"] is not None:
             self.buffer.set_state(state["buffer"])
@@ -375,7 +399,8 @@ class ReplayDataset(CollectingDataset):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
-        agent, head = self.agent, self.agent.policy_head
+        agent = self._bound_agent()
+        head = agent.policy_head
         leading = (self.updates_per_round, self.batch_size)
         observation = (agent.observation_shape, agent.observation_dtype)
         specs: dict[str, tuple[Any, str]] = {

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_ring import TransitionRing
@@ -10,7 +11,7 @@ from keras_rl2.data.transition_ring import TransitionRing
 _TRIES = 16
 
 
-class ReplayBuffer(TransitionRing):
+class ReplayBuffer:
     """The last transitions of B environments, drawn uniformly.
 
     A ring of rows, one for each step of all environments. Observations are
@@ -69,41 +70,64 @@ class ReplayBuffer(TransitionRing):
     (1.5, 0.25)
     """
 
+    #: What a subclass keeps of each transition beside the ring.
+    _bytes_beside = 0
+    #: Where a subclass wants to read which transitions came or went.
+    _changes: list[np.ndarray] | None = None
+
     def __init__(
         self,
         capacity: int,
         num_envs: int,
         observation_shape: tuple[int, ...],
-        observation_dtype: Any,
+        observation_dtype: npt.DTypeLike,
         action_shape: tuple[int, ...],
-        action_dtype: Any,
+        action_dtype: npt.DTypeLike,
         *,
         n_step: int = 1,
         gamma: float = 0.99,
         seed: int | None = None,
     ) -> None:
-        super().__init__(
+        self._ring = TransitionRing(
             capacity,
             num_envs,
-            observation_shape,
-            observation_dtype,
-            action_shape,
-            action_dtype,
+            (tuple(observation_shape), observation_dtype),
+            (tuple(action_shape), action_dtype),
             n_step,
             gamma,
+            bytes_beside=self._bytes_beside,
+            changes=self._changes,
         )
+        self.capacity = self._ring.capacity
+        self.num_envs = self._ring.num_envs
+        self.n_step = self._ring.n_step
+        self.gamma = self._ring.gamma
         self._generator = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        """Returns the number of transitions that can be drawn."""
+        return len(self._ring)
+
+    @property
+    def steps(self) -> int:
+        """Environment steps stored so far, those overwritten included."""
+        return self._ring.steps
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, when the buffer is full."""
+        return self._ring.nbytes
 
     def add(
         self,
-        observation: Any,
-        action: Any,
-        reward: Any,
-        terminated: Any,
-        truncated: Any,
-        valid: Any,
-        next_observation: Any,
-        final_observation: Any = None,
+        observation: npt.ArrayLike,
+        action: npt.ArrayLike,
+        reward: npt.ArrayLike,
+        terminated: npt.ArrayLike,
+        truncated: npt.ArrayLike,
+        valid: npt.ArrayLike,
+        next_observation: npt.ArrayLike,
+        final_observation: npt.ArrayLike | None = None,
     ) -> None:
         """Stores one step of all environments.
 
@@ -129,12 +153,13 @@ class ReplayBuffer(TransitionRing):
             ValueError: If a shape or a dtype does not fit.
         """
         ended = np.logical_or(terminated, truncated)
-        final = np.empty((0, *self._arrays["observation"].shape[2:]))
+        final = np.empty((0, *np.shape(observation)[1:]))
         (index,) = np.nonzero(ended & (final_observation is not None))
         if index.size:
             final = np.asarray(final_observation)[index]
         self.extend(
             Trajectory(
+                # [B, ...] -> [T, B, ...], of T = 1.
                 observation=np.array([observation, next_observation]),
                 action=np.asarray(action)[None],
                 reward=np.asarray(reward)[None],
@@ -158,30 +183,7 @@ class ReplayBuffer(TransitionRing):
         Raises:
             ValueError: If a shape or a dtype does not fit.
         """
-        given = {
-            "observation": np.asarray(trajectory.observation),
-            "action": np.asarray(trajectory.action),
-            "reward": np.asarray(trajectory.reward),
-            "terminated": np.asarray(trajectory.terminated),
-            "ended": np.logical_or(trajectory.terminated, trajectory.truncated),
-            "valid": np.asarray(trajectory.valid),
-        }
-        self._check(given)
-        final = np.asarray(trajectory.final_observation)
-        final_index = np.asarray(trajectory.final_index, np.int64)
-        self._check_final(final, final_index, given["ended"])
-        self._cut_where_adrift(given["observation"][0])
-        steps, start = len(given["reward"]), 0
-        while start < steps:
-            row = self._steps % self._rows
-            stop = min(steps, start + self._rows - row)
-            self._write(given, start, stop)
-            step = final_index // self.num_envs
-            (here,) = np.nonzero((step >= start) & (step < stop))
-            first = (row - start) * self.num_envs
-            self._keep(first + final_index[here], final[here])
-            self._complete(stop - start)
-            start = stop
+        self._ring.extend(trajectory)
 
     def cut(self) -> None:
         """Says that the next step does not follow on the last one.
@@ -190,7 +192,7 @@ class ReplayBuffer(TransitionRing):
         between two steps that are stored. The episodes under way count as
         truncated.
         """
-        self._cut(np.ones(self.num_envs, np.bool_))
+        self._ring.cut()
 
     def sample(self, batch_size: int) -> dict[str, np.ndarray]:
         """Draws transitions uniformly, with replacement.
@@ -209,30 +211,31 @@ class ReplayBuffer(TransitionRing):
             ValueError: If there is nothing to draw yet.
         """
         self._check_batch_size(batch_size)
-        oldest = max(0, self._steps - self._rows + 1) * self.num_envs
-        newest = self._steps * self.num_envs
+        ring = self._ring
+        oldest, newest = ring.oldest, ring.steps
         index = self._generator.integers(oldest, newest, batch_size)
-        span = self._flat("span")
-        (missed,) = np.nonzero(span.take(index % len(span)) == 0)
+        place = index % ring.places
+        (missed,) = np.nonzero(~ring.drawable(place))
         for _ in range(_TRIES):
             if not missed.size:
                 break
             again = self._generator.integers(oldest, newest, missed.size)
             index[missed] = again
-            missed = missed[span.take(again % len(span)) == 0]
+            place[missed] = again % ring.places
+            missed = missed[~ring.drawable(place[missed])]
         if missed.size:
             # So few can be drawn that it is quicker to look for them.
-            flat = self._generator.choice(np.flatnonzero(span), missed.size)
-            index[missed] = self._index_of(flat)
-        return self._gather(index % len(span)) | {"index": index}
+            found = self._generator.choice(ring.drawable_places(), missed.size)
+            index[missed], place[missed] = ring.index_of(found), found
+        return ring.gather(place) | {"index": index}
 
     def _check_batch_size(self, batch_size: int) -> None:
         """Refuses to draw nothing, or from nothing."""
-        if batch_size < 1 or not self._drawable:
+        if batch_size < 1 or not len(self):
             raise ValueError(
                 f"Expected to draw one transition at least, from one at least. "
                 f"Received: batch_size={batch_size} and a replay buffer with "
-                f"{self._drawable} transitions, of windows of "
+                f"{len(self)} transitions, of windows of "
                 f"n_step={self.n_step}"
             )
 
@@ -243,15 +246,9 @@ class ReplayBuffer(TransitionRing):
             dict. The rows that are filled, what was kept apart, the state of
             the draws, and the settings that the rest depends on.
         """
-        filled = min(self._steps + 1, self._rows)
-        places = self._final.places()
         return {
-            **{key: a[:filled].copy() for key, a in self._arrays.items()},
-            "slot": places[self._arrays["slot"][:filled]],
-            "final_observation": self._final.array[self._final.slots],
-            "steps": self._steps,
+            **self._ring.get_state(),
             "generator": self._generator.bit_generator.state,
-            **self._settings(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -263,31 +260,5 @@ class ReplayBuffer(TransitionRing):
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        given = {key: np.asarray(state[key]) for key in self._arrays}
-        filled = min(int(state["steps"]) + 1, self._rows)
-        for key, own in self._settings().items():
-            if state[key] != own:
-                raise ValueError(
-                    f"Expected the state of a replay buffer of {key}={own}. "
-                    f"Received: {key}={state[key]}"
-                )
-        for key, own in self._arrays.items():
-            if given[key].shape != (filled, *own.shape[1:]):
-                raise ValueError(
-                    f"Expected {key} of shape {(filled, *own.shape[1:])}. "
-                    f"Received: {key} of shape {given[key].shape}"
-                )
-        final = np.asarray(state["final_observation"])
-        kept = np.count_nonzero(given["slot"] >= 0)
-        if len(final) != kept:
-            raise ValueError(
-                f"Expected {kept} final observations. Received: "
-                f"final_observation of shape {final.shape}"
-            )
-        for key, own in self._arrays.items():
-            own[:filled] = given[key]
-            own[filled:] = -1 if key == "slot" else 0
-        self._final.replace(final)
-        self._steps = int(state["steps"])
-        self._drawable = int(np.count_nonzero(self._arrays["span"]))
+        self._ring.set_state(state)
         self._generator.bit_generator.state = state["generator"]

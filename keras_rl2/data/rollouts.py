@@ -6,15 +6,20 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.data.actors import Actor
+from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.agent_protocols import RolloutAgent
+from keras_rl2.data.agent_protocols import learns_from_rollouts
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
+from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import RewardScaler
 from keras_rl2.stopwatch import in_section
 
 
-class RolloutDataset(CollectingDataset):
+class RolloutDataset(CollectingDataset[RolloutAgent]):
     """Fresh rollouts of the current policy, as minibatches for `fit`.
 
     Each round takes `horizon` steps in every environment, lets the agent
@@ -106,8 +111,18 @@ class RolloutDataset(CollectingDataset):
             return self.env.num_envs
         return self.steps_per_round
 
-    def bind(self, agent: Any) -> None:
-        """Ties the rollouts to an agent, checking that the two fit.
+    def _accept(self, agent: CollectingAgent) -> RolloutAgent:
+        """Refuses an agent that learns from replay."""
+        if learns_from_rollouts(agent):
+            return agent
+        raise ValueError(
+            f"Expected a `keras_rl2.ReplayDataset` for "
+            f"{type(agent).__name__}, which learns from past transitions. "
+            f"Received: {type(self).__name__}"
+        )
+
+    def bind(self, agent: CollectingAgent) -> None:
+        """Ties the dataset to an agent, checking that the two fit.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and prepares.
@@ -116,12 +131,6 @@ class RolloutDataset(CollectingDataset):
             ValueError: If the agent learns from replay, or its networks or
                 spaces do not fit those of the environment.
         """
-        if not agent.on_policy:
-            raise ValueError(
-                f"Expected a `keras_rl2.ReplayDataset` for "
-                f"{type(agent).__name__}, which learns from past transitions. "
-                f"Received: {type(self).__name__}"
-            )
         bound = self.agent
         super().bind(agent)
         if self.scale_rewards and agent is not bound:
@@ -143,7 +152,8 @@ class RolloutDataset(CollectingDataset):
             self._samples = {}
             self._ready.append(trajectory.packed_arrays(self._sees_final))
             return
-        samples, self._statistics = self.agent.prepare(trajectory)
+        agent = self._bound_agent()
+        samples, self._statistics = agent.prepare(trajectory)
         self._samples = samples
         rows, weight = shuffled_rows(
             self.valid_rows,
@@ -154,7 +164,7 @@ class RolloutDataset(CollectingDataset):
         )
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
-    def _take(self, actor: Any, noise: Any) -> Trajectory:
+    def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Takes steps with an actor, and scales their rewards."""
         trajectory = super()._take(actor, noise)
         if self._scaler is None:
@@ -174,7 +184,7 @@ class RolloutDataset(CollectingDataset):
     def samples(self) -> dict[str, np.ndarray]:
         """Samples of the last round `[T * B, ...]`, as prepared."""
         if not self._samples and self._trajectory is not None:
-            self._samples, _ = self.agent.prepare(self._trajectory)
+            self._samples, _ = self._bound_agent().prepare(self._trajectory)
         return self._samples
 
     def logs(self) -> dict[str, float]:
@@ -182,11 +192,7 @@ class RolloutDataset(CollectingDataset):
         return {**super().logs(), **self._statistics}
 
     def get_state(self) -> dict[str, Any]:
-        """Returns everything that later rollouts depend on, as plain data.
-
-        The environments' own state is not in it: Gymnasium has no interface
-        for that. They begin new episodes after `set_state`.
-        """
+        """Returns all that later rollouts depend on, as plain data."""
         return {
             **super().get_state(),
             "shuffle": self._shuffle.bit_generator.state,
@@ -194,7 +200,11 @@ class RolloutDataset(CollectingDataset):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
         super().set_state(state)
         self._shuffle.bit_generator.state = state["shuffle"]
         if self._scaler is not None and state["scaler"]:
@@ -205,10 +215,11 @@ class RolloutDataset(CollectingDataset):
         if self._gives_trajectories:
             return self._trajectory_spec()
         shape = (self.updates_per_round, self.batch_size)
+        one_sample = self._bound_agent().sample_spec()
         return {
             "samples": {
                 key: tf.TensorSpec((self.steps_per_round, *one), dtype)
-                for key, (one, dtype) in self.agent.sample_spec().items()
+                for key, (one, dtype) in one_sample.items()
             },
             "rows": tf.TensorSpec(shape, "int32"),
             "weight": tf.TensorSpec(shape, "float32"),
@@ -216,7 +227,7 @@ class RolloutDataset(CollectingDataset):
 
     def _trajectory_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a packed trajectory."""
-        agent, num_envs = self.agent, self.env.num_envs
+        agent, num_envs = self._bound_agent(), self.env.num_envs
         head, shape = agent.policy_head, agent.observation_shape
         dtype = agent.observation_dtype
         steps, leading = self.steps_per_round, (self.horizon, num_envs)
@@ -236,13 +247,14 @@ class RolloutDataset(CollectingDataset):
         return not self.env.masks_reset_rows
 
 
-def _batch_size(asked: Any, horizon: int, num_envs: int) -> int:
+def _batch_size(asked: int | str | None, horizon: int, num_envs: int) -> int:
     """Returns the size of a minibatch, which a rollout must fill."""
     steps = horizon * num_envs
     if asked is None:
         return steps
     if asked == "auto":
         return min(256, steps)
+    assert not isinstance(asked, str)
     if asked > steps:
         raise ValueError(
             "Expected `batch_size` to be at most the rollout, horizon x "

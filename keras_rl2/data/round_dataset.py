@@ -5,12 +5,18 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.shapes import Tensor
 from keras_rl2.stopwatch import Stopwatch
+
+# Arrays of a whole round, some of them together under a name.
+Round = Mapping[str, np.ndarray | dict[str, np.ndarray]]
 
 
 class RoundDataset(abc.ABC):
@@ -35,10 +41,10 @@ class RoundDataset(abc.ABC):
 
     def __init__(self, rounds_per_epoch: int) -> None:
         self.rounds_per_epoch = rounds_per_epoch
-        self.agent: Any = None
+        self.agent: CollectingAgent | None = None
         self.stopwatch: Stopwatch | None = None
         self._gives_trajectories = False
-        self._ready: deque[dict[str, Any]] = deque()
+        self._ready: deque[Round] = deque()
 
     @property
     def steps_per_epoch(self) -> int:
@@ -56,8 +62,12 @@ class RoundDataset(abc.ABC):
         return self.steps_per_round
 
     @abc.abstractmethod
-    def bind(self, agent: Any) -> None:
-        """Ties the dataset to the agent that acts and prepares."""
+    def bind(self, agent: CollectingAgent) -> None:
+        """Ties the dataset to an agent, checking that the two fit.
+
+        Args:
+            agent: `keras_rl2.Agent`. Acts and learns.
+        """
 
     @abc.abstractmethod
     def refresh(self) -> None:
@@ -85,7 +95,7 @@ class RoundDataset(abc.ABC):
         self._ready.clear()
         self.stopwatch = None
 
-    def as_dataset(self, agent: Any) -> tf.data.Dataset:
+    def as_dataset(self, agent: CollectingAgent) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.
 
         For people who map it, look into it, or feed it to a `keras.Model` of
@@ -93,7 +103,8 @@ class RoundDataset(abc.ABC):
         callbacks; or call `refresh()` before each round.
 
         Args:
-            agent: `keras_rl2.Agent`. Acts and prepares.
+            agent: `keras_rl2.Agent`, or what can do as much (see
+                `agent_protocols`). Acts and prepares.
 
         Returns:
             An endless `tf.data.Dataset` of dicts of minibatches `[batch, ...]`.
@@ -108,12 +119,13 @@ class RoundDataset(abc.ABC):
         return _in_step(rounds.flat_map(minibatches))
 
     def as_rounds(
-        self, agent: Any, trajectories: bool = False
+        self, agent: CollectingAgent, trajectories: bool = False
     ) -> tf.data.Dataset:
         """Returns whole rounds, their minibatches not yet taken together.
 
         Args:
-            agent: `keras_rl2.Agent`. Acts and prepares.
+            agent: `keras_rl2.Agent`, or what can do as much (see
+                `agent_protocols`). Acts and prepares.
             trajectories: bool. Whether the round is given as it was
                 collected, packed and not prepared. Defaults to `False`.
 
@@ -135,7 +147,7 @@ class RoundDataset(abc.ABC):
         dataset.rounds = self
         return _in_step(dataset)
 
-    def _hand_over(self) -> dict[str, Any]:
+    def _hand_over(self) -> Round:
         """Hands over the round that is ready."""
         if not self._ready:
             raise RuntimeError(
@@ -147,7 +159,7 @@ class RoundDataset(abc.ABC):
         return self._ready.popleft()
 
 
-def minibatch(one_round: dict[str, Any], index: Any) -> dict[str, Any]:
+def minibatch(one_round: dict[str, Any], index: Tensor) -> dict[str, Tensor]:
     """Takes one minibatch out of a round, in the graph.
 
     Args:
@@ -169,11 +181,11 @@ def minibatch(one_round: dict[str, Any], index: Any) -> dict[str, Any]:
 
 
 def _endless(
-    hand_over: weakref.WeakMethod[Callable[[], dict[str, Any]]],
-) -> Callable[[], Iterator[dict[str, Any]]]:
+    hand_over: weakref.WeakMethod[Callable[[], Round]],
+) -> Callable[[], Iterator[Round]]:
     """Returns a generator function that does not keep its dataset alive."""
 
-    def elements() -> Iterator[dict[str, Any]]:
+    def elements() -> Iterator[Round]:
         while (method := hand_over()) is not None:
             element = method()
             # Else it would be kept until the next one is asked for.

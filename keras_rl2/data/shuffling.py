@@ -40,9 +40,11 @@ def shuffled_rows(
     weight = np.zeros((passes, minibatches, batch_size), np.float32)
     dealt = np.zeros(columns * minibatches, np.int32)
     counted = np.arange(columns * minibatches) < len(valid)
+    # [columns * M] -> [M, columns]: each minibatch takes every M-th sample.
     weight[:, :, :columns] = counted.reshape(columns, minibatches).T
     for one_pass in range(passes):
         dealt[: len(valid)] = generator.permutation(valid)
         rows[one_pass, :, :columns] = dealt.reshape(columns, minibatches).T
+    # [passes, M, batch] -> [passes * M, batch]
     shape = (passes * minibatches, batch_size)
     return rows.reshape(shape), weight.reshape(shape)

@@ -1,8 +1,7 @@
 """Drawing from a million items, each with a probability of its own."""
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 _LARGEST_TOP = 8192
 _WORTH_SORTING = 512
@@ -65,7 +64,7 @@ class SumTree:
         arrays = [*self._levels, self._top, self._before]
         return sum(array.nbytes for array in arrays)
 
-    def get(self, index: Any) -> np.ndarray:
+    def get(self, index: npt.ArrayLike) -> np.ndarray:
         """Returns values.
 
         Args:
@@ -77,7 +76,7 @@ class SumTree:
         value: np.ndarray = self._leaves()[self._checked_index(index)]
         return value
 
-    def update(self, index: Any, value: Any) -> None:
+    def update(self, index: npt.ArrayLike, value: npt.ArrayLike) -> None:
         """Sets values.
 
         Args:
@@ -108,7 +107,7 @@ class SumTree:
             parent[node] = pair[:, 0] + pair[:, 1]
         np.cumsum(self._top, out=self._before[1:])
 
-    def find(self, query: Any) -> np.ndarray:
+    def find(self, query: npt.ArrayLike) -> np.ndarray:
         """Returns the item that each prefix sum falls into.
 
         It is the first item i with v_0 + ... + v_i > query. So an item of
@@ -204,6 +203,7 @@ class SumTree:
         """Goes down to items by what is left of them; writes to `query`."""
         for level in reversed(self._levels):
             node = 2 * node
+            # [pairs, 2] -> [nodes]
             left = level.reshape(-1).take(node)
             right = query >= left
             # Products, since random masks cost a branch for each item.
@@ -231,7 +231,7 @@ class SumTree:
         """Returns the values, and what fills up the last pair."""
         return self._levels[0].reshape(-1) if self._levels else self._top
 
-    def _checked_index(self, given: Any) -> np.ndarray:
+    def _checked_index(self, given: npt.ArrayLike) -> np.ndarray:
         """Refuses what is not an item."""
         index: np.ndarray = np.asarray(given, np.int64)
         if index.size and not (

@@ -1,9 +1,10 @@
 """What a rollout leaves behind."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from keras_rl2.shapes import Tensor
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Trajectory:
     final_observation: np.ndarray
     final_index: np.ndarray
 
-    def arrays(self) -> dict[str, Any]:
-        """Returns the arrays by name, as `agent.prepare` takes them."""
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Returns the arrays by their names."""
         return dict(vars(self))
 
     def packed_arrays(self, with_final: bool) -> dict[str, np.ndarray]:
@@ -67,18 +68,19 @@ class Trajectory:
         steps, rows = self.reward.size, self.final_observation
         index = np.full(steps, steps, np.int32)
         index[: len(rows)] = self.final_index
+        # [E, ...] -> [T * B, ...]
         padded = np.zeros((steps, *rows.shape[1:]), rows.dtype)
         padded[: len(rows)] = rows
         return packed | {"final_observation": padded, "final_index": index}
 
     @property
     def ended(self) -> np.ndarray:
-        """`[T, B]` bool. Steps that were the last of their episode."""
+        """Steps that were the last of their episode, `[T, B]` bool."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
 
-def unpack(packed: dict[str, Any]) -> dict[str, Any]:
+def unpack(packed: dict[str, Tensor]) -> dict[str, Tensor]:
     """Undoes `Trajectory.packed_arrays`, in the graph.
 
     Args:

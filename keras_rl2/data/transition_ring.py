@@ -1,31 +1,49 @@
 """Where a replay buffer keeps its transitions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.memory import check_memory
+from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.windows import complete_windows
+
+# Shape and dtype of what one step of one environment stores.
+Layout = tuple[tuple[int, ...], npt.DTypeLike]
 
 
 class TransitionRing:
-    """The storing half of `ReplayBuffer`, which says what it does.
+    """Rows of steps, and which of them begin a transition that is complete.
 
-    Steps are numbered from the first one on; step t lies in row t % rows. A
-    transition's number is t * B + b, its place in the ring that modulo the
+    The storage of `ReplayBuffer`, which says what is stored and draws from
+    it. Steps are numbered from the first one on; step t lies in row t % rows.
+    A transition's number is t * B + b, its place in the ring that modulo the
     number of places. One row more than there are steps is held, since the
     observation after the newest step has its row already.
 
+    A transition can be drawn as soon as its window is complete, until its row
+    is overwritten. What is asked by place or by number are arrays of them.
+
     Args:
-        capacity: int. Transitions to hold.
+        capacity: int. Transitions to hold, of all environments together,
+            rounded down to a multiple of their number.
         num_envs: int. Environments, B.
-        observation_shape: tuple. Shape of one observation.
-        observation_dtype: Its dtype.
-        action_shape: tuple. Shape of one action.
-        action_dtype: Its dtype.
+        observation: tuple. Shape of one observation, and its dtype.
+        action: tuple. Shape of one action, and its dtype.
         n_step: int. Rewards of a transition, n.
         gamma: float. Discount factor.
+        bytes_beside: int. What a transition takes elsewhere, of the same
+            memory. Defaults to `0`.
+        changes: list or None. Where the places of transitions that came or
+            went are appended, for somebody who keeps a record of them.
+            Defaults to `None`.
+
+    Attributes:
+        capacity: int. Transitions that are held when the ring is full.
+        places: int. Transitions that there are rows for: one row more.
 
     Raises:
         ValueError: If an argument is out of bounds.
@@ -36,12 +54,13 @@ class TransitionRing:
         self,
         capacity: int,
         num_envs: int,
-        observation_shape: tuple[int, ...],
-        observation_dtype: Any,
-        action_shape: tuple[int, ...],
-        action_dtype: Any,
+        observation: Layout,
+        action: Layout,
         n_step: int,
         gamma: float,
+        *,
+        bytes_beside: int = 0,
+        changes: list[np.ndarray] | None = None,
     ) -> None:
         if num_envs < 1 or n_step < 1:
             raise ValueError(
@@ -58,24 +77,21 @@ class TransitionRing:
             )
         self._rows = int(capacity) // int(num_envs) + 1
         self.capacity = (self._rows - 1) * int(num_envs)
+        self.places = self._rows * int(num_envs)
         self.num_envs = int(num_envs)
         self.n_step = int(n_step)
         self.gamma = float(gamma)
         self._discounts = self.gamma ** np.arange(n_step + 1.0)
         self._steps = 0
         self._drawable = 0
-        self._allocate(
-            (tuple(observation_shape), np.dtype(observation_dtype)),
-            (tuple(action_shape), np.dtype(action_dtype)),
-        )
+        self._changes = changes
+        self._allocate(observation, action, bytes_beside)
 
     def _allocate(
-        self,
-        observation: tuple[tuple[int, ...], np.dtype[Any]],
-        action: tuple[tuple[int, ...], np.dtype[Any]],
+        self, observation: Layout, action: Layout, bytes_beside: int
     ) -> None:
         """Makes the arrays, if there is memory for them."""
-        layout: dict[str, tuple[tuple[int, ...], Any]] = {
+        layout: dict[str, Layout] = {
             "observation": observation,
             "action": action,
             "reward": ((), np.float32),
@@ -88,7 +104,7 @@ class TransitionRing:
             "slot": ((), np.int32),
         }
         leading = (self._rows, self.num_envs)
-        needed = self._rows * self.num_envs * self._extra_bytes() + sum(
+        needed = self.places * bytes_beside + sum(
             int(np.prod((*leading, *shape))) * np.dtype(dtype).itemsize
             for shape, dtype in layout.values()
         )
@@ -111,22 +127,70 @@ class TransitionRing:
         return self._steps * self.num_envs
 
     @property
+    def oldest(self) -> int:
+        """Number of the first step that has not been overwritten."""
+        return max(0, self._steps - self._rows + 1) * self.num_envs
+
+    @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, when the buffer is full."""
+        """Bytes of all arrays, when the ring is full."""
         arrays = [*self._arrays.values(), self._final.array]
         return sum(array.nbytes for array in arrays)
 
-    def _gather(self, flat: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns transitions by their places in the ring."""
+    # Asking.
+
+    def drawable(self, place: np.ndarray) -> np.ndarray:
+        """Says which transitions can be drawn.
+
+        Args:
+            place: `[M]` ints.
+
+        Returns:
+            `[M]` bool.
+        """
+        drawable: np.ndarray = self._flat("span").take(place) > 0
+        return drawable
+
+    def drawable_places(self) -> np.ndarray:
+        """Returns the places of all transitions that can be drawn, in order."""
+        return np.flatnonzero(self._arrays["span"])
+
+    def index_of(self, place: np.ndarray) -> np.ndarray:
+        """Returns the numbers of transitions by their places.
+
+        Args:
+            place: `[M]` ints.
+
+        Returns:
+            `[M]` int64. The last number that was given to each place.
+        """
+        newest = self._steps * self.num_envs - 1
+        newest_place = newest % self.places
+        index: np.ndarray = place + (newest - newest_place)
+        # Beyond the newest one are those of the last time around.
+        index -= self.places * (place > newest_place)
+        return index
+
+    def gather(self, place: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns transitions by their places.
+
+        Args:
+            place: `[M]` ints, of transitions that can be drawn.
+
+        Returns:
+            dict as of `ReplayBuffer.sample`, without numbers, copied.
+        """
         arrays, observation = self._arrays, self._flat("observation")
-        # `take` goes by places in the ring where nothing is said of an axis.
-        length = arrays["span"].take(flat).astype(np.int64)
-        following = flat + length * self.num_envs
+        # `take` goes by places in the ring where nothing is said of an axis:
+        # [rows, B] -> [M].
+        length = arrays["span"].take(place).astype(np.int64)
+        following = place + length * self.num_envs
         last = following - self.num_envs
         # After the last place comes the first one: `take` sees to it, in less
         # time than a division of each.
         terminated = arrays["terminated"].take(last, mode="wrap")
         slot = arrays["slot"].take(last, mode="wrap")
+        # [rows * B, ...] -> [M, ...]
         next_observation = observation.take(following, axis=0, mode="wrap")
         (kept,) = np.nonzero(slot >= 0)
         if kept.size:
@@ -134,35 +198,52 @@ class TransitionRing:
         discount = self._discounts.take(length)
         discount[terminated] = 0.0
         return {
-            "observation": observation.take(flat, axis=0),
-            "action": self._flat("action").take(flat, axis=0),
-            "reward": arrays["reward"].take(flat),
+            "observation": observation.take(place, axis=0),
+            "action": self._flat("action").take(place, axis=0),
+            "reward": arrays["reward"].take(place),
             "discount": discount.astype(np.float32),
             "next_observation": next_observation,
         }
-
-    def _extra_bytes(self) -> int:
-        """Bytes that a subclass adds for each transition."""
-        return 0
-
-    def _changed(self, flat: np.ndarray) -> None:
-        """Tells a subclass which transitions came or went."""
 
     def _flat(self, key: str) -> np.ndarray:
         """Returns a view of an array by places in the ring."""
         # Made anew each time, since a copied view would be a view no more.
         array = self._arrays[key]
+        # [rows, B, ...] -> [rows * B, ...]
         return array.reshape(-1, *array.shape[2:])
 
-    def _index_of(self, flat: np.ndarray) -> np.ndarray:
-        """Returns the numbers of transitions by their places in the ring."""
-        count = self._rows * self.num_envs
-        newest = self._steps * self.num_envs - 1
-        place = newest % count
-        index: np.ndarray = flat + (newest - place)
-        # Beyond the newest one are those of the last time around.
-        index -= count * (flat > place)
-        return index
+    # Storing.
+
+    def extend(self, trajectory: Trajectory) -> None:
+        """Stores T steps of all environments; see `ReplayBuffer.extend`."""
+        given = {
+            "observation": np.asarray(trajectory.observation),
+            "action": np.asarray(trajectory.action),
+            "reward": np.asarray(trajectory.reward),
+            "terminated": np.asarray(trajectory.terminated),
+            "ended": np.logical_or(trajectory.terminated, trajectory.truncated),
+            "valid": np.asarray(trajectory.valid),
+        }
+        self._check(given)
+        final = np.asarray(trajectory.final_observation)
+        final_index = np.asarray(trajectory.final_index, np.int64)
+        self._check_final(final, final_index, given["ended"])
+        self._cut_where_adrift(given["observation"][0])
+        steps, start = len(given["reward"]), 0
+        while start < steps:
+            row = self._steps % self._rows
+            stop = min(steps, start + self._rows - row)
+            self._write(given, start, stop)
+            step = final_index // self.num_envs
+            (here,) = np.nonzero((step >= start) & (step < stop))
+            first = (row - start) * self.num_envs
+            self._keep(first + final_index[here], final[here])
+            self._complete(stop - start)
+            start = stop
+
+    def cut(self) -> None:
+        """Says that the next step does not follow on the last one."""
+        self._cut(np.ones(self.num_envs, np.bool_))
 
     def _check(self, given: dict[str, np.ndarray]) -> None:
         """Refuses arrays of another shape, or that would lose something."""
@@ -226,21 +307,21 @@ class TransitionRing:
     def _close(self, rows: slice) -> None:
         """Takes transitions whose rows are to be overwritten out of reach."""
         span = self._arrays["span"][rows]
-        flat = np.flatnonzero(span) + rows.start * self.num_envs
-        if flat.size:
+        place = np.flatnonzero(span) + rows.start * self.num_envs
+        if place.size:
             span[:] = 0
-            self._drawable -= flat.size
-            self._changed(flat)
+            self._drawable -= place.size
+            self._note(place)
 
-    def _keep(self, flat: np.ndarray, observation: np.ndarray) -> None:
+    def _keep(self, place: np.ndarray, observation: np.ndarray) -> None:
         """Keeps the true next observations of transitions apart."""
-        if not flat.size:
+        if not place.size:
             return
-        moved = self._final.grow(flat.size)
+        moved = self._final.grow(place.size)
         slot = self._flat("slot")
         if moved is not None:
             slot[:] = moved[slot]
-        slot[flat] = self._final.push(observation)
+        slot[place] = self._final.push(observation)
 
     def _complete(self, steps: int) -> None:
         """Opens transitions whose windows the last `steps` steps closed."""
@@ -255,12 +336,13 @@ class TransitionRing:
             self.gamma,
         )
         step, env = np.nonzero(complete)
-        flat = rows[step] * self.num_envs + env
+        # [K] rows and environments -> [K] places
+        place = rows[step] * self.num_envs + env
         # No window that is still open reaches back to these rewards.
-        self._flat("reward")[flat] = total[complete]
-        self._flat("span")[flat] = length[complete]
-        self._drawable += flat.size
-        self._changed(flat)
+        self._flat("reward")[place] = total[complete]
+        self._flat("span")[place] = length[complete]
+        self._drawable += place.size
+        self._note(place)
 
     def _cut_where_adrift(self, observation: np.ndarray) -> None:
         """Cuts episodes that do not go on with the observation expected."""
@@ -268,6 +350,7 @@ class TransitionRing:
         expected = stored[self._steps % self._rows]
         observation = observation.astype(stored.dtype, copy=False)
         if self._steps and not np.array_equal(expected, observation):
+            # [B, ...] -> [B, numbers of one observation]
             adrift = (expected != observation).reshape(self.num_envs, -1)
             self._cut(adrift.any(axis=1))
 
@@ -284,11 +367,75 @@ class TransitionRing:
         self._arrays["ended"][row, env] = True
         self._complete(0)
 
-    def _settings(self) -> dict[str, Any]:
-        """Returns what a state must have in common with its buffer."""
+    def _note(self, place: np.ndarray) -> None:
+        """Notes which transitions came or went, if anybody wants to know."""
+        if self._changes is not None and place.size:
+            self._changes.append(place)
+
+    # Saving.
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns rows that are filled, what is kept apart, and settings."""
+        filled = min(self._steps + 1, self._rows)
+        ages = self._final.places()
+        return {
+            **{key: a[:filled].copy() for key, a in self._arrays.items()},
+            "slot": ages[self._arrays["slot"][:filled]],
+            "final_observation": self._final.array[self._final.slots],
+            "steps": self._steps,
+            **self._settings(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, or refuses it before any change."""
+        check_settings(state, self._settings())
+        given = {key: np.asarray(state[key]) for key in self._arrays}
+        filled = min(int(state["steps"]) + 1, self._rows)
+        for key, own in self._arrays.items():
+            if given[key].shape != (filled, *own.shape[1:]):
+                raise ValueError(
+                    f"Expected {key} of shape {(filled, *own.shape[1:])}. "
+                    f"Received: {key} of shape {given[key].shape}"
+                )
+        final = np.asarray(state["final_observation"])
+        kept = np.count_nonzero(given["slot"] >= 0)
+        if len(final) != kept:
+            raise ValueError(
+                f"Expected {kept} final observations. Received: "
+                f"final_observation of shape {final.shape}"
+            )
+        for key, own in self._arrays.items():
+            own[:filled] = given[key]
+            own[filled:] = -1 if key == "slot" else 0
+        self._final.replace(final)
+        self._steps = int(state["steps"])
+        self._drawable = int(np.count_nonzero(self._arrays["span"]))
+
+    def _settings(self) -> dict[str, float]:
+        """Returns what a state must have in common with its ring."""
         return {
             "capacity": self.capacity,
             "num_envs": self.num_envs,
             "n_step": self.n_step,
             "gamma": self.gamma,
         }
+
+
+def check_settings(
+    state: dict[str, Any], settings: Mapping[str, float]
+) -> None:
+    """Refuses the state of a replay buffer of other settings.
+
+    Args:
+        state: dict, as returned by `get_state`.
+        settings: name -> value. Those of the buffer that is to take it.
+
+    Raises:
+        ValueError: If one differs.
+    """
+    for key, own in settings.items():
+        if state[key] != own:
+            raise ValueError(
+                f"Expected the state of a replay buffer of {key}={own}. "
+                f"Received: {key}={state[key]}"
+            )

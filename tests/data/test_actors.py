@@ -5,6 +5,7 @@ import logging
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.data import actors
@@ -36,7 +37,9 @@ def inputs(agent, num_envs, seed=1):
     return np.ascontiguousarray(batch, agent.observation_dtype), noise
 
 
-def assert_acts_alike(actor, agent, num_envs, deterministic=False):
+def assert_acts_alike(
+    actor, agent, num_envs, deterministic=False, tolerance=1e-4
+):
     for seed in range(5):
         observation, noise = inputs(agent, num_envs, seed)
         noise = None if deterministic else noise
@@ -53,7 +56,7 @@ def assert_acts_alike(actor, agent, num_envs, deterministic=False):
             (for_environment, head.to_environment(expected)),
         ):
             np.testing.assert_allclose(
-                ours, theirs.numpy(), rtol=1e-4, atol=1e-4
+                ours, theirs.numpy(), rtol=tolerance, atol=tolerance
             )
 
 
@@ -202,6 +205,57 @@ def test_what_does_not_convert_is_run_by_tensorflow(caplog):
     np.testing.assert_array_equal(actor(*inputs(agent, 2))[0], before)
     actor.sync()
     assert_acts_alike(actor, agent, 2)
+
+
+def dense(units, policy):
+    """Builds a network that computes in the dtype of a Keras policy."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        return keras.Sequential(
+            [
+                keras.Input((3,)),
+                keras.layers.Dense(8, "tanh"),
+                keras.layers.Dense(units),
+            ]
+        )
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+@pytest.mark.parametrize(
+    ("policy", "pair", "tolerance"),
+    [
+        ("mixed_float16", "act_discrete", 0.0),
+        ("mixed_float16", "act_box", 2e-3),
+        ("mixed_bfloat16", "act_discrete", 0.0),
+        # Eight bits: steps of 1/256, by the order in which it is added up.
+        ("mixed_bfloat16", "act_box", 1.6e-2),
+        ("float64", "act_discrete", 0.0),
+    ],
+)
+def test_what_computes_in_other_floats_is_not_tried(
+    policy, pair, tolerance, caplog, capfd
+):
+    """LiteRT has no kernels; its converter writes pages of errors of it."""
+    dtype = policy.removeprefix("mixed_")
+    # TensorFlow says once if it has none for this processor either.
+    tf.matmul(tf.ones((2, 2), dtype), tf.ones((2, 2), dtype))
+    env = make_env(pair)
+    units = 3 if pair == "act_discrete" else 1
+    agent = PPO.make(dense(units, policy), dense(1, policy))
+    agent.bind(env.observation_space, env.action_space)
+    capfd.readouterr()
+    with caplog.at_level(logging.WARNING):
+        actor = ActorSnapshot(agent, 2)
+    written = capfd.readouterr()
+    assert written.err == written.out == ""
+    assert actor.backend == "tensorflow"
+    (record,) = caplog.records
+    assert record.message.endswith(f"it computes in {dtype}")
+    with_loud_policy(agent)
+    actor.sync()
+    assert_acts_alike(actor, agent, 2, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("pair", ["act_box", "act_discrete"])

@@ -13,6 +13,7 @@ from gymnasium.wrappers import TimeLimit
 import keras_rl2 as rl
 from keras_rl2.data import Trajectory
 from keras_rl2.envs import as_vector_env
+from support import vector_envs
 from support.agents import AGENTS
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
@@ -134,6 +135,23 @@ def test_episode_statistics_equal_gymnasiums(mode):
     assert logs["episode_length"] == pytest.approx(
         np.mean([n for _, n in ours])
     )
+
+
+@pytest.mark.parametrize("careless", vector_envs.CARELESS)
+def test_rewards_of_mere_resets_are_not_counted(careless):
+    logs, returns = [], []
+    for make in (careless, functools.partial(vector_envs.sync, mode=MODES[0])):
+        env = make(CountingEnv, num_envs=2)
+        assert env.masks_reset_rows
+        rollouts = make_rollouts(env, horizon=7)
+        agent = make_eager_agent(PPO, env)
+        # Episodes that go on from one round to the next, too.
+        agent.fit(rollouts, epochs=3, verbose=0)
+        logs.append(rollouts.logs()["episode_return"])
+        returns.append(list(rollouts._collector.episode_returns))
+    assert len(returns[0]) == 10
+    assert returns[0] == returns[1]
+    assert logs[0] == logs[1] < vector_envs.RESET_REWARD
 
 
 def test_before_an_episode_has_ended_there_is_no_return():

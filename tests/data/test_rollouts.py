@@ -1,6 +1,5 @@
 """The dataset of rounds, apart from what is strictly on-policy."""
 
-import gymnasium
 import numpy as np
 import pytest
 
@@ -112,42 +111,6 @@ def test_dealing_is_even(valid):
         assert counts.max() - counts.min() <= 1
         dealt = rows[part][weight[part] == 1]
         assert sorted(dealt) == list(range(10, 10 + valid))
-
-
-def test_evaluation_counts_no_environment_more_often():
-    """Episodes of 1 step and of 9: each environment plays its half."""
-    makers = [lambda: CountingEnv(0, (1,)), lambda: CountingEnv(1, (9,))]
-    env = gymnasium.vector.SyncVectorEnv(makers)
-    agent = make_agent(PPO, rl.envs.as_vector_env(env))
-    results = agent.evaluate(env, episodes=6)
-    assert results["episode_length"] == pytest.approx(5.0)
-    short = [10.0 * episode + 1 for episode in range(3)]
-    long = [9 * (100 + 10.0 * episode) + 45 for episode in range(3)]
-    assert results["episode_return"] == pytest.approx(np.mean(short + long))
-    assert results["episode_return_std"] == pytest.approx(np.std(short + long))
-
-
-def test_evaluation_can_be_stochastic_and_is_seeded():
-    env = make_env("act_box")
-    agent = make_agent(PPO, env)
-    greedy = agent.evaluate(env, episodes=4, seed=0)
-    drawn = [
-        agent.evaluate(env, episodes=4, deterministic=False, seed=s)
-        for s in (0, 0, 1)
-    ]
-    assert drawn[0] == drawn[1]
-    assert drawn[0]["episode_return"] != drawn[2]["episode_return"]
-    assert drawn[0]["episode_return"] != greedy["episode_return"]
-
-
-def test_evaluation_of_one_dataset_follows_the_agent():
-    env = make_env("act_box")
-    agent = make_agent(PPO, env)
-    episodes = rl.EvaluationDataset(make_env("act_box"), 2, seed=0)
-    before = agent.evaluate(episodes)
-    for variable in agent.actor.trainable_variables:
-        variable.assign(variable + 1.0)
-    assert agent.evaluate(episodes) != before
 
 
 def test_the_default_batch_fits_any_rollout():

@@ -9,6 +9,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.next_step_env import NextStepEnv
 from support.probe_envs import CountingEnv
 from support.transitions import play
 
@@ -59,6 +60,40 @@ def thunks(make, num_envs=3):
 def sync(make, mode, num_envs=3, **kwargs):
     env = SyncVectorEnv(thunks(make, num_envs), autoreset_mode=mode, **kwargs)
     return as_vector_env(env)
+
+
+RESET_REWARD = 1000.0
+
+
+class _RewardsResets(SyncVectorEnv):
+    """Gives a reward for the step in which it only resets."""
+
+    def step(self, actions):
+        resetting = self._autoreset_envs.copy()
+        observation, reward, *others = super().step(actions)
+        return observation, reward + RESET_REWARD * resetting, *others
+
+
+class _ReportsRewardedResets(NextStepEnv):
+    """An adapter that reports such a reward, too."""
+
+    def step(self, action):
+        resetting = self.pending_reset
+        observation, reward, *others = super().step(action)
+        return observation, reward + RESET_REWARD * resetting, *others
+
+
+def careless_environment(make, num_envs=3):
+    """A vector environment of NEXT_STEP whose reset rows have a reward."""
+    return as_vector_env(_RewardsResets(thunks(make, num_envs)))
+
+
+def careless_adapter(make, num_envs=3):
+    """An adapter of one whose reset rows have a reward."""
+    return _ReportsRewardedResets(SyncVectorEnv(thunks(make, num_envs)))
+
+
+CARELESS = (careless_environment, careless_adapter)
 
 
 def one_by_one(make, policy, steps, num_envs=3):

@@ -1,0 +1,215 @@
+"""What datasets ask of an agent, and nothing more.
+
+Any object with these members can be given to a dataset, whether or not it is
+a `keras_rl2.Agent`. In shapes T are steps, B environments, and what follows
+belongs to one observation, action or draw of noise.
+"""
+
+from typing import Any
+from typing import Protocol
+from typing import SupportsInt
+from typing import TypeGuard
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.shapes import Tensor
+
+
+class ActingAgent(Protocol):
+    """What actors and evaluations ask: a policy."""
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation as it is stored."""
+
+    @property
+    def observation_dtype(self) -> str:
+        """Dtype of observations as they are stored."""
+
+    @property
+    def policy_head(self) -> PolicyHead:
+        """What stands between the policy and the action space."""
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+
+    @property
+    def acting_variables(self) -> list[Any]:
+        """Keras variables that actions depend on.
+
+        A snapshot copies their values and follows no others.
+        """
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Ties the agent to the spaces of an environment, or refuses them.
+
+        What the other members say may depend on it. Comes again, with the
+        same spaces, whenever an environment is used.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+            action_space: `gymnasium.Space`. Of one environment.
+
+        Raises:
+            ValueError: If it cannot act in them, or is tied to others.
+        """
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
+    ) -> tuple[npt.NDArray[np.float32], Any]:
+        """Draws the noise that `sample_action` turns into actions.
+
+        Args:
+            generator: NumPy generator. The only source of chance.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            state: What the last call gave, for noise that goes on from there.
+                Defaults to `None`.
+
+        Returns:
+            `[*shape, *noise_shape]` float32, and the state, plain data.
+        """
+
+    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+        """Draws the policy's actions, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            noise: `[B, *noise_shape]` float32. As of `draw_noise`.
+
+        Returns:
+            `[B, *policy_head.action_shape]`, of its `action_dtype`.
+        """
+
+    def greedy_action(self, observation: Tensor) -> Tensor:
+        """Returns the policy's most probable actions, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            As of `sample_action`.
+        """
+
+
+class CollectingAgent(ActingAgent, Protocol):
+    """What every dataset asks that `fit` learns from.
+
+    Attributes:
+        env_steps: int. Steps taken so far; the dataset counts them up.
+    """
+
+    env_steps: int
+
+    @property
+    def on_policy(self) -> bool:
+        """Whether it learns from rollouts of its present policy.
+
+        If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
+        """
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a round is one episode of each environment."""
+
+    @property
+    def gamma(self) -> float:
+        """Discount factor."""
+
+    def begin_round(self) -> None:
+        """Is called before each rollout, when weights may still change."""
+
+    def observe(self, trajectory: Trajectory) -> None:
+        """Is given each rollout once, for statistics of observations.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+        """
+
+
+class RolloutAgent(CollectingAgent, Protocol):
+    """What `RolloutDataset` asks, beside: samples made of a rollout."""
+
+    def prepare(
+        self, trajectory: Trajectory
+    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+        """Computes what the updates need.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+
+        Returns:
+            Samples, a dict of arrays `[T * B, ...]` as `sample_spec` says,
+            and statistics for the logs.
+        """
+
+    def sample_spec(
+        self,
+    ) -> dict[str, tuple[tuple[int, ...], npt.DTypeLike]]:
+        """Returns shape and dtype of each entry of one sample."""
+
+
+class ReplayAgent(CollectingAgent, Protocol):
+    """What `ReplayDataset` asks, beside: the numbers it was published with."""
+
+    @property
+    def default_batch_size(self) -> int:
+        """Transitions of a minibatch."""
+
+    @property
+    def updates_per_step(self) -> float:
+        """Updates that follow on each environment step."""
+
+    @property
+    def updates(self) -> SupportsInt:
+        """Updates so far, a number or a variable."""
+
+    def keep_td_errors(self, td_errors: Any) -> None:
+        """Says where the TD errors of minibatches are to be written.
+
+        Args:
+            td_errors: `tf.Variable` `[updates, batch]`, by the `position` of
+                a minibatch; None if nobody wants them.
+        """
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns how the agent explores at present, for the logs."""
+
+
+def learns_from_rollouts(agent: CollectingAgent) -> TypeGuard[RolloutAgent]:
+    """Says whether an agent is a `RolloutAgent`, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. Its `on_policy`, from which type checkers learn what it is.
+    """
+    return agent.on_policy
+
+
+def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
+    """Says whether an agent is a `ReplayAgent`, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. The opposite of `learns_from_rollouts`.
+    """
+    return not agent.on_policy
