@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 from typing import Any
 
+from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.version import __version__
 
 if TYPE_CHECKING:
@@ -54,13 +55,7 @@ _ROOMS = (
     "returns",
 )
 _HOMES = {
-    "A2C": "keras_rl2.agents",
-    "DDPG": "keras_rl2.agents",
-    "DQN": "keras_rl2.agents",
-    "PPO": "keras_rl2.agents",
-    "REINFORCE": "keras_rl2.agents",
-    "SAC": "keras_rl2.agents",
-    "TD3": "keras_rl2.agents",
+    **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
     "ReplayDataset": "keras_rl2.data",

@@ -10,8 +10,8 @@ from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.presets import Preset
+from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule
-from keras_rl2.presets.schema import ALGORITHMS
 
 
 def algorithm_of(kind: type) -> str:

@@ -7,10 +7,10 @@
 Nothing but the standard library is imported here.
 """
 
+from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.defaults import default
 from keras_rl2.presets.loading import available
 from keras_rl2.presets.loading import find
 from keras_rl2.presets.preset import Preset
-from keras_rl2.presets.schema import ALGORITHMS
 
 __all__ = ["ALGORITHMS", "Preset", "available", "default", "find"]

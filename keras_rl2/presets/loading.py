@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset
-from keras_rl2.presets.schema import ALGORITHMS
 from keras_rl2.presets.schema import nearest
 
 _FOLDER = Path(__file__).parent / "data"

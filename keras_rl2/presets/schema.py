@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
+from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import COUNT
 from keras_rl2.presets.kinds import FLAG
-from keras_rl2.presets.kinds import NOISE
 from keras_rl2.presets.kinds import NONE
 from keras_rl2.presets.kinds import NUMBER
-from keras_rl2.presets.kinds import NUMBERS
 from keras_rl2.presets.kinds import SCHEDULE
 from keras_rl2.presets.kinds import TEXT
 from keras_rl2.presets.kinds import WHOLE
@@ -22,11 +21,6 @@ from keras_rl2.presets.kinds import WIDTHS
 from keras_rl2.presets.kinds import Kind
 from keras_rl2.presets.kinds import either
 from keras_rl2.presets.kinds import one_of
-
-#: Names of the algorithms that a preset can be of.
-ALGORITHMS = ("A2C", "DDPG", "DQN", "PPO", "REINFORCE", "SAC", "TD3")
-#: Those that learn from rollouts of their present policy.
-ON_POLICY = ("A2C", "PPO", "REINFORCE")
 
 #: Fields that are one value each.
 VALUES: dict[str, Kind] = {
@@ -52,57 +46,6 @@ _OPTIONAL_NUMBER = either(NUMBER, NONE)
 _SCHEDULED = either(NUMBER, SCHEDULE)
 _OPTIONAL_COUNT = either(COUNT, NONE)
 _AUTO_COUNT = either(COUNT, one_of("auto"))
-
-_ON_POLICY_AGENT = {
-    "gamma": NUMBER,
-    "entropy_coefficient": NUMBER,
-    "value_coefficient": NUMBER,
-    "normalize_advantages": FLAG,
-    "max_gradient_norm": _OPTIONAL_NUMBER,
-    "initial_log_std": NUMBER,
-}
-_OFF_POLICY_AGENT = {
-    "gamma": NUMBER,
-    "max_gradient_norm": _OPTIONAL_NUMBER,
-    "tau": NUMBER,
-    "target_every": COUNT,
-}
-_AGENTS: dict[str, dict[str, Kind]] = {
-    "A2C": {**_ON_POLICY_AGENT, "gae_lambda": NUMBER},
-    "DDPG": {**_OFF_POLICY_AGENT, "exploration": NOISE},
-    "DQN": {
-        **_OFF_POLICY_AGENT,
-        "double": FLAG,
-        "dueling": FLAG,
-        "distributional": either(one_of("categorical", "quantile"), NONE),
-        "atoms": COUNT,
-        "support": NUMBERS,
-        "loss": one_of("huber", "mse"),
-        "epsilon": either(NUMBER, SCHEDULE, NONE),
-    },
-    "PPO": {
-        **_ON_POLICY_AGENT,
-        "gae_lambda": NUMBER,
-        "clip_ratio": _SCHEDULED,
-        "value_clip_range": _OPTIONAL_NUMBER,
-        "target_kl": _OPTIONAL_NUMBER,
-    },
-    "REINFORCE": _ON_POLICY_AGENT,
-    "SAC": {
-        **_OFF_POLICY_AGENT,
-        "temperature": NUMBER,
-        "learn_temperature": FLAG,
-        "target_entropy": _OPTIONAL_NUMBER,
-        "exploration": NOISE,
-    },
-    "TD3": {
-        **_OFF_POLICY_AGENT,
-        "policy_delay": COUNT,
-        "target_noise": NUMBER,
-        "target_noise_clip": NUMBER,
-        "exploration": NOISE,
-    },
-}
 
 _ROLLOUTS = {
     "horizon": COUNT,
@@ -157,10 +100,10 @@ def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
     >>> settings_of("PPO")["agent.gamma"].words
     'a number'
     """
-    on_policy = algorithm in ON_POLICY
+    on_policy = ALGORITHMS[algorithm].on_policy
     sections = {
         "networks": _ON_POLICY_NETWORKS if on_policy else _NETWORKS,
-        "agent": _AGENTS[algorithm],
+        "agent": ALGORITHMS[algorithm].settings,
         "optimizer": {
             "name": one_of(*_OPTIMIZERS),
             "learning_rate": _SCHEDULED,

@@ -9,7 +9,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.presets.schema import ON_POLICY
 from keras_rl2.presets.schema import settings_of
 from support.processes import printed_by
 
@@ -60,7 +59,7 @@ def test_network_settings_are_arguments_of_for_env(algorithm):
 @pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
 def test_dataset_settings_are_the_constructors_arguments(algorithm):
     on_policy = getattr(rl, algorithm).on_policy
-    assert (algorithm in ON_POLICY) is on_policy
+    assert presets.ALGORITHMS[algorithm].on_policy is on_policy
     make = rl.RolloutDataset if on_policy else rl.ReplayDataset
     taken = set(inspect.signature(make).parameters)
     assert section_of("dataset", algorithm) == taken - {

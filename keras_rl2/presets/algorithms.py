@@ -1,0 +1,141 @@
+"""The algorithms that there are, as plain data.
+
+One entry for each: what settings its presets have, of what kind each is, and
+what it begins with where nobody has tuned it. All lists of algorithms come from
+here, or are compared with it by a test. Written out, since asking the classes
+would import TensorFlow; the tests compare the two.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from keras_rl2.presets.kinds import COUNT
+from keras_rl2.presets.kinds import FLAG
+from keras_rl2.presets.kinds import NOISE
+from keras_rl2.presets.kinds import NONE
+from keras_rl2.presets.kinds import NUMBER
+from keras_rl2.presets.kinds import NUMBERS
+from keras_rl2.presets.kinds import SCHEDULE
+from keras_rl2.presets.kinds import Kind
+from keras_rl2.presets.kinds import either
+from keras_rl2.presets.kinds import one_of
+
+_OPTIONAL_NUMBER = either(NUMBER, NONE)
+_SCHEDULED = either(NUMBER, SCHEDULE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+    """What there is to know of an algorithm without its class.
+
+    Attributes:
+        on_policy: bool. Whether it learns from rollouts of its present policy.
+        settings: Mapping from arguments of its constructor, which a preset
+            may set, to their kinds.
+        optimizer: Mapping. Its own optimizer: `name` and arguments.
+        dataset: Mapping. Arguments of its dataset, where the dataset's own
+            defaults are those of another algorithm. Defaults to `{}`.
+    """
+
+    on_policy: bool
+    settings: Mapping[str, Kind]
+    optimizer: Mapping[str, Any]
+    dataset: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+_ON_POLICY = {
+    "gamma": NUMBER,
+    "entropy_coefficient": NUMBER,
+    "value_coefficient": NUMBER,
+    "normalize_advantages": FLAG,
+    "max_gradient_norm": _OPTIONAL_NUMBER,
+    "initial_log_std": NUMBER,
+}
+_OFF_POLICY = {
+    "gamma": NUMBER,
+    "max_gradient_norm": _OPTIONAL_NUMBER,
+    "tau": NUMBER,
+    "target_every": COUNT,
+}
+_ADAM = {"name": "Adam", "learning_rate": 3e-4}
+_FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "A2C": Algorithm(
+        on_policy=True,
+        settings={**_ON_POLICY, "gae_lambda": NUMBER},
+        optimizer={
+            "name": "RMSprop",
+            "learning_rate": 7e-4,
+            "rho": 0.99,
+            "epsilon": 1e-5,
+        },
+        # Rounds are short: an epoch of a single one would be Keras' work only.
+        dataset={
+            "horizon": 5,
+            "passes": 1,
+            "batch_size": None,
+            "rounds_per_epoch": 200,
+        },
+    ),
+    "DDPG": Algorithm(
+        on_policy=False,
+        settings={**_OFF_POLICY, "exploration": NOISE},
+        optimizer=_FAST_ADAM,
+    ),
+    "DQN": Algorithm(
+        on_policy=False,
+        settings={
+            **_OFF_POLICY,
+            "double": FLAG,
+            "dueling": FLAG,
+            "distributional": either(one_of("categorical", "quantile"), NONE),
+            "atoms": COUNT,
+            "support": NUMBERS,
+            "loss": one_of("huber", "mse"),
+            "epsilon": either(NUMBER, SCHEDULE, NONE),
+        },
+        optimizer=_FAST_ADAM,
+    ),
+    "PPO": Algorithm(
+        on_policy=True,
+        settings={
+            **_ON_POLICY,
+            "gae_lambda": NUMBER,
+            "clip_ratio": _SCHEDULED,
+            "value_clip_range": _OPTIONAL_NUMBER,
+            "target_kl": _OPTIONAL_NUMBER,
+        },
+        optimizer={**_ADAM, "epsilon": 1e-5},
+    ),
+    "REINFORCE": Algorithm(
+        on_policy=True,
+        settings=_ON_POLICY,
+        optimizer={**_ADAM, "epsilon": 1e-5},
+        # The horizon is the longest length of an episode.
+        dataset={"horizon": 1000, "passes": 1, "batch_size": None},
+    ),
+    "SAC": Algorithm(
+        on_policy=False,
+        settings={
+            **_OFF_POLICY,
+            "temperature": NUMBER,
+            "learn_temperature": FLAG,
+            "target_entropy": _OPTIONAL_NUMBER,
+            "exploration": NOISE,
+        },
+        optimizer=_ADAM,
+    ),
+    "TD3": Algorithm(
+        on_policy=False,
+        settings={
+            **_OFF_POLICY,
+            "policy_delay": COUNT,
+            "target_noise": NUMBER,
+            "target_noise_clip": NUMBER,
+            "exploration": NOISE,
+        },
+        optimizer=_FAST_ADAM,
+    ),
+}
