@@ -204,9 +204,11 @@ def _from_config(
     if not is_made_of_keras_layers(network):
         return None
     try:
-        made = type(network).from_config(config)
-        if network.built and not made.built:
-            made.build_from_config(network.get_build_config())
+        # Keras' checkpoints tell variables apart by their paths.
+        with keras.name_scope(config["name"]):
+            made = type(network).from_config(config)
+            if network.built and not made.built:
+                made.build_from_config(network.get_build_config())
     except Exception:
         # An activation or an initializer of one's own, say, which is
         # registered nowhere.

@@ -92,10 +92,13 @@ def nature_cnn(
 
     Pixels stay uint8 until they are inside the network, where they are scaled
     to 0..1. Images with the channels first (as `AtariVectorEnv` gives them)
-    are turned, because convolutions on a CPU need the channels last.
+    are turned, because convolutions on a CPU need the channels last. Of a
+    stack of colour images, `[stack, height, width, channels]` as
+    `FrameStackObservation` gives it, the images lie side by side as channels.
 
     Args:
-        input_shape: Sequence of 3 ints. Shape of one image, at least 36 x 36.
+        input_shape: Sequence of 3 or 4 ints. Shape of one image, at least
+            36 x 36, or of a stack of them.
         units: int or sequence of ints. Width of the output, or of streams
             side by side in it, as in `mlp`.
         output_gain: float. Gain of the last layer's weights. Defaults to
@@ -120,17 +123,20 @@ def nature_cnn(
     Reference:
         - [Mnih et al., 2015](https://www.nature.com/articles/nature14236).
     """
-    channels_first = _channels_first(input_shape)
-    sides = input_shape[1:] if channels_first else input_shape[:-1]
-    if len(input_shape) != 3 or min(sides) < 36:
+    if len(input_shape) not in (3, 4) or min(_sides(input_shape)) < 36:
         raise ValueError(
-            "`nature_cnn` expects an image of three axes, at least 36 x 36. "
-            f"Received: input_shape={tuple(input_shape)}"
+            "`nature_cnn` expects an image of three axes, at least 36 x 36, or "
+            f"a stack of them. Received: input_shape={tuple(input_shape)}"
         )
     start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), dtype="uint8", name="observation")
     x = inputs
-    if channels_first:
+    if len(input_shape) == 4:
+        # [stack, height, width, channels] -> [height, width, stack * channels]
+        x = keras.layers.Permute((2, 3, 1, 4), name="stack_last")(x)
+        shape = (*_sides(input_shape), -1)
+        x = keras.layers.Reshape(shape, name="side_by_side")(x)
+    elif _channels_first(input_shape):
         x = keras.layers.Permute((2, 3, 1), name="channels_last")(x)
     x = keras.layers.Rescaling(1.0 / 255.0, name="rescaling")(x)
     for index, (filters, size, strides) in enumerate(
@@ -178,7 +184,7 @@ def network_for(
     """
     if isinstance(observation_space, gymnasium.spaces.Discrete):
         return mlp((int(observation_space.n),), units, **kwargs)
-    shape = observation_space.shape or ()
+    shape = observation_space.shape or (1,)
     if is_image(observation_space):
         image_options = {
             key: value
@@ -245,7 +251,7 @@ def critic_for(
         if isinstance(observation_space, gymnasium.spaces.Discrete):
             shape: tuple[int, ...] = (int(observation_space.n),)
         else:
-            shape = tuple(observation_space.shape or ())
+            shape = tuple(observation_space.shape or (1,))
         x = observation = keras.Input(shape, name="observation")
         if normalize_observations:
             x = ObservationNormalization(name="normalization")(x)
@@ -272,11 +278,17 @@ def is_image(space: gymnasium.Space[Any]) -> bool:
     >>> is_image(gymnasium.spaces.Box(0, 255, (84, 84, 4), "uint8"))
     True
     """
-    if space.dtype != np.uint8 or len(space.shape or ()) != 3:
-        return False
     shape = tuple(space.shape or ())
-    sides = shape[1:] if _channels_first(shape) else shape[:-1]
-    return min(sides) >= 36
+    if space.dtype != np.uint8 or len(shape) not in (3, 4):
+        return False
+    return min(_sides(shape)) >= 36
+
+
+def _sides(shape: Sequence[int]) -> Sequence[int]:
+    """Returns height and width of an image, or of each in a stack."""
+    if len(shape) == 4:
+        return shape[1:3]
+    return shape[1:] if _channels_first(shape) else shape[:-1]
 
 
 def _channels_first(shape: Sequence[int]) -> bool:

@@ -79,7 +79,7 @@ class NetworkBuilder:
         Returns:
             `keras.Model`.
         """
-        with _dtype_policy(self._dtype):
+        with keras.name_scope(name), _dtype_policy(self._dtype):
             return network_for(
                 self._space,
                 units,
@@ -96,7 +96,7 @@ class NetworkBuilder:
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network that values an observation with an action."""
-        with _dtype_policy(self._dtype):
+        with keras.name_scope(name), _dtype_policy(self._dtype):
             return critic_for(
                 self._space,
                 self.head.noise_shape[0],

@@ -156,10 +156,11 @@ def check_value_ending(
         inputs: `keras.KerasTensor` or a list of them. What it takes.
         output: int. Which of several outputs. Defaults to `0`.
     """
+    ending = ending_of(critic, inputs, output)
     what = "values, which know no bounds"
-    if ending_of(critic, inputs, output) == "softmax":
+    if ending == "softmax":
         what += " (a softmax of one unit is always 1)"
-    _warn(critic, ending_of(critic, inputs, output), what)
+    _warn(critic, ending, what)
 
 
 def _within_one(space: gymnasium.spaces.Box) -> bool:

@@ -39,14 +39,23 @@ def from_config(
 
     def made(value: Any) -> Any:
         if isinstance(value, dict) and "class_name" in value:
-            return keras.saving.deserialize_keras_object(
-                value, custom_objects=custom_objects
-            )
+            # Variables of two networks are told apart by their paths.
+            with keras.name_scope(_name(value)):
+                return keras.saving.deserialize_keras_object(
+                    value, custom_objects=custom_objects
+                )
         if isinstance(value, list):
             return [made(each) for each in value]
         return value
 
     return {key: made(value) for key, value in config.items()}
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    """Returns the name of what a config describes."""
+    inner = config.get("config")
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return str(name or config["class_name"])
 
 
 def _described(network: Any) -> Any:
