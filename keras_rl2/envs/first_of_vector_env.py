@@ -11,8 +11,8 @@ from gymnasium.vector import VectorEnv
 class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
     """A vector environment of one, behind the interface of a single one.
 
-    What is trained in a native vector environment is looked at and filmed in
-    the very same one, not in a single environment that has the same name.
+    What is trained in a native vector environment is looked at and recorded
+    in the very same one, not in a single environment that has the same name.
 
     Args:
         vector: `gymnasium.vector.VectorEnv` of one environment.

@@ -65,11 +65,9 @@ def make_env(
     kwargs = dict(env_kwargs or {})
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
-    with_words = functools.partial(_with_words, env_id, kwargs)
-    if _has_native_vector(env_id):
-        env = with_words(_make_first_of_vector, env_id, kwargs)
-    else:
-        env = with_words(gymnasium.make, env_id, **kwargs)
+    native = _has_native_vector(env_id)
+    make = _make_first_of_vector if native else gymnasium.make
+    env: gymnasium.Env[Any, Any] = _with_words(env_id, kwargs, make)
     for wrapper in wrappers:
         env = wrapper(env)
     return env
@@ -109,9 +107,8 @@ def make_vector_env(
         )
     kwargs = dict(env_kwargs or {})
     if not wrappers and _has_native_vector(env_id):
-        native: VectorEnv[Any, Any, Any] = _with_words(
-            env_id, kwargs, gymnasium.make_vec, env_id, num_envs, **kwargs
-        )
+        make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
+        native: VectorEnv[Any, Any, Any] = _with_words(env_id, kwargs, make_vec)
         return native
     make = functools.partial(
         make_env, env_id, env_kwargs=kwargs, wrappers=wrappers
@@ -150,28 +147,25 @@ def _has_native_vector(env_id: str) -> bool:
     return spec is not None and spec.vector_entry_point is not None
 
 
-def _make_first_of_vector(env_id: str, kwargs: dict[str, Any]) -> Any:
+def _make_first_of_vector(
+    env_id: str, render_mode: str | None = None, **kwargs: Any
+) -> Any:
     """Makes the native vector environment of one, seen as one environment."""
-    drawn = kwargs.get("render_mode") is not None
     spec = find_spec(env_id)
     if spec is not None and spec.vector_entry_point == ATARI_ENTRY_POINT:
-        return AtariEnv(env_id, **kwargs)
-    silent = {k: v for k, v in kwargs.items() if k != "render_mode"}
-    vector = gymnasium.make_vec(env_id, num_envs=1, **silent)
-    modes = vector.metadata.get("render_modes") or []
-    if not drawn:
+        return AtariEnv(env_id, render_mode, **kwargs)
+    vector = gymnasium.make_vec(env_id, num_envs=1, **kwargs)
+    if render_mode is None:
         return FirstOfVectorEnv(vector)
-    if kwargs["render_mode"] in modes:
+    kwargs["render_mode"] = render_mode
+    if render_mode in (vector.metadata.get("render_modes") or []):
         vector.close()
-        return FirstOfVectorEnv(
-            gymnasium.make_vec(env_id, num_envs=1, **kwargs)
-        )
-    return _drawn_by_single_env(env_id, kwargs, vector)
+        drawn = gymnasium.make_vec(env_id, num_envs=1, **kwargs)
+        return FirstOfVectorEnv(drawn)
+    return _drawn_by_single_env(env_id, vector, **kwargs)
 
 
-def _drawn_by_single_env(
-    env_id: str, kwargs: dict[str, Any], vector: Any
-) -> Any:
+def _drawn_by_single_env(env_id: str, vector: Any, **kwargs: Any) -> Any:
     """Makes the single environment, where it is as good as the native one."""
     single = gymnasium.make(env_id, **kwargs)
     seen = vector.single_observation_space, vector.single_action_space
@@ -188,11 +182,11 @@ def _drawn_by_single_env(
 
 
 def _with_words(
-    env_id: str, kwargs: Any, make: Any, *args: Any, **arguments: Any
+    env_id: str, kwargs: dict[str, Any], make: Callable[..., Any]
 ) -> Any:
     """Calls what makes environments, which may not know an argument."""
     try:
-        return make(*args, **arguments)
+        return make(env_id, **kwargs)
     except TypeError as error:
         if not kwargs:
             raise

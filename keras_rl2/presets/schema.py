@@ -16,6 +16,7 @@ from keras_rl2.presets.kinds import NONE
 from keras_rl2.presets.kinds import NUMBER
 from keras_rl2.presets.kinds import NUMBERS
 from keras_rl2.presets.kinds import SCHEDULE
+from keras_rl2.presets.kinds import SETTINGS
 from keras_rl2.presets.kinds import TEXT
 from keras_rl2.presets.kinds import WHOLE
 from keras_rl2.presets.kinds import WIDTHS
@@ -34,6 +35,7 @@ VALUES: dict[str, Kind] = {
     "environment": TEXT,
     "total_steps": COUNT,
     "num_envs": COUNT,
+    "env_kwargs": SETTINGS,
     "laptop": FLAG,
     "source": TEXT,
     "notes": TEXT,

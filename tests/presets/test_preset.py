@@ -65,8 +65,10 @@ def test_dataset_settings_are_the_constructors_arguments(algorithm):
     taken = set(inspect.signature(make).parameters)
     assert section_of("dataset", algorithm) == taken - {
         "env",
+        "env_kwargs",
         "num_envs",
         "seed",
+        "wrappers",
     }
 
 
