@@ -138,8 +138,19 @@ class Recording:
     def make_and_play(
         self, make: Callable[[], Any], policy: Callable[[Any], Any]
     ) -> Recorded:
-        """Makes an environment, plays in it and closes it."""
-        env = make()
+        """Makes an environment, plays in it and closes it.
+
+        Args:
+            make: Callable. Makes a `gymnasium.Env` that renders arrays.
+            policy: Callable from an observation to an action.
+
+        Returns:
+            `Recorded`.
+
+        Raises:
+            ValueError: If MuJoCo finds nothing to draw with.
+        """
+        env = _made_and_drawn(make)
         try:
             require_drawable(env, "making it has imported TensorFlow")
             return self.play(env, policy)
@@ -240,6 +251,28 @@ def require_drawable(env: Any, why: str) -> None:
         "that does not import TensorFlow, and networks that convert to "
         f"LiteRT. Received: {env}; {why}"
     )
+
+
+def _made_and_drawn(make: Callable[[], Any]) -> Any:
+    """Makes an environment, and says in words what MuJoCo misses."""
+    try:
+        env = make()
+        if is_drawn_by_mujoco(env):
+            env.reset(seed=0)
+            env.render()
+    except (ImportError, AttributeError, RuntimeError) as error:
+        # Their remains are there also where the import was what failed.
+        if not any(
+            name.startswith(("mujoco.", "OpenGL")) for name in sys.modules
+        ):
+            raise
+        raise ValueError(
+            "Expected OpenGL that MuJoCo can draw with: install EGL "
+            "(libegl1 and libgl1-mesa-dri of Debian), or set MUJOCO_GL to "
+            "another way, osmesa or glfw. "
+            f"Received: MUJOCO_GL={os.environ.get('MUJOCO_GL')!r}; {error}"
+        ) from error
+    return env
 
 
 def _in_a_process(

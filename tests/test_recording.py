@@ -217,6 +217,15 @@ def test_mujoco_is_recognised():
     assert not recording.is_drawn_by_mujoco(CART_POLE)
 
 
+def test_what_mujoco_misses_is_said_in_words(agent, tmp_path, monkeypatch):
+    pytest.importorskip("mujoco")
+    monkeypatch.setenv("MUJOCO_GL", "magic")
+    with raises("OpenGL that MuJoCo can draw with", "MUJOCO_GL='magic'"):
+        recording.record(
+            agent, IdEnv("Hopper-v5"), Recording(tmp_path / "video.gif")
+        )
+
+
 @pytest.fixture(scope="module")
 def drawable():
     """Skips where MuJoCo draws nothing, and has it draw where it can."""
