@@ -129,7 +129,7 @@ class RecordVideo(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
-        if not hasattr(self.model, "policy_function"):
+        if not hasattr(self.model, "litert_policy"):
             raise ValueError(
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
