@@ -540,7 +540,6 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         exporting.export(self, filepath, format, deterministic, **kwargs)
-        exporting.export(self, filepath, format, **kwargs)
 
     def litert_policy(self) -> LiteRTPolicy | None:
         """Returns the greedy policy for processes without TensorFlow.
