@@ -1,75 +1,87 @@
-"""Videos of what the policy does, taken while it is trained."""
+"""Videos of what the policy does, recorded while it is trained."""
 
-import io
+import functools
 import os
 import pathlib
+import struct
+import tempfile
 from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-import gymnasium
 import keras
-import numpy as np
 import tensorflow as tf
-from PIL import Image
 
-from keras_rl2 import films
+from keras_rl2 import recording
+from keras_rl2 import video
+from keras_rl2.envs import EnvWrapper
 
 _FORMATS = ("gif", "mp4")
-_DEFAULT_FPS = 30
 
 
 class RecordVideo(keras.callbacks.Callback):
-    """Plays episodes every so many environment steps and films them.
+    """Plays episodes every so many environment steps and records them.
 
-    A curve says that a policy has become better, a film what it does: stands
+    A curve says that a policy has become better, a video what it does: stands
     still, runs in circles, has found a hole in the reward. The policy acts
     greedily, in an environment of its own. Training is the same with and
     without this callback: it draws none of the agent's or the dataset's
     random numbers.
 
     It looks at the end of each epoch whether another `every` steps have been
-    taken since it last did, and films the policy at the end of training too.
+    taken since it last did, and records the policy at the end of training too.
     Files are named after the steps taken by then, `step-00050000.gif`.
+
+    An environment given by its id, the one that is trained on under this id,
+    is played in a process of its own, without TensorFlow: the renderer of
+    MuJoCo cannot live beside it where there is no GPU. What a function makes
+    is played in this process, but for MuJoCo.
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or
             a function that makes one with `render_mode="rgb_array"`.
         directory: str or path. Where files go; made if it is not there.
-        every: int. Environment steps from one film to the next. Defaults to
+        every: int. Environment steps from one video to the next. Defaults to
             `50_000`.
-        episodes: int. Episodes of one film. Defaults to `1`.
-        log_dir: str or path or None. Where the film is written to for
+        episodes: int. Episodes of one video. Defaults to `1`.
+        log_dir: str or path or None. Where the video is written to for
             TensorBoard, as an animated GIF on its page of images; best a
             directory of its own below that of the `TensorBoard` callback.
             None for no such thing. Defaults to `None`.
         fps: float or None. Frames per second, of a GIF at most 50; None for
             those that the environment declares, or 30. Defaults to `None`.
         seed: int or None. Seed of the first episode, one more for each of the
-            others, so that films can be compared; None for other episodes
+            others, so that videos can be compared; None for other episodes
             each time. Defaults to `0`.
         format: str. `"gif"`, or `"mp4"` (smaller; needs imageio and
             imageio-ffmpeg). Defaults to `"gif"`.
         max_steps: int. Steps after which an episode is cut off. Defaults to
             `1000`.
+        env_kwargs: dict or None. Arguments of the environment, with an id
+            only. Defaults to `None`.
+        wrappers: sequence of functions from a `gymnasium.Env` to another one,
+            with an id only. Defaults to none.
 
     Raises:
         ValueError: If a number is out of range, or the environment does not
-            render arrays; when `fit` begins, if the agent does not fit it.
-        ImportError: If what writes `"mp4"` is not installed.
+            render arrays; when `fit` begins, if the agent does not fit it, or
+            the process would not survive to draw it.
+        ImportError: If what writes the format is not installed.
 
     Example:
 
     >>> import tempfile
     >>> import keras_rl2 as rl
-    >>> env = gymnasium.make("CartPole-v1")
-    >>> rollouts = rl.RolloutDataset(env, horizon=32, passes=1, batch_size=32,
-    ...                              seed=0)
-    >>> agent = rl.PPO.for_env(env, seed=0)
+    >>> rollouts = rl.RolloutDataset("Acrobot-v1", horizon=32, passes=1,
+    ...                              batch_size=32, seed=0)
+    >>> agent = rl.PPO.for_env(rollouts.env, seed=0)
     >>> directory = tempfile.mkdtemp()
-    >>> video = rl.callbacks.RecordVideo("CartPole-v1", directory, every=64)
-    >>> history = agent.fit(rollouts, epochs=3, verbose=0, callbacks=[video])
-    >>> sorted(os.listdir(directory))
-    ['step-00000064.gif', 'step-00000096.gif']
+    >>> video = rl.callbacks.RecordVideo("Acrobot-v1", directory, every=64,
+    ...                                  max_steps=20)
+    >>> history = agent.fit(rollouts, epochs=2, verbose=0, callbacks=[video])
+    >>> os.listdir(directory)
+    ['step-00000064.gif']
     """
 
     def __init__(
@@ -84,6 +96,8 @@ class RecordVideo(keras.callbacks.Callback):
         *,
         format: str = "gif",
         max_steps: int = 1000,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         super().__init__()
         _check_at_least_one(every=every, episodes=episodes, max_steps=max_steps)
@@ -96,9 +110,11 @@ class RecordVideo(keras.callbacks.Callback):
                 f"Expected `format` to be one of {_FORMATS}. "
                 f"Received: format={format!r}"
             )
-        if format == "mp4":
-            films.require_mp4()
+        video.require(f".{format}")
+        if log_dir is not None:
+            video.require(".gif")
         self.env = env
+        self._make = _maker(env, env_kwargs, wrappers)
         self.directory = pathlib.Path(directory)
         self.every = every
         self.episodes = episodes
@@ -106,29 +122,29 @@ class RecordVideo(keras.callbacks.Callback):
         self.seed = seed
         self.format = format
         self.max_steps = max_steps
-        self._made: Any = _make(env)
-        self.fps = fps or self._made.metadata.get("render_fps") or _DEFAULT_FPS
-        self._policy: Any = None
+        self._made: Any = _make(self._make)
+        self.fps = fps or recording.frames_per_second(self._made)
         self._writer: Any = None
         self._looked = self._recorded = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
-        if not hasattr(self.model, "policy_function"):
+        if not hasattr(self.model, "litert_policy"):
             raise ValueError(
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
             )
         if self._made is None:
-            self._made = _make(self.env)
+            self._made = _make(self._make)
         self.model.bind(self._made.observation_space, self._made.action_space)
-        self._policy = _GreedyPolicy(self.model)
         self._looked = self._recorded = self.model.env_steps
+        if recording.is_drawn_by_mujoco(self._made):
+            self._try_to_draw()
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Films if it is time to."""
+        """Records if it is time to."""
         steps = self.model.env_steps
         due = steps // self.every > self._looked // self.every
         self._looked = steps
@@ -136,36 +152,58 @@ class RecordVideo(keras.callbacks.Callback):
             self._record()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Films what has come of it, and closes the environment."""
+        """Records what has come of it, and closes the environment."""
         if self.model.env_steps > self._recorded:
             self._record()
         self._made.close()
         self._made = None
 
+    @property
+    def _plays_here(self) -> bool:
+        """Whether this process plays, in the environment that it has made.
+
+        What a function makes may be the user's only one, and may be looked at
+        by them: it is the same for all videos.
+        """
+        return not (
+            isinstance(self._make, recording.IdEnv)
+            or recording.is_drawn_by_mujoco(self._made)
+        )
+
+    def _try_to_draw(self) -> None:
+        """Records one step for nobody: what fails is to fail before hours.
+
+        It is MuJoCo that asks for drivers which a machine may lack.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, f"try.{self.format}")
+            asked = recording.Recording(path, max_steps=1)
+            recording.record(self.model, self._make, asked)
+
     def _record(self) -> None:
         """Plays, and writes the files."""
         steps = self._recorded = self.model.env_steps
-        self.directory.mkdir(parents=True, exist_ok=True)
-        path = self.directory / f"step-{steps:08d}.{self.format}"
-        play = films.Play(
-            self._made, self._policy, self.episodes, self.seed, self.max_steps
+        asked = recording.Recording(
+            self.directory / f"step-{steps:08d}.{self.format}",
+            self.episodes,
+            self.seed,
+            self.max_steps,
+            self.fps,
+            with_gif=self.log_dir is not None,
         )
-        frames = play.frames()
-        if self.log_dir is None:
-            films.write(path, frames, self.fps)
-            return
-        if self.format == "mp4":
-            frames = films.writing_mp4(frames, path, self.fps)
-        gif = films.encode_gif(frames, self.fps)
-        if self.format == "gif":
-            path.write_bytes(gif)
-        self._write_summary(gif, steps)
+        if self._plays_here:
+            act = functools.partial(self.model.act, deterministic=True)
+            recorded = asked.play(self._made, act)
+        else:
+            recorded = recording.record(self.model, self._make, asked)
+        if recorded.gif is not None:
+            self._write_summary(recorded.gif, steps)
 
     def _write_summary(self, gif: bytes, steps: int) -> None:
-        """Writes the film for TensorBoard, over environment steps."""
+        """Writes the video for TensorBoard, over environment steps."""
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(self.log_dir)
-        width, height = Image.open(io.BytesIO(gif)).size
+        width, height = struct.unpack("<HH", gif[6:10])
         image = tf.compat.v1.Summary.Image(
             height=height, width=width, colorspace=3, encoded_image_string=gif
         )
@@ -176,33 +214,25 @@ class RecordVideo(keras.callbacks.Callback):
         self._writer.flush()
 
 
-class _GreedyPolicy:
-    """What `agent.act(observation, deterministic=True)` chooses.
-
-    `act` draws noise in either case, so that what is drawn from it after a
-    `fit` would depend on the films.
-
-    Args:
-        agent: `keras_rl2.Agent`, bound to its spaces.
-    """
-
-    def __init__(self, agent: Any) -> None:
-        self._agent = agent
-        observation = tf.TensorSpec(
-            (None, *agent.observation_shape), agent.observation_dtype
+def _maker(
+    env: str | Callable[[], Any],
+    env_kwargs: Mapping[str, Any] | None,
+    wrappers: Sequence[EnvWrapper],
+) -> Callable[[], Any]:
+    """Returns what makes the environment."""
+    if isinstance(env, str):
+        return recording.IdEnv(env, env_kwargs, wrappers)
+    if not callable(env):
+        raise ValueError(
+            "Expected `env` to be the id of an environment, or a function "
+            f"that makes one. Received: env={env!r}"
         )
-        self._function = tf.function(
-            lambda batch: agent.environment_action(batch),
-            input_signature=[observation],
-            autograph=False,
+    if env_kwargs or wrappers:
+        raise ValueError(
+            "Expected an id, of which environments are made with `env_kwargs` "
+            f"and `wrappers`. Received: env={env!r}, which makes its own"
         )
-
-    def __call__(self, observation: Any) -> Any:
-        """Returns the action for one observation, as the space has it."""
-        agent = self._agent
-        batch = np.asarray(observation, agent.observation_dtype)[None]
-        action = self._function(batch).numpy()
-        return action.astype(agent.action_space.dtype, copy=False)[0]
+    return env
 
 
 def _check_at_least_one(**numbers: int) -> None:
@@ -215,17 +245,9 @@ def _check_at_least_one(**numbers: int) -> None:
             )
 
 
-def _make(env: str | Callable[[], Any]) -> Any:
+def _make(make: Callable[[], Any]) -> Any:
     """Makes the environment, which is to render arrays."""
-    if isinstance(env, str):
-        made = gymnasium.make(env, render_mode="rgb_array")
-    elif callable(env):
-        made = env()
-    else:
-        raise ValueError(
-            "Expected `env` to be the id of an environment, or a function "
-            f"that makes one. Received: env={env!r}"
-        )
+    made = make()
     mode = getattr(made, "render_mode", None)
     if mode != "rgb_array":
         raise ValueError(

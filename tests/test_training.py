@@ -232,6 +232,18 @@ def test_an_environment_may_be_given():
     assert training.preset.environment == training.env_id
 
 
+def test_arguments_of_the_environment_are_of_one_id_only():
+    preset = preset_of("PPO", "Pendulum-v1", {**SMALL, "env_kwargs": {"g": 2}})
+    training = rl.Training.from_preset(preset, num_envs=2)
+    for each in training.dataset.env.env.envs:
+        assert each.unwrapped.g == 2
+    assert training.preset.env_kwargs == {"g": 2}
+    training = rl.Training.from_preset(preset, env="MountainCarContinuous-v0")
+    assert training.preset.env_kwargs == {}
+    made = gymnasium.make("Pendulum-v1", g=3)
+    assert rl.Training.from_preset(preset, env=made).preset.env_kwargs == {}
+
+
 # Defaults.
 
 

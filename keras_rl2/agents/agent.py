@@ -24,6 +24,8 @@ from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import Trajectory
+from keras_rl2.data import actors
+from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
 from keras_rl2.policy_heads import policy_head
@@ -538,6 +540,16 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         exporting.export(self, filepath, format, deterministic, **kwargs)
+
+    def litert_policy(self) -> LiteRTPolicy | None:
+        """Returns the greedy policy for processes without TensorFlow.
+
+        Returns:
+            `LiteRTPolicy`, with the present weights; None where the policy
+            does not convert.
+        """
+        self._require_bound()
+        return actors.litert_policy(self)
 
     # Saving.
 

@@ -76,10 +76,13 @@ def make(
     if isinstance(env, str):
         name = env
         wanted = preset.num_envs if num_envs is None else num_envs
-        env = as_vector_env(env, num_envs=wanted)
+        kwargs = preset.env_kwargs if env == preset.environment else {}
+        env = as_vector_env(env, wanted, env_kwargs=kwargs)
     else:
+        kwargs = {}
         env = as_vector_env(env, num_envs=1 if num_envs is None else num_envs)
         name = env.name
+    preset = preset.with_settings({"env_kwargs": kwargs})
     preset = _fitted(kind, preset, name, env.num_envs)
     dataset_kind = RolloutDataset if kind.on_policy else ReplayDataset
     dataset = dataset_kind(env, seed=seed, **preset.dataset)

@@ -43,6 +43,25 @@ def count(text: str) -> int:
     return number
 
 
+def add_env_kwargs(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """Adds the option for the arguments of an environment.
+
+    Args:
+        parser: argparse.ArgumentParser. Of a command.
+        default: str. What holds where nothing is said, for the help. Defaults
+            to `""`.
+    """
+    parser.add_argument(
+        "--env-kwargs",
+        type=setting,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"arguments of the environment, as of gymnasium.make{default}",
+    )
+
+
 def setting(text: str) -> tuple[str, Any]:
     """Reads `key=value`; the value is JSON where possible, else a string.
 

@@ -5,7 +5,9 @@ import re
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from typing import Any
 
+from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
 
@@ -22,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "environment", metavar="ENV", help="environment id, or module:id"
     )
+    add_env_kwargs(parser)
     parser.add_argument(
         "--steps",
         type=count,
@@ -38,7 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         findings = list(
-            _findings(arguments.environment, arguments.steps, arguments.seed)
+            _findings(
+                arguments.environment,
+                dict(arguments.env_kwargs),
+                arguments.steps,
+                arguments.seed,
+            )
         )
     findings += _warnings(caught)
     for name, ok, text in findings:
@@ -46,14 +54,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(finding.ok for finding in findings) else 1
 
 
-def _findings(env_id: str, steps: int, seed: int) -> Iterator["Finding"]:
+def _findings(
+    env_id: str, env_kwargs: dict[str, Any], steps: int, seed: int
+) -> Iterator["Finding"]:
     """Looks at one thing after another."""
     from keras_rl2.cli import checks
     from keras_rl2.cli import environments
     from keras_rl2.cli import random_rollout
     from keras_rl2.envs import as_vector_env
 
-    with environments.make(env_id) as env:
+    with environments.make(env_id, env_kwargs) as env:
         spaces = checks.check_spaces(env.observation_space, env.action_space)
         yield spaces
         if not spaces.ok:
@@ -63,11 +73,11 @@ def _findings(env_id: str, steps: int, seed: int) -> Iterator["Finding"]:
         yield from checks.check_observations(rollout, env.observation_space)
         max_steps = env.spec.max_episode_steps
     yield checks.check_rewards(rollout)
-    with environments.make(env_id) as env:
+    with environments.make(env_id, env_kwargs) as env:
         again = random_rollout.play(env, steps, seed)
     yield checks.check_determinism(rollout, again)
     yield checks.check_ends(rollout, max_steps)
-    together = as_vector_env(env_id, num_envs=2)
+    together = as_vector_env(env_id, num_envs=2, env_kwargs=env_kwargs)
     yield checks.check_autoreset(together, min(steps, _VECTOR_STEPS), seed)
     together.close()
 

@@ -3,11 +3,13 @@
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 
 from keras_rl2.cli import errors
+from keras_rl2.envs import make_env
 
 # Extras of Gymnasium, by the folder that its environments live in.
 _EXTRAS = {
@@ -44,31 +46,42 @@ def require(env_id: str) -> None:
         )
 
 
-def make(env_id: str, **kwargs: Any) -> Any:
-    """Makes a single environment.
+def make(
+    env_id: str,
+    env_kwargs: Mapping[str, Any] | None = None,
+    render_mode: str | None = None,
+) -> Any:
+    """Makes a single environment, as training sees it.
 
     Args:
         env_id: str. Its id, as of `require`.
-        **kwargs: Further arguments of `gymnasium.make`.
+        env_kwargs: dict or None. Arguments of the environment. Defaults to
+            `None`.
+        render_mode: str or None. As of `gymnasium.make`. Defaults to `None`.
 
     Returns:
         `gymnasium.Env`.
 
     Raises:
         CommandError: If it does not exist, or needs a missing package.
+        ValueError: If it does not take the arguments.
     """
     require(env_id)
     try:
-        return gymnasium.make(env_id, **kwargs)
+        return make_env(env_id, env_kwargs=env_kwargs, render_mode=render_mode)
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise errors.CommandError(_how_to_install(env_id, error)) from error
 
 
-def render_modes(env_id: str) -> list[str]:
+def render_modes(
+    env_id: str, env_kwargs: Mapping[str, Any] | None = None
+) -> list[str]:
     """Returns the ways in which an environment can be drawn.
 
     Args:
         env_id: str. Its id, as of `require`.
+        env_kwargs: dict or None. Arguments of the environment. Defaults to
+            `None`.
 
     Returns:
         list of str: `"rgb_array"` and the like.
@@ -76,7 +89,7 @@ def render_modes(env_id: str) -> list[str]:
     Raises:
         CommandError: If it does not exist, or needs a missing package.
     """
-    with make(env_id) as env:
+    with make(env_id, env_kwargs) as env:
         return list(env.metadata.get("render_modes") or [])
 
 

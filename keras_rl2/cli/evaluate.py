@@ -3,8 +3,10 @@
 import argparse
 
 from keras_rl2.cli import tensorflow_notes
+from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
+from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
 
 SUMMARY = "play episodes with a saved agent and print their mean return"
@@ -14,12 +16,11 @@ _MOST_ENVS = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command to its parser."""
-    parser.add_argument(
-        "path", metavar="PATH", help="an agent.keras, or the folder it is in"
-    )
+    parser.add_argument("path", metavar="PATH", help=AGENT_PATH_HELP)
     parser.add_argument(
         "--env", help="environment id (default: the one it was trained in)"
     )
+    add_env_kwargs(parser, ", on top of those it was trained with")
     parser.add_argument(
         "--episodes", type=count, default=20, help="default: 20"
     )
@@ -38,9 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     from keras_rl2.cli import environments
 
     folder, file = RunFolder.holding(arguments.path)
-    env_id = folder.environment(arguments.env)
+    env_id, env_kwargs = folder.environment(
+        arguments.env, dict(arguments.env_kwargs)
+    )
     # TensorFlow takes seconds: what can be wrong without it comes first.
-    environments.make(env_id).close()
+    environments.make(env_id, env_kwargs).close()
 
     tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import saved_agents
@@ -52,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         num_envs=min(arguments.episodes, _MOST_ENVS),
         deterministic=not arguments.stochastic,
         seed=arguments.seed,
+        env_kwargs=env_kwargs,
     )
     how = "stochastic" if arguments.stochastic else "greedy"
     print(f"{env_id}: {describe(results, arguments.episodes, how)}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import tensorflow_notes
+from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
 
 SUMMARY = "write the greedy policy of a saved agent for other programs"
@@ -13,9 +14,7 @@ _ENDINGS = {"tf_saved_model": "", "onnx": ".onnx", "litert": ".tflite"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command to its parser."""
-    parser.add_argument(
-        "path", metavar="PATH", help="an agent.keras, or the folder it is in"
-    )
+    parser.add_argument("path", metavar="PATH", help=AGENT_PATH_HELP)
     parser.add_argument(
         "--format",
         choices=list(_ENDINGS),

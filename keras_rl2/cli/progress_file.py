@@ -14,6 +14,7 @@ _FIRST_COLUMNS = (
     "episode_return",
     "episode_length",
     "steps_per_second",
+    "val_episode_return",
 )
 
 

@@ -8,6 +8,12 @@ from typing import Any
 
 from keras_rl2.cli.errors import CommandError
 
+#: What commands that take a saved agent say of their argument.
+AGENT_PATH_HELP = (
+    "a .keras file, or the folder of a training: its best.keras, or its "
+    "agent.keras where there is no best one"
+)
+
 
 class RunFolder:
     """The folder of one training: `LOGDIR/PPO-CartPole-v1/seed-0`.
@@ -17,7 +23,9 @@ class RunFolder:
 
     Attributes:
         path: Path. The folder.
-        agent: Path. The trained agent, `agent.keras`.
+        agent: Path. The agent as training has left it, `agent.keras`.
+        best: Path. The agent that evaluations found best, `best.keras`.
+        score: Path. What they found of it, `best.json`.
         preset: Path. What it was trained with, `preset.json`.
         progress: Path. How it went, `progress.csv`.
 
@@ -30,6 +38,8 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.agent = self.path / "agent.keras"
+        self.best = self.path / "best.keras"
+        self.score = self.path / "best.json"
         self.preset = self.path / "preset.json"
         self.progress = self.path / "progress.csv"
 
@@ -60,7 +70,8 @@ class RunFolder:
         """Finds a saved agent by its file or by its folder.
 
         Args:
-            path: str or path. `agent.keras`, or the folder it is in.
+            path: str or path. A `.keras` file; or the folder of a training,
+                for its best agent, or `agent.keras` where there is no best.
 
         Returns:
             tuple: the `RunFolder`, and the Path of the agent's file.
@@ -74,6 +85,8 @@ class RunFolder:
         folder = cls(path)
         if not path.is_dir():
             raise FileNotFoundError(f"{path}: no such file or folder")
+        if folder.best.is_file():
+            return folder, folder.best
         if not folder.agent.is_file():
             below = sorted(path.rglob("agent.keras"))
             hint = f"; there is {below[0]}" if below else ""
@@ -92,28 +105,37 @@ class RunFolder:
         """
         return read_json_object(self.preset)
 
-    def environment(self, asked: str | None = None) -> str:
+    def environment(
+        self, asked: str | None = None, env_kwargs: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
         """Returns the environment to play the agent in.
 
         Args:
             asked: str or None. The id that was asked for; None for the one
                 that the agent was trained in. Defaults to `None`.
+            env_kwargs: dict or None. Arguments that were asked for. They are
+                added to those of the training, if its environment is the one.
+                Defaults to `None`.
 
         Returns:
-            str: the id.
+            tuple: the id, and the arguments of the environment.
 
         Raises:
             CommandError: If nothing says what it was trained in.
         """
-        if asked is not None:
-            return asked
         try:
-            return str(self.read_preset()["environment"])
+            preset = self.read_preset()
+            trained = str(preset["environment"])
         except (FileNotFoundError, KeyError):
-            raise CommandError(
-                f"{self.preset} does not say what environment the agent was "
-                "trained in: give one with --env"
-            ) from None
+            if asked is None:
+                raise CommandError(
+                    f"{self.preset} does not say what environment the agent "
+                    "was trained in: give one with --env"
+                ) from None
+            return asked, env_kwargs or {}
+        if asked not in (None, trained):
+            return str(asked), env_kwargs or {}
+        return trained, preset.get("env_kwargs", {}) | (env_kwargs or {})
 
     def write_preset(self, preset: dict[str, Any]) -> None:
         """Writes what the training is made from, as JSON."""
@@ -124,6 +146,8 @@ class RunFolder:
         """Removes what an earlier training wrote, and nothing else."""
         for pattern in (
             "agent*.keras",
+            "best*.keras",
+            "best.json",
             "preset.json",
             "progress.csv",
             "events.out.tfevents.*",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import tensorflow_notes
+from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
 from keras_rl2.cli.argument_types import whole_number
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="environments stepped together (default: the preset's)",
     )
+    add_env_kwargs(parser)
     _add_settings(parser)
     _add_files(parser)
 
@@ -93,9 +95,22 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
+        "--evaluate",
+        type=whole_number,
+        metavar="STEPS",
+        help=(
+            "play 20 greedy episodes every so many steps and keep the best "
+            "agent as best.keras, 0 at the end only (default: a tenth of the "
+            "steps)"
+        ),
+    )
+    parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on with agent.keras of the folder, up to the total steps",
+        help=(
+            "go on with agent.keras of the folder, up to the total steps; "
+            "best.keras stays until it is beaten"
+        ),
     )
     parser.add_argument(
         "--overwrite",
@@ -109,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     from keras_rl2.cli import environments
 
     preset = _preset(arguments)
-    environments.make(arguments.environment).close()
+    environments.make(preset.environment, preset.env_kwargs).close()
     first = arguments.seed
     folders = {
         seed: RunFolder.of(
@@ -130,6 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
             folder,
             seed=seed,
             checkpoint=arguments.checkpoint,
+            evaluate=arguments.evaluate,
             resume=resumed,
         )
     return 0
@@ -146,11 +162,18 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
             f"--preset {arguments.preset} is one of {preset.algorithm}, not "
             f"of {name}"
         )
-    settings = {"environment": arguments.environment}
+    # After --set: an option of its own is the clearer word.
+    settings = dict(arguments.settings)
+    settings["environment"] = arguments.environment
+    if preset.environment != arguments.environment:
+        # Of another environment, which this one may know nothing of.
+        settings.setdefault("env_kwargs", {})
+    if arguments.env_kwargs:
+        settings["env_kwargs"] = settings.get(
+            "env_kwargs", preset.env_kwargs
+        ) | dict(arguments.env_kwargs)
     if arguments.envs is not None:
         settings["num_envs"] = arguments.envs
-    # After --set: an option of its own is the clearer word.
-    settings = dict(arguments.settings) | settings
     if arguments.steps is not None:
         settings["total_steps"] = arguments.steps
     return preset.with_settings(settings)
@@ -192,9 +215,9 @@ def _check_resume(
     folders: list[RunFolder], arguments: argparse.Namespace
 ) -> None:
     """Refuses what cannot be gone on with, or not in this way."""
-    for option in ("overwrite", "preset", "settings", "envs"):
+    for option in ("overwrite", "preset", "settings", "envs", "env_kwargs"):
         if getattr(arguments, option):
-            name = "--set" if option == "settings" else f"--{option}"
+            name = f"--{option}".replace("_", "-").replace("settings", "set")
             raise errors.CommandError(
                 f"{name} does not go with --resume, which keeps the settings "
                 "of preset.json; only --steps may be another"

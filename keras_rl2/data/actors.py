@@ -14,6 +14,8 @@ import tensorflow as tf
 from keras_rl2.data import conversions
 from keras_rl2.data.agent_protocols import ActingAgent
 from keras_rl2.data.policy_function import policy_function
+from keras_rl2.litert import LiteRTPolicy
+from keras_rl2.litert import LiteRTRunner
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +97,30 @@ class ActorSnapshot:
         return self._runner(observation, noise)
 
 
+def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
+    """Returns an agent's greedy policy for processes without TensorFlow.
+
+    Args:
+        agent: `ActingAgent`, bound to its spaces.
+
+    Returns:
+        `LiteRTPolicy` with the present weights; None where the policy does
+        not convert.
+    """
+    actor = ActorSnapshot(agent, num_envs=1, deterministic=True)
+    runner = actor._runner
+    if not isinstance(runner, LiteRTRunner):
+        return None
+    return LiteRTPolicy(
+        runner.converted,
+        # Copies: an array that is held on to makes each update allocate.
+        [np.array(weight) for weight in _read(actor.variables)],
+        runner.threads,
+        np.dtype(agent.observation_dtype).name,
+        np.dtype(agent.action_space.dtype).name,
+    )
+
+
 class _Runner(Protocol):
     """Runs the traced policy with weights of its own."""
 
@@ -132,53 +158,6 @@ class _TensorFlowRunner:
         return arrays[0], arrays[-1]
 
 
-class _LiteRTRunner:
-    """Runs the policy in the LiteRT interpreter."""
-
-    backend = "litert"
-
-    def __init__(
-        self, converted: bytes, num_weights: int, threads: int | None
-    ) -> None:
-        from ai_edge_litert.interpreter import Interpreter
-
-        interpreter = Interpreter(model_content=converted, num_threads=threads)
-        interpreter.allocate_tensors()
-        self._interpreter = interpreter
-        details: dict[str, int] = {
-            _plain_name(d["name"]): d["index"]
-            for d in interpreter.get_input_details()
-        }
-        # The converter drops inputs that the policy does not use.
-        self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
-        self._observation = details["observation"]
-        self._noise = details.get("noise")
-        ordered: list[int] = [
-            d["index"] for d in interpreter.get_output_details()
-        ]
-        self._action, self._for_environment = ordered[0], ordered[-1]
-
-    def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Copies the weights into the interpreter's inputs."""
-        for index, weight in zip(self._weights, weights, strict=True):
-            if index is not None:
-                self._interpreter.set_tensor(index, weight)
-
-    def __call__(
-        self, observation: np.ndarray, noise: np.ndarray | None
-    ) -> Actions:
-        """Runs the interpreter and returns copies of its outputs."""
-        interpreter = self._interpreter
-        interpreter.set_tensor(self._observation, observation)
-        if self._noise is not None:
-            interpreter.set_tensor(self._noise, noise)
-        interpreter.invoke()
-        action: np.ndarray = interpreter.get_tensor(self._action)
-        if self._for_environment == self._action:
-            return action, action
-        return action, interpreter.get_tensor(self._for_environment)
-
-
 def _make_runner(
     agent: ActingAgent,
     num_envs: int,
@@ -194,11 +173,11 @@ def _make_runner(
     key = conversions.fingerprint(function)
     converted = conversions.find(key)
     if converted is not None:
-        return _LiteRTRunner(converted, len(snapshot.variables), threads)
+        return LiteRTRunner(converted, len(snapshot.variables), threads)
     fallback = _TensorFlowRunner(function)
     try:
         converted = conversions.convert(function)
-        runner = _LiteRTRunner(converted, len(snapshot.variables), threads)
+        runner = LiteRTRunner(converted, len(snapshot.variables), threads)
     except Exception as error:
         # Whatever the converter dislikes, TensorFlow itself can still run.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -236,11 +215,6 @@ def _read(variables: list[Any]) -> list[np.ndarray]:
         ).numpy()
         for v in variables
     ]
-
-
-def _plain_name(name: str) -> str:
-    """Strips what the converter adds: `serving_default_noise:0` -> `noise`."""
-    return name.split(":")[0].removeprefix("serving_default_")
 
 
 def _example_inputs(

@@ -27,6 +27,10 @@ class ActingAgent(Protocol):
         """The space of one environment."""
 
     @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's actions."""
+
+    @property
     def observation_shape(self) -> tuple[int, ...]:
         """Shape of one observation as it is stored."""
 

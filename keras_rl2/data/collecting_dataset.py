@@ -1,6 +1,8 @@
 """What rollout and replay datasets share: environments and an actor."""
 
 import abc
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import Generic
 from typing import TypeVar
@@ -15,6 +17,7 @@ from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.episode_collector import EpisodeCollector
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import as_vector_env
 from keras_rl2.stopwatch import in_section
@@ -32,6 +35,10 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         rounds_per_epoch: int. Rounds of one Keras epoch.
         num_envs: int. Environments to make when `env` is an id.
         seed: int or None. Seeds environments, acting and the rest.
+        env_kwargs: dict or None. Arguments of an environment given by its id.
+            Defaults to `None`.
+        wrappers: sequence of functions from an environment to another one,
+            for an environment given by its id. Defaults to none.
     """
 
     #: Steps of one round in each environment, T; set by a subclass.
@@ -45,9 +52,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         rounds_per_epoch: int,
         num_envs: int,
         seed: int | None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         super().__init__(rounds_per_epoch)
-        self.env = as_vector_env(env, num_envs=num_envs)
+        self.env = as_vector_env(
+            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
+        )
         self.seed = seed
         env_seed, noise, own = np.random.SeedSequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.

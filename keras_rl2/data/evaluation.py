@@ -1,11 +1,14 @@
 """Playing whole episodes to measure a policy."""
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
 
 
@@ -30,6 +33,11 @@ class EvaluationDataset:
             `1`.
         seed: int or None. Seeds environments and sampling, the same for every
             evaluation; None for other episodes each time. Defaults to `None`.
+        env_kwargs: dict or None. Arguments of the environments that are made
+            of an id, as `gymnasium.make` takes them. Defaults to `None`.
+        wrappers: sequence of functions from a `gymnasium.Env` to another one,
+            applied to each environment that is made of an id. Defaults to
+            none.
 
     Example:
 
@@ -48,13 +56,17 @@ class EvaluationDataset:
         deterministic: bool = True,
         num_envs: int = 1,
         seed: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         if episodes < 1:
             raise ValueError(
                 "Expected `episodes` to be at least 1. "
                 f"Received: episodes={episodes}"
             )
-        self.env = as_vector_env(env, num_envs=num_envs)
+        self.env = as_vector_env(
+            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
+        )
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import SupportsFloat
 
@@ -20,6 +22,7 @@ from keras_rl2.data.random_actions import random_actor
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_sizes import check_replay_sizes
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.stopwatch import in_section
 
 logger = logging.getLogger(__name__)
@@ -74,6 +77,11 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             `1`.
         seed: int or None. Seeds environments, acting and drawing. Defaults
             to `None`.
+        env_kwargs: dict or None. Arguments of the environments that are made
+            of an id, as `gymnasium.make` takes them. Defaults to `None`.
+        wrappers: sequence of functions from a `gymnasium.Env` to another one,
+            applied to each environment that is made of an id. Defaults to
+            none.
 
     Attributes:
         buffer: `ReplayBuffer`. None until the dataset is bound to an agent.
@@ -116,6 +124,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         rounds_per_epoch: int | None = None,
         num_envs: int = 1,
         seed: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         check_positive(
             capacity=capacity,
@@ -126,7 +136,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             rounds_per_epoch=_or(rounds_per_epoch, 1),
             num_envs=num_envs,
         )
-        super().__init__(env, rounds_per_epoch=1, num_envs=num_envs, seed=seed)
+        super().__init__(
+            env,
+            rounds_per_epoch=1,
+            num_envs=num_envs,
+            seed=seed,
+            env_kwargs=env_kwargs,
+            wrappers=wrappers,
+        )
         envs = self.env.num_envs
         self.steps_per_round = _or(
             steps_per_round, -(-_STEPS_PER_ROUND // envs) * envs

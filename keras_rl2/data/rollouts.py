@@ -1,6 +1,8 @@
 """Rollouts for on-policy agents."""
 
 import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
 from keras_rl2.stopwatch import in_section
 
@@ -43,6 +46,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
             to `None`.
+        env_kwargs: dict or None. Arguments of the environments that are made
+            of an id, as `gymnasium.make` takes them. Defaults to `None`.
+        wrappers: sequence of functions from a `gymnasium.Env` to another one,
+            applied to each environment that is made of an id. Defaults to
+            none.
 
     Raises:
         ValueError: If a number is below 1, the minibatch is larger than the
@@ -75,6 +83,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         scale_rewards: bool = False,
         num_envs: int = 1,
         seed: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         check_positive(
             horizon=horizon,
@@ -89,6 +99,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             rounds_per_epoch=rounds_per_epoch,
             num_envs=num_envs,
             seed=seed,
+            env_kwargs=env_kwargs,
+            wrappers=wrappers,
         )
         self.horizon = horizon
         self.passes = passes

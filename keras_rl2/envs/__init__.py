@@ -7,12 +7,15 @@ Importing it registers `keras_rl2/GaussianBandit-v0` with Gymnasium.
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.bandits import GaussianBanditEnv
 from keras_rl2.envs.bandits import GaussianBanditVectorEnv
+from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.making import make_env
 from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.envs.running_moments import RunningMoments
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 __all__ = [
+    "EnvWrapper",
     "GaussianBanditEnv",
     "GaussianBanditVectorEnv",
     "RewardScaler",
@@ -20,4 +23,5 @@ __all__ = [
     "TimedEnv",
     "VectorEnvAdapter",
     "as_vector_env",
+    "make_env",
 ]

@@ -1,6 +1,8 @@
 """From any environment to the one interface that datasets use."""
 
 import weakref
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -9,6 +11,8 @@ from gymnasium.vector import VectorEnv
 
 from keras_rl2.envs.envpool_env import EnvPoolEnv
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
+from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.manual_reset_env import ManualResetEnv
 from keras_rl2.envs.next_step_env import NextStepEnv
 from keras_rl2.envs.same_step_env import SameStepEnv
@@ -28,7 +32,13 @@ _ADAPTERS: weakref.WeakValueDictionary[int, VectorEnvAdapter] = (
 )
 
 
-def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
+def as_vector_env(
+    env: Any,
+    num_envs: int = 1,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[EnvWrapper] = (),
+) -> VectorEnvAdapter:
     """Returns the one interface over any kind of environment.
 
     The same environment always gets the same adapter, for as long as anybody
@@ -46,13 +56,20 @@ def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
             - a `VectorEnvAdapter`, which is returned as it is.
         num_envs: int. Number of environments to make from an id. Defaults to
             `1`.
+        env_kwargs: dict or None. Arguments of the environment, with an id
+            only. Defaults to `None`.
+        wrappers: Sequence of functions from a `gymnasium.Env` to another one,
+            with an id only. Each single environment is wrapped in them, in
+            this order, so that no native vector environment is used. Defaults
+            to none.
 
     Returns:
         A `VectorEnvAdapter`.
 
     Raises:
         ValueError: If `env` is none of these, if one of its spaces is not
-            supported or if `num_envs` disagrees with its own number.
+            supported, if `num_envs` disagrees with its own number, or if
+            there are `env_kwargs` or `wrappers` for what has been made.
 
     Example:
 
@@ -63,7 +80,14 @@ def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
     True
     """
     if isinstance(env, str):
-        env = _make(env, num_envs)
+        env = make_vector_env(
+            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
+        )
+    elif env_kwargs or wrappers:
+        raise ValueError(
+            "Expected an id, of which environments are made with `env_kwargs` "
+            f"and `wrappers`. Received: env={env!r}, which has been made"
+        )
     adapter = _ADAPTERS.get(id(env))
     if isinstance(env, VectorEnvAdapter):
         adapter = env
@@ -77,27 +101,6 @@ def as_vector_env(env: Any, num_envs: int = 1) -> VectorEnvAdapter:
             f"{adapter.num_envs} environments"
         )
     return adapter
-
-
-def _make(env_id: str, num_envs: int) -> Any:
-    """Makes environments from an id."""
-    if num_envs < 1:
-        raise ValueError(
-            f"Expected at least 1 environment. Received: num_envs={num_envs}"
-        )
-    spec = gymnasium.registry.get(env_id.rpartition(":")[2])
-    if spec is not None and spec.vector_entry_point is not None:
-        # With one environment too: a native one may have other spaces than
-        # what `make` returns (Atari), and an id must mean one thing.
-        return gymnasium.make_vec(env_id, num_envs=num_envs)
-    if num_envs == 1:
-        return gymnasium.make(env_id)
-    return gymnasium.make_vec(
-        env_id,
-        num_envs=num_envs,
-        vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
-    )
 
 
 def _adapt(env: Any) -> VectorEnvAdapter:

@@ -103,6 +103,10 @@ def one_of(*choices: str) -> Kind:
     return Kind(words, lambda value: value in choices)
 
 
+def _is_settings(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) for k in value)
+
+
 NONE = Kind("null", lambda value: value is None)
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("a text", lambda value: isinstance(value, str))
@@ -120,6 +124,7 @@ WIDTHS = Kind(
     "a list of whole numbers",
     lambda value: isinstance(value, list) and all(map(_is_whole, value)),
 )
+SETTINGS = Kind("a dict of settings", _is_settings)
 SCHEDULE = Kind(
     'a schedule such as {"schedule": "linear", "initial": 1.0, "final": 0.05, '
     '"fraction": 0.1}',

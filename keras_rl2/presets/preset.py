@@ -30,6 +30,8 @@ class Preset:
         environment: str. Id of the environment.
         total_steps: int. Environment steps of the run.
         num_envs: int. Environments that are stepped together. Defaults to `1`.
+        env_kwargs: dict. Arguments of the environment, as `gymnasium.make`
+            takes them. Defaults to `{}`.
         networks: dict. Arguments of `for_env`: `hidden`, `activation`,
             `normalize_observations`, `initialization`. Defaults to the
             algorithm's own.
@@ -61,6 +63,7 @@ class Preset:
     environment: str
     total_steps: int
     num_envs: int = 1
+    env_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
     networks: dict[str, Any] = dataclasses.field(default_factory=dict)
     agent: dict[str, Any] = dataclasses.field(default_factory=dict)
     optimizer: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -70,7 +73,7 @@ class Preset:
     notes: str = ""
 
     def __post_init__(self) -> None:
-        for section in SECTIONS:
+        for section in ("env_kwargs", *SECTIONS):
             # Of its own: what it was given may be changed later.
             value = _plain(getattr(self, section))
             object.__setattr__(self, section, value)
@@ -109,8 +112,14 @@ class Preset:
         return cls(**data)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all fields as plain data, ready for JSON."""
-        return copy.deepcopy(vars(self))
+        """Returns all fields as plain data, ready for JSON.
+
+        Without `env_kwargs` where there are none, as few presets have any.
+        """
+        data = copy.deepcopy(vars(self))
+        if not data["env_kwargs"]:
+            del data["env_kwargs"]
+        return data
 
     def with_settings(self, settings: Mapping[str, Any]) -> "Preset":
         """Returns a preset with some settings changed.

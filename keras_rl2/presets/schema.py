@@ -15,6 +15,7 @@ from keras_rl2.presets.kinds import FLAG
 from keras_rl2.presets.kinds import NONE
 from keras_rl2.presets.kinds import NUMBER
 from keras_rl2.presets.kinds import SCHEDULE
+from keras_rl2.presets.kinds import SETTINGS
 from keras_rl2.presets.kinds import TEXT
 from keras_rl2.presets.kinds import WHOLE
 from keras_rl2.presets.kinds import WIDTHS
@@ -28,6 +29,7 @@ VALUES: dict[str, Kind] = {
     "environment": TEXT,
     "total_steps": COUNT,
     "num_envs": COUNT,
+    "env_kwargs": SETTINGS,
     "laptop": FLAG,
     "source": TEXT,
     "notes": TEXT,

@@ -22,7 +22,7 @@ from support.errors import raises
 CART_POLE = gymnasium.make("CartPole-v1")
 
 
-class Filmed(gymnasium.Env):
+class Drawn(gymnasium.Env):
     """Episodes of four steps, with a shade of its own for each frame.
 
     To an agent it is a CartPole. It keeps what was done to it.
@@ -65,12 +65,12 @@ def names(directory):
 def shades(path_or_bytes):
     """Returns the shade of each frame, and how many milliseconds it lasts."""
     found = []
-    with Image.open(path_or_bytes) as film:
-        for index in range(film.n_frames):
-            film.seek(index)
-            frame = np.asarray(film.convert("RGB"))
+    with Image.open(path_or_bytes) as clip:
+        for index in range(clip.n_frames):
+            clip.seek(index)
+            frame = np.asarray(clip.convert("RGB"))
             assert frame.shape == (18, 20, 3)
-            found.append((int(frame.mean().round()), film.info["duration"]))
+            found.append((int(frame.mean().round()), clip.info["duration"]))
     return found
 
 
@@ -78,25 +78,25 @@ def fit(agent, rollouts, *callbacks, epochs=1):
     agent.fit(rollouts, epochs=epochs, callbacks=list(callbacks), verbose=0)
 
 
-def test_a_film_comes_every_so_many_steps(agent, rollouts, tmp_path):
-    video = RecordVideo(Filmed, tmp_path / "films", every=100)
+def test_a_video_comes_every_so_many_steps(agent, rollouts, tmp_path):
+    video = RecordVideo(Drawn, tmp_path / "videos", every=100)
     # Epochs of 64 steps: 100 and 200 lie in the second and the fourth.
     fit(agent, rollouts, video, epochs=4)
     expected = ["step-00000128.gif", "step-00000256.gif"]
-    assert names(tmp_path / "films") == expected
+    assert names(tmp_path / "videos") == expected
     # Those of 300, and of the end.
     fit(agent, rollouts, video, epochs=2)
     expected += ["step-00000320.gif", "step-00000384.gif"]
-    assert names(tmp_path / "films") == expected
+    assert names(tmp_path / "videos") == expected
 
 
-def test_the_end_is_filmed_once(agent, rollouts, tmp_path):
-    fit(agent, rollouts, RecordVideo(Filmed, tmp_path), epochs=2)
+def test_the_end_is_recorded_once(agent, rollouts, tmp_path):
+    fit(agent, rollouts, RecordVideo(Drawn, tmp_path), epochs=2)
     assert names(tmp_path) == ["step-00000128.gif"]
 
 
 def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
-    fit(agent, rollouts, RecordVideo(Filmed, tmp_path, episodes=2))
+    fit(agent, rollouts, RecordVideo(Drawn, tmp_path, episodes=2))
     once = [(0, 50), (40, 50), (80, 50), (120, 50), (160, 50)]
     assert shades(tmp_path / "step-00000064.gif") == once * 2
 
@@ -107,32 +107,32 @@ def test_frames_are_those_of_the_episodes(agent, rollouts, tmp_path):
 def test_frames_last_as_long_as_was_asked_for(
     agent, rollouts, tmp_path, fps, duration
 ):
-    fit(agent, rollouts, RecordVideo(Filmed, tmp_path, fps=fps))
-    film = shades(tmp_path / "step-00000064.gif")
-    assert {milliseconds for _, milliseconds in film} == {duration}
+    fit(agent, rollouts, RecordVideo(Drawn, tmp_path, fps=fps))
+    clip = shades(tmp_path / "step-00000064.gif")
+    assert {milliseconds for _, milliseconds in clip} == {duration}
 
 
 def test_an_episode_without_end_is_cut_off(agent, rollouts, tmp_path):
-    video = RecordVideo(lambda: Filmed(limit=None), tmp_path, max_steps=3)
+    video = RecordVideo(lambda: Drawn(limit=None), tmp_path, max_steps=3)
     fit(agent, rollouts, video)
-    film = shades(tmp_path / "step-00000064.gif")
-    assert [shade for shade, _ in film] == [0, 40, 80, 120]
+    clip = shades(tmp_path / "step-00000064.gif")
+    assert [shade for shade, _ in clip] == [0, 40, 80, 120]
 
 
 @pytest.mark.parametrize(
     ("seed", "expected"), [(3, [3, 4, 3, 4]), (None, [None] * 4)]
 )
-def test_films_show_the_same_episodes(
+def test_videos_show_the_same_episodes(
     agent, rollouts, tmp_path, seed, expected
 ):
-    env = Filmed()
+    env = Drawn()
     video = RecordVideo(lambda: env, tmp_path, every=64, episodes=2, seed=seed)
     fit(agent, rollouts, video, epochs=2)
     assert env.seeds == expected
 
 
 def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):
-    env = Filmed(limit=20)
+    env = Drawn(limit=20)
     fit(agent, rollouts, RecordVideo(lambda: env, tmp_path))
     observations = np.array(env.observations[:-1])
     expected = agent.act(observations, deterministic=True)
@@ -142,13 +142,19 @@ def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):
 
 
 def test_nothing_is_drawn_from_the_agent(rollouts, tmp_path):
-    drawn = []
-    for callbacks in ([], [RecordVideo(Filmed, tmp_path)]):
+    drawn, weights = [], []
+    videos = [
+        RecordVideo(Drawn, tmp_path),
+        RecordVideo("CartPole-v1", tmp_path, max_steps=2),
+    ]
+    for callbacks in ([], videos):
         agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
         agent.compile(run_eagerly=True)
         data = rl.RolloutDataset("CartPole-v1", 32, passes=1, seed=0)
         fit(agent, data, *callbacks)
         drawn.append([agent.act(np.zeros(4)) for _ in range(32)])
+        weights.append(agent.get_weights())
+    assert_equal_weights(*weights)
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) == 2
 
@@ -157,17 +163,17 @@ def test_nothing_is_drawn_from_the_agent(rollouts, tmp_path):
 def test_training_is_the_same_with_and_without(name, tmp_path):
     case = EVERY_AGENT[name]
 
-    class Film(gymnasium.Wrapper):
+    class Shown(gymnasium.Wrapper):
         render_mode = "rgb_array"
 
         def render(self):
             return np.zeros((2, 2, 3), np.uint8)
 
-    def film():
-        return Film(make_env(case.pair, num_envs=1).env.envs[0])
+    def make():
+        return Shown(make_env(case.pair, num_envs=1).env.envs[0])
 
     weights = []
-    for callbacks in ([], [RecordVideo(film, tmp_path, every=1)]):
+    for callbacks in ([], [RecordVideo(make, tmp_path, every=1)]):
         env = make_env(case.pair)
         agent = make_eager_agent(case, env)
         fit(agent, case.make_dataset(env), *callbacks, epochs=3)
@@ -177,27 +183,43 @@ def test_training_is_the_same_with_and_without(name, tmp_path):
 
 
 def test_an_id_is_enough(agent, rollouts, tmp_path):
-    fit(agent, rollouts, RecordVideo("CartPole-v1", tmp_path, max_steps=5))
-    with Image.open(tmp_path / "step-00000064.gif") as film:
-        assert film.size == (600, 400)
+    """Beside arguments and wrappers; and it is played in another process."""
+
+    class Short(gymnasium.Wrapper):
+        def step(self, action):
+            assert "tensorflow" not in sys.modules
+            *rest, info = super().step(action)
+            assert rest[1] == 0.0
+            return *rest, info
+
+    video = RecordVideo(
+        "CartPole-v1",
+        tmp_path,
+        max_steps=5,
+        env_kwargs={"sutton_barto_reward": True},
+        wrappers=[Short],
+    )
+    fit(agent, rollouts, video)
+    with Image.open(tmp_path / "step-00000064.gif") as clip:
+        assert clip.size == (600, 400)
         # Frames that are alike are one.
-        assert 3 <= film.n_frames <= 6
+        assert 3 <= clip.n_frames <= 6
         # CartPole declares 50 frames a second.
-        assert film.info["duration"] % 20 == 0
-        assert film.info["loop"] == 0
+        assert clip.info["duration"] % 20 == 0
+        assert clip.info["loop"] == 0
 
 
-def test_tensorboard_shows_the_film(agent, rollouts, tmp_path):
+def test_tensorboard_shows_the_video(agent, rollouts, tmp_path):
     log_dir = tmp_path / "logs"
-    video = RecordVideo(Filmed, tmp_path / "films", 64, log_dir=log_dir)
+    video = RecordVideo(Drawn, tmp_path / "videos", 64, log_dir=log_dir)
     fit(agent, rollouts, video, epochs=2)
     events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
     assert events.Tags()["images"] == ["video/episode"]
     images = events.Images("video/episode")
     assert [image.step for image in images] == [64, 128]
     for image in images:
-        film = tmp_path / "films" / f"step-{image.step:08d}.gif"
-        assert image.encoded_image_string == film.read_bytes()
+        clip = tmp_path / "videos" / f"step-{image.step:08d}.gif"
+        assert image.encoded_image_string == clip.read_bytes()
         assert (image.width, image.height) == (20, 18)
     # What the page of TensorBoard decodes it with.
     assert tf.io.decode_gif(images[0].encoded_image_string).shape == (
@@ -213,26 +235,64 @@ def test_mp4(agent, rollouts, tmp_path, with_log_dir):
     pytest.importorskip("imageio_ffmpeg")
     imageio = pytest.importorskip("imageio.v2")
     log_dir = tmp_path / "logs" if with_log_dir else None
-    films = tmp_path / "films"
-    video = RecordVideo(Filmed, films, log_dir=log_dir, format="mp4")
+    videos = tmp_path / "videos"
+    video = RecordVideo(Drawn, videos, log_dir=log_dir, format="mp4")
     fit(agent, rollouts, video)
-    assert names(films) == ["step-00000064.mp4"]
-    with imageio.get_reader(films / "step-00000064.mp4") as reader:
+    assert names(videos) == ["step-00000064.mp4"]
+    with imageio.get_reader(videos / "step-00000064.mp4") as reader:
         assert reader.get_meta_data()["fps"] == 20
         means = [float(frame.mean()) for frame in reader]
     np.testing.assert_allclose(means, [0, 40, 80, 120, 160], atol=4)
     if with_log_dir:
         events = EventAccumulator(str(log_dir), {"images": 0}).Reload()
         (image,) = events.Images("video/episode")
-        film = shades(io.BytesIO(image.encoded_image_string))
-        assert [shade for shade, _ in film] == [0, 40, 80, 120, 160]
+        clip = shades(io.BytesIO(image.encoded_image_string))
+        assert [shade for shade, _ in clip] == [0, 40, 80, 120, 160]
 
 
-@pytest.mark.parametrize("missing", ["imageio", "imageio_ffmpeg"])
-def test_mp4_says_at_once_what_is_missing(monkeypatch, tmp_path, missing):
+@pytest.mark.parametrize(
+    ("missing", "arguments", "pip"),
+    [
+        ("imageio", {"format": "mp4"}, "imageio imageio-ffmpeg"),
+        ("imageio_ffmpeg", {"format": "mp4"}, "imageio imageio-ffmpeg"),
+        ("PIL", {}, "pillow"),
+        ("PIL", {"format": "mp4", "log_dir": "logs"}, "pillow"),
+    ],
+)
+def test_what_is_missing_is_said_at_once(
+    monkeypatch, tmp_path, missing, arguments, pip
+):
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match="pip install imageio imageio-ffmpeg"):
-        RecordVideo(Filmed, tmp_path, format="mp4")
+    with pytest.raises(ImportError, match=f"pip install {pip}"):
+        RecordVideo(Drawn, tmp_path, **arguments)
+
+
+def test_what_mujoco_cannot_draw_is_refused_before_training(
+    agent, rollouts, tmp_path, monkeypatch
+):
+    class Robot(Drawn):
+        mujoco_renderer = None
+
+    # As of a network that LiteRT does not know: it is this process that plays.
+    monkeypatch.setattr(type(agent), "litert_policy", lambda self: None)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    with raises("beside TensorFlow", "does not convert to LiteRT"):
+        fit(agent, rollouts, RecordVideo(Robot, tmp_path))
+    assert agent.env_steps == 0
+
+
+def test_a_module_that_brings_tensorflow_along_is_refused_for_mujoco(
+    agent, rollouts, tmp_path, monkeypatch
+):
+    """The function is sent, and its base is of this module."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+
+    class Robot(Drawn):
+        mujoco_renderer = None
+
+    with raises("beside TensorFlow", "imported TensorFlow"):
+        fit(agent, rollouts, RecordVideo(Robot, tmp_path))
+    assert agent.env_steps == 0
 
 
 @pytest.mark.parametrize(
@@ -244,8 +304,11 @@ def test_mp4_says_at_once_what_is_missing(monkeypatch, tmp_path, missing):
         ({"fps": 0}, "`fps`", "fps=0"),
         ({"format": "avi"}, "`format`", "format='avi'"),
         ({"env": 3}, "id of an environment", "env=3"),
+        ({"env_kwargs": {"limit": 3}}, "Expected an id", "makes its own"),
+        ({"wrappers": [gymnasium.Wrapper]}, "Expected an id", "makes its own"),
+        ({"env": "CartPole-v1", "env_kwargs": {"l": 1}}, "env_kwargs", "'l'"),
         (
-            {"env": lambda: Filmed(render_mode=None)},
+            {"env": lambda: Drawn(render_mode=None)},
             "render_mode='rgb_array'",
             "render_mode=None",
         ),
@@ -255,7 +318,7 @@ def test_what_cannot_be_is_refused_at_once(
     tmp_path, arguments, expected, received
 ):
     with raises(expected, received):
-        RecordVideo(**{"env": Filmed, "directory": tmp_path, **arguments})
+        RecordVideo(**{"env": Drawn, "directory": tmp_path, **arguments})
 
 
 def test_another_environment_is_refused_before_training(
@@ -274,13 +337,13 @@ def test_a_model_that_cannot_act_is_refused(tmp_path):
         model.fit(
             np.ones((2, 2)),
             np.ones((2, 1)),
-            callbacks=[RecordVideo(Filmed, tmp_path)],
+            callbacks=[RecordVideo(Drawn, tmp_path)],
             verbose=0,
         )
 
 
 def test_frames_of_another_form_are_refused(agent, rollouts, tmp_path):
-    class Grey(Filmed):
+    class Grey(Drawn):
         def render(self):
             return super().render()[..., 0]
 

@@ -83,7 +83,7 @@ def test_faults_of_the_code_are_not_hidden(monkeypatch):
 
     monkeypatch.setattr(gymnasium, "make", fail)
     with pytest.raises(AttributeError, match="a fault"):
-        main(["doctor", "CartPole-v1"])
+        main(["doctor", "Acrobot-v1"])
 
 
 class TestSavedAgents:
@@ -94,7 +94,7 @@ class TestSavedAgents:
         assert "not a .keras file" in line
 
     def test_half_a_file(self, run_folder, refused):
-        path = run_folder / "agent.keras"
+        path = run_folder / "best.keras"
         path.write_bytes(path.read_bytes()[:5000])
         assert "not a .keras file" in refused("evaluate", run_folder)
 
@@ -139,7 +139,7 @@ def test_a_missing_package_is_named(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["record", "--output", "film.avi"], ".mp4 or .gif"),
+        (["record", "--output", "video.avi"], ".mp4 or .gif"),
         (
             ["export", "--format", "litert", "--output", "policy.onnx"],
             ".tflite",

@@ -52,7 +52,7 @@ def training(typed):
 
 @pytest.fixture
 def actions(typed, training):
-    agent = saved_agents.load(typed.run_folder / "agent.keras")
+    agent = saved_agents.load(typed.run_folder / "best.keras")
     return agent.act(OBSERVATION, deterministic=True)
 
 
@@ -73,11 +73,11 @@ def test_evaluate_is_what_train_ended_with(typed, training):
 
 
 def test_record(typed, training):
-    (line,) = typed("record", RUN, "--output", "films/greedy.gif")
+    (line,) = typed("record", RUN, "--output", "videos/greedy.gif")
     frames, _, score = line.partition(": ")[2].partition(" frames, return ")
     assert int(frames) == float(score) + 1
-    with Image.open(typed.folder / "films" / "greedy.gif") as film:
-        assert film.size == (600, 400)
+    with Image.open(typed.folder / "videos" / "greedy.gif") as video:
+        assert video.size == (600, 400)
 
 
 def test_plot(typed, training):

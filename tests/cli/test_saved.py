@@ -6,9 +6,9 @@ from keras_rl2.cli.main import main
 
 
 class TestEvaluate:
-    def test_a_folder_and_its_file_are_the_same(self, trained, capsys):
+    def test_a_folder_means_its_best_agent(self, trained, capsys):
         lines = []
-        for path in (trained, trained / "agent.keras"):
+        for path in (trained, trained / "best.keras"):
             assert main(["evaluate", str(path), "--episodes", "5"]) == 0
             lines.append(capsys.readouterr().out)
         assert lines[0] == lines[1]
@@ -17,7 +17,7 @@ class TestEvaluate:
     def test_numbers_are_those_of_the_agent(self, trained, capsys):
         options = ["--episodes", "3", "--seed", "7"]
         assert main(["evaluate", str(trained), *options]) == 0
-        agent = saved_agents.load(trained / "agent.keras")
+        agent = saved_agents.load(trained / "best.keras")
         results = agent.evaluate("CartPole-v1", episodes=3, num_envs=3, seed=7)
         mean = results["episode_return"]
         assert f"return {mean:.1f} +-" in capsys.readouterr().out
@@ -39,7 +39,7 @@ class TestRecord:
     def test_mp4(self, run_folder, capsys):
         imageio = pytest.importorskip("imageio.v2")
         assert main(["record", str(run_folder)]) == 0
-        path = run_folder / "agent.mp4"
+        path = run_folder / "best.mp4"
         printed = capsys.readouterr().out
         assert printed.startswith(f"{path}: ")
         frames = int(printed.split(": ")[1].split()[0])
@@ -49,7 +49,7 @@ class TestRecord:
             assert reader.count_frames() == frames
 
     def test_gif(self, trained, tmp_path, capsys):
-        path = tmp_path / "films" / "cartpole.gif"
+        path = tmp_path / "videos" / "cartpole.gif"
         options = ["--episodes", "2", "--seed", "1", "--output", str(path)]
         assert main(["record", str(trained), *options]) == 0
         printed = capsys.readouterr().out

@@ -32,7 +32,13 @@ def train(logdir, *options, algorithm="ppo"):
 def test_what_it_writes(trained):
     names = {path.name for path in trained.iterdir()}
     events = {name for name in names if name.startswith("events.out.tfevents")}
-    assert names - events == {"agent.keras", "preset.json", "progress.csv"}
+    assert names - events == {
+        "agent.keras",
+        "best.json",
+        "best.keras",
+        "preset.json",
+        "progress.csv",
+    }
     assert len(events) == 1
     preset = json.loads((trained / "preset.json").read_text())
     assert preset["algorithm"] == "PPO"
@@ -100,19 +106,30 @@ class TestWhatIsAskedFor:
         ((preset, folder, options),) = asked
         assert preset == presets.find("PPO", "CartPole-v1")
         assert folder.path == tmp_path / "PPO-CartPole-v1" / "seed-0"
-        assert options == {"seed": 0, "checkpoint": 100_000, "resume": False}
+        assert options == {
+            "seed": 0,
+            "checkpoint": 100_000,
+            "evaluate": None,
+            "resume": False,
+        }
         assert capsys.readouterr().out == ""
 
     def test_options_and_settings(self, asked, tmp_path):
         settings = ["total_steps=5", "agent.gamma=0.5", "num_envs=3"]
         options = ["--checkpoint", "7", "--envs", "2", "--seed", "4"]
+        options += ["--evaluate", "9"]
         assert train(tmp_path, *options, "--set", *settings) == 0
         ((preset, _, options),) = asked
         assert preset.total_steps == 5
         assert preset.agent["gamma"] == 0.5
         # An option of its own is the clearer word.
         assert preset.num_envs == 2
-        assert options == {"seed": 4, "checkpoint": 7, "resume": False}
+        assert options == {
+            "seed": 4,
+            "checkpoint": 7,
+            "evaluate": 9,
+            "resume": False,
+        }
 
     @pytest.mark.parametrize("name", ["a file", "CartPole-v1"])
     def test_a_preset_made_for_another_environment(
@@ -285,7 +302,8 @@ def test_a_failing_environment_costs_no_training(tmp_path):
     settings = ["--set", "dataset.horizon=128"]
     try:
         with pytest.raises(RuntimeError, match="the motor is hot"):
-            main([*arguments, *settings, "--steps", "2000"])
+            # Evaluations take steps in the environment as well.
+            main([*arguments, *settings, "--steps", "2000", "--evaluate", "0"])
     finally:
         del gymnasium.registry["Failing-v0"]
     folder = tmp_path / "PPO-Failing-v0" / "seed-0"
@@ -356,10 +374,10 @@ class TestProgressFile:
         progress.on_train_end()
         columns = "env_steps,episode_return,episode_length,steps_per_second"
         assert path.read_text().split() == [
-            f"{columns},loss",
-            "10,,,,0.5",
-            "20,,,,0.5",
-            "31,,,,0.25",
+            f"{columns},val_episode_return,loss",
+            "10,,,,,0.5",
+            "20,,,,,0.5",
+            "31,,,,,0.25",
         ]
 
     def test_rows_can_be_read_while_it_is_written(self, tmp_path):

@@ -263,7 +263,7 @@ def test_what_computes_in_other_floats_is_not_tried(
 def test_a_conversion_that_acts_otherwise_is_not_used(
     pair, num_envs, monkeypatch, caplog
 ):
-    make = actors._LiteRTRunner
+    make = actors.LiteRTRunner
 
     def wrong(*arguments):
         """Loses the weights of the first layer."""
@@ -276,7 +276,7 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
         runner.set_weights = set_wrong
         return runner
 
-    monkeypatch.setattr(actors, "_LiteRTRunner", wrong)
+    monkeypatch.setattr(actors, "LiteRTRunner", wrong)
     # What was found to act alike is not compared again.
     monkeypatch.setattr(conversions, "_kept", {})
     agent = make_agent(PPO, make_env(pair))

@@ -61,11 +61,13 @@ class Preferring:
 
     def __init__(self, units):
         self.acting_variables = [keras.Variable(np.zeros(units, "float32"))]
-        self.policy_head = self.observation_space = None
+        self.policy_head = None
+        self.observation_space = self.action_space = None
         self.env_steps = 0
 
     def bind(self, observation_space, action_space):
         self.observation_space = observation_space
+        self.action_space = action_space
         self.policy_head = policy_head(action_space)
 
     @property

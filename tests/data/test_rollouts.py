@@ -1,5 +1,6 @@
 """The dataset of rounds, apart from what is strictly on-policy."""
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -121,3 +122,23 @@ def test_the_default_batch_fits_any_rollout():
     assert whole.batch_size == 512
     with pytest.raises(ValueError, match="'all'"):
         rl.RolloutDataset("CartPole-v1", batch_size="all")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda env, **options: rl.RolloutDataset(env, horizon=8, **options),
+        rl.ReplayDataset,
+        rl.EvaluationDataset,
+    ],
+)
+def test_arguments_and_wrappers_of_environments(make):
+    env = make(
+        "Pendulum-v1",
+        num_envs=2,
+        env_kwargs={"g": 1.5},
+        wrappers=[gymnasium.wrappers.ClipAction],
+    ).env
+    for each in env.env.envs:
+        assert each.unwrapped.g == 1.5
+        assert isinstance(each, gymnasium.wrappers.ClipAction)

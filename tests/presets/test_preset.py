@@ -20,6 +20,18 @@ def ppo(**fields):
     return presets.Preset("PPO", "CartPole-v1", 100_000, **fields)
 
 
+def test_arguments_of_the_environment_are_a_field_where_there_are_any():
+    assert "env_kwargs" not in ppo().to_dict()
+    kwargs = {"gravity": 9.0, "means": (1, 2)}
+    preset = ppo(env_kwargs=kwargs)
+    kwargs["gravity"] = 0.0
+    data = json.loads(json.dumps(preset.to_dict()))
+    assert data["env_kwargs"] == {"gravity": 9.0, "means": [1, 2]}
+    assert presets.Preset.from_dict(data) == preset
+    with pytest.raises(ValueError, match=r"`env_kwargs` to be a dict.*\[3\]"):
+        ppo(env_kwargs=[3])
+
+
 # The schema is that of the constructors.
 
 
@@ -64,8 +76,10 @@ def test_dataset_settings_are_the_constructors_arguments(algorithm):
     taken = set(inspect.signature(make).parameters)
     assert section_of("dataset", algorithm) == taken - {
         "env",
+        "env_kwargs",
         "num_envs",
         "seed",
+        "wrappers",
     }
 
 

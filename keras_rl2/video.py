@@ -1,4 +1,7 @@
-"""Films of episodes: playing, and files."""
+"""Videos of episodes: playing, and files.
+
+Nothing here imports TensorFlow, which some renderers cannot live beside.
+"""
 
 import importlib
 import io
@@ -9,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 # Browsers slow down what is faster than that.
 _FASTEST_GIF = 50
@@ -83,25 +85,35 @@ class Play:
         return picture
 
 
-def require_mp4() -> None:
-    """Refuses to go on without what writes MP4.
+#: What writes a file, by its ending: packages for pip, and their modules.
+WRITERS = {
+    ".gif": ("pillow", ("PIL",)),
+    ".mp4": ("imageio imageio-ffmpeg", ("imageio", "imageio_ffmpeg")),
+}
+
+
+def require(ending: str) -> None:
+    """Refuses to go on without what writes a video.
+
+    Args:
+        ending: str. `".gif"` or `".mp4"`.
 
     Raises:
-        ImportError: If imageio or imageio-ffmpeg is not installed.
+        ImportError: If a package is not installed.
     """
+    packages, modules = WRITERS[ending]
     try:
-        for name in ("imageio", "imageio_ffmpeg"):
+        for name in modules:
             importlib.import_module(name)
     except ImportError as error:
         raise ImportError(
-            "Expected imageio and imageio-ffmpeg for MP4: "
-            "pip install imageio imageio-ffmpeg. "
+            f"Expected what writes {ending}: pip install {packages}. "
             f"Received: {error}"
         ) from error
 
 
 def write(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
-    """Writes a film.
+    """Writes a video.
 
     Args:
         path: Path. Its name ends in `.mp4` or `.gif`.
@@ -134,13 +146,13 @@ def writing_mp4(
 
     # Browsers play H.264, which wants even sides. The type of what is
     # returned says that it may be a reader.
-    film: Any = imageio.get_writer(
+    video: Any = imageio.get_writer(
         path, format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2
     )
-    with film:
+    with video:
         for frame in frames:
             height, width = (size // 2 * 2 for size in frame.shape[:2])
-            film.append_data(frame[:height, :width])
+            video.append_data(frame[:height, :width])
             yield frame
 
 
@@ -157,9 +169,11 @@ def encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
     Raises:
         ValueError: If there is no picture.
     """
+    from PIL import Image
+
     images = (
         Image.fromarray(frame).quantize(
-            # Five times as fast as the default, and the film is smaller.
+            # Five times as fast as the default, and the video is smaller.
             method=Image.Quantize.FASTOCTREE,
             dither=Image.Dither.NONE,
         )

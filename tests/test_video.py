@@ -1,11 +1,11 @@
-"""Films: what is played, and what is written."""
+"""Videos: what is played, and what is written."""
 
 import gymnasium
 import numpy as np
 import pytest
 from PIL import Image
 
-from keras_rl2 import films
+from keras_rl2 import video
 
 
 class Counting(gymnasium.Env):
@@ -36,7 +36,7 @@ class Counting(gymnasium.Env):
 
 
 def test_a_picture_of_each_state():
-    play = films.Play(Counting(), lambda _: 1, episodes=2, seed=7)
+    play = video.Play(Counting(), lambda _: 1, episodes=2, seed=7)
     frames = list(play.frames())
     assert [tuple(frame[0, 0, :2]) for frame in frames] == [
         (seed, step) for seed in (7, 8) for step in range(6)
@@ -46,7 +46,7 @@ def test_a_picture_of_each_state():
 
 
 def test_an_episode_is_cut_off():
-    play = films.Play(Counting(), lambda _: 1, max_steps=2)
+    play = video.Play(Counting(), lambda _: 1, max_steps=2)
     assert len(list(play.frames())) == 3
     assert play.returns == [2.0]
 
@@ -55,7 +55,7 @@ def test_pictures_of_another_type_are_refused():
     env = Counting()
     env.picture_type = np.float32
     with pytest.raises(ValueError, match="Received: float32 of shape"):
-        next(films.Play(env, lambda _: 1).frames())
+        next(video.Play(env, lambda _: 1).frames())
 
 
 @pytest.mark.parametrize("ending", [".gif", ".mp4"])
@@ -63,14 +63,14 @@ def test_sizes_may_be_odd(ending, tmp_path):
     frames = np.zeros((5, 65, 33, 3), np.uint8)
     frames[:, ::2] = np.arange(5)[:, None, None, None] * 40
     path = tmp_path / f"odd{ending}"
-    films.write(path, iter(frames), fps=10)
+    video.write(path, iter(frames), fps=10)
     assert path.stat().st_size > 100
 
 
 def test_a_gif_has_all_pictures_and_is_repeated(tmp_path):
-    path = tmp_path / "film.gif"
+    path = tmp_path / "video.gif"
     shades = np.arange(1, 4, dtype=np.uint8) * 60
-    films.write(path, (np.full((8, 8, 3), s, np.uint8) for s in shades), 100)
+    video.write(path, (np.full((8, 8, 3), s, np.uint8) for s in shades), 100)
     with Image.open(path) as image:
         assert image.n_frames == 3
         # No more than 50 pictures a second.
@@ -78,7 +78,7 @@ def test_a_gif_has_all_pictures_and_is_repeated(tmp_path):
         assert image.info["loop"] == 0
 
 
-def test_a_film_of_nothing_is_refused(tmp_path):
+def test_a_video_of_nothing_is_refused(tmp_path):
     with pytest.raises(ValueError, match="at least one picture"):
-        films.write(tmp_path / "film.gif", iter(()), 10)
+        video.write(tmp_path / "video.gif", iter(()), 10)
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,126 @@
+"""Keeping the best agent of a training, however it goes on."""
+
+import json
+from typing import Any
+
+import keras
+
+from keras_rl2.cli import saved_agents
+from keras_rl2.cli.agent_file import AgentFile
+from keras_rl2.cli.errors import CommandError
+from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.data import EvaluationDataset
+
+_NUMBERS = ("episode_return", "episode_return_std", "episode_length")
+
+
+class BestAgent(keras.callbacks.Callback):
+    """Evaluates every so many environment steps, and saves the best agent.
+
+    Training is the same with and without it. What an evaluation gives is in
+    the logs of its epoch, as `val_episode_return` and the like.
+
+    Args:
+        folder: `RunFolder`. Where `best.keras` and its score, `best.json`,
+            go.
+        episodes: `keras_rl2.EvaluationDataset`. What is played; seeded, so
+            that scores can be compared.
+        every: int. Environment steps from one evaluation to the next, at ends
+            of Keras epochs; 0 to evaluate only in `conclude`.
+
+    Attributes:
+        score: dict. What the best agent gave, with its `env_steps`; empty
+            before the first evaluation.
+    """
+
+    def __init__(
+        self, folder: RunFolder, episodes: EvaluationDataset, every: int
+    ) -> None:
+        super().__init__()
+        self.folder = folder
+        self.episodes = episodes
+        self.every = every
+        self.score: dict[str, float] = {}
+        self._file = AgentFile(folder.best, 0)
+        self._last: dict[str, float] = {}
+        self._due = 0
+
+    def remember(self) -> None:
+        """Takes over the best agent that the folder holds.
+
+        A folder that has none, of an earlier version, or one whose score was
+        lost with the process that was about to write it, has its agent
+        evaluated first.
+
+        Raises:
+            CommandError: If an agent or its score cannot be read.
+        """
+        kept = self.folder.best.is_file()
+        agent = saved_agents.load(
+            self.folder.best if kept else self.folder.agent
+        )
+        score = self._read_score()
+        if kept and score.get("env_steps") == agent.env_steps:
+            self.score = score
+        else:
+            self._evaluate(agent)
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Counts from the steps that the agent has taken so far."""
+        self._due = self.model.env_steps + self.every
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Evaluates if it is time to."""
+        if not self.every or self.model.env_steps < self._due:
+            return
+        self._due = self.model.env_steps + self.every
+        results = self._evaluate(self.model)
+        if logs is not None:
+            logs.update({f"val_{name}": results[name] for name in _NUMBERS})
+
+    def conclude(self, agent: Any) -> dict[str, float]:
+        """Returns what the last agent gives, evaluating it if need be.
+
+        Args:
+            agent: `keras_rl2.Agent`. As training has left it.
+
+        Returns:
+            dict: as of `agent.evaluate`, and `env_steps`.
+        """
+        if self._last.get("env_steps") == agent.env_steps:
+            return self._last
+        return self._evaluate(agent)
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.episodes.env.close()
+
+    def _evaluate(self, agent: Any) -> dict[str, float]:
+        """Plays, and saves the agent if it is the best so far."""
+        results = agent.evaluate(self.episodes)
+        self._last = {**results, "env_steps": agent.env_steps}
+        best = self.score.get("episode_return")
+        if best is None or results["episode_return"] > best:
+            self.score = self._last
+            # The agent first: a score without it would never be beaten.
+            self._file.save(agent)
+            text = json.dumps(self.score, indent=2)
+            self.folder.score.write_text(text + "\n", encoding="utf-8")
+        return self._last
+
+    def _read_score(self) -> dict[str, float]:
+        """Returns the score in the folder; empty where there is none."""
+        try:
+            score = json.loads(self.folder.score.read_text(encoding="utf-8"))
+            return {
+                name: float(score[name]) for name in (*_NUMBERS, "env_steps")
+            }
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError, KeyError) as error:
+            raise CommandError(
+                f"{self.folder.score}: not a score: {error!r}; remove it to "
+                "have the agent evaluated"
+            ) from error

@@ -1,0 +1,86 @@
+"""One Atari game as its vector environment plays it, with pictures."""
+
+from typing import Any
+
+import gymnasium
+
+from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
+
+#: What ids of ale-py have been registered with, where this is of use.
+ATARI_ENTRY_POINT = "ale_py.vector_env:AtariVectorEnv"
+_SCREEN = {
+    "grayscale": False,
+    "img_height": 210,
+    "img_width": 160,
+    "stack_num": 1,
+}
+# The console draws as many frames a second.
+_FRAMES_PER_SECOND = 60
+
+
+class AtariEnv(FirstOfVectorEnv):
+    """A game of ale-py's vector environment, which itself draws nothing.
+
+    The pictures are the screen of a second console that is given the same
+    seeds and actions, so that both are always in the same state: only its
+    frames are in colour, of full size and unstacked.
+
+    Args:
+        env_id: str. `"ALE/Pong-v5"`, say.
+        render_mode: str or None. `"rgb_array"` for pictures. Defaults to
+            `None`.
+        **kwargs: Arguments of ale-py's `AtariVectorEnv`.
+
+    Raises:
+        ValueError: If another mode of rendering is asked for.
+    """
+
+    def __init__(
+        self, env_id: str, render_mode: str | None = None, **kwargs: Any
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(
+                "Expected render_mode='rgb_array' or None. "
+                f"Received: render_mode={render_mode!r}"
+            )
+        super().__init__(gymnasium.make_vec(env_id, num_envs=1, **kwargs))
+        made: Any = self.vector.spec
+        skipped = made.kwargs.get("frameskip", 4)
+        self.metadata["render_modes"] = ["rgb_array"]
+        self.metadata["render_fps"] = _FRAMES_PER_SECOND / skipped
+        self.render_mode = render_mode
+        self._screen: FirstOfVectorEnv | None = None
+        self._picture: Any = None
+        if render_mode is not None:
+            self._screen = FirstOfVectorEnv(
+                gymnasium.make_vec(env_id, num_envs=1, **kwargs | _SCREEN)
+            )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode, the same one on both consoles."""
+        if self._screen is not None:
+            if seed is None and self._picture is None:
+                # Each console would draw its own, once and for all.
+                seed = int(self.np_random.integers(2**31 - 1))
+            self._picture = self._screen.reset(seed=seed, options=options)[0]
+        return super().reset(seed=seed, options=options)
+
+    def step(
+        self, action: Any
+    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes one step on both consoles."""
+        if self._screen is not None:
+            self._picture = self._screen.step(action)[0]
+        return super().step(action)
+
+    def render(self) -> Any:
+        """Returns the screen `[210, 160, 3]` uint8."""
+        return None if self._picture is None else self._picture[0]
+
+    def close(self) -> None:
+        """Closes both consoles."""
+        if self._screen is not None:
+            self._screen.close()
+        super().close()

@@ -1,0 +1,196 @@
+"""From an id to environments: the one place where ids are looked up."""
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.vector import VectorEnv
+
+from keras_rl2 import spaces
+from keras_rl2.envs.atari_env import ATARI_ENTRY_POINT
+from keras_rl2.envs.atari_env import AtariEnv
+from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
+
+#: What wraps one environment in another.
+EnvWrapper = Callable[[Any], gymnasium.Env[Any, Any]]
+
+
+def make_env(
+    env_id: str,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[EnvWrapper] = (),
+    render_mode: str | None = None,
+) -> gymnasium.Env[Any, Any]:
+    """Makes one environment, the same that training sees under the id.
+
+    An id whose native vector environment is trained on means that one here
+    too: `"ALE/Pong-v5"` gives stacks of four small grey frames, where
+    `gymnasium.make` would give the whole screen in colours. It can be drawn
+    in either case.
+
+    Args:
+        env_id: str. Id of a registered environment; `module:id` imports the
+            module first.
+        env_kwargs: dict or None. Arguments of the environment, as
+            `gymnasium.make` takes them. Defaults to `None`.
+        wrappers: sequence of functions from an environment to another one,
+            applied in this order. Defaults to none.
+        render_mode: str or None. `"rgb_array"` for pictures. Defaults to
+            `None`.
+
+    Returns:
+        `gymnasium.Env`.
+
+    Raises:
+        ValueError: If the environment does not take the arguments, or cannot
+            be drawn as training sees it.
+        gymnasium.error.Error: If there is no such id.
+
+    Example:
+
+    >>> env = make_env("Pendulum-v1", env_kwargs={"g": 9.81},
+    ...                wrappers=[gymnasium.wrappers.ClipAction])
+    >>> env.unwrapped.g, type(env).__name__
+    (9.81, 'ClipAction')
+    """
+    kwargs = dict(env_kwargs or {})
+    if render_mode is not None:
+        kwargs["render_mode"] = render_mode
+    native = _has_native_vector(env_id)
+    make = _make_first_of_vector if native else gymnasium.make
+    env: gymnasium.Env[Any, Any] = _with_words(env_id, kwargs, make)
+    for wrapper in wrappers:
+        env = wrapper(env)
+    return env
+
+
+def make_vector_env(
+    env_id: str,
+    num_envs: int,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[EnvWrapper] = (),
+) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
+    """Makes environments to be stepped together.
+
+    They are the native vector environment of the id, if it has one and
+    nothing is to be wrapped; else one environment, or several in a
+    `gymnasium.vector.SyncVectorEnv`.
+
+    Args:
+        env_id: str. As of `make_env`.
+        num_envs: int. How many, at least 1.
+        env_kwargs: dict or None. As of `make_env`. Defaults to `None`.
+        wrappers: sequence of functions, applied to each single environment.
+            Defaults to none.
+
+    Returns:
+        `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+
+    Raises:
+        ValueError: If `num_envs` is below 1, or the environment does not take
+            the arguments.
+        gymnasium.error.Error: If there is no such id.
+    """
+    if num_envs < 1:
+        raise ValueError(
+            f"Expected at least 1 environment. Received: num_envs={num_envs}"
+        )
+    kwargs = dict(env_kwargs or {})
+    if not wrappers and _has_native_vector(env_id):
+        make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
+        native: VectorEnv[Any, Any, Any] = _with_words(env_id, kwargs, make_vec)
+        return native
+    make = functools.partial(
+        make_env, env_id, env_kwargs=kwargs, wrappers=wrappers
+    )
+    if num_envs == 1:
+        return make()
+    together = SyncVectorEnv(
+        [make] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP
+    )
+    together.spec = find_spec(env_id)
+    return together
+
+
+def find_spec(env_id: str) -> EnvSpec | None:
+    """Looks an id up, having imported what registers it.
+
+    Args:
+        env_id: str. As of `make_env`.
+
+    Returns:
+        `gymnasium.envs.registration.EnvSpec`, or None if there is none.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        # Before the look into the registry, which it writes to.
+        importlib.import_module(module)
+    elif name.startswith("ALE/") and importlib.util.find_spec("ale_py"):
+        # Registers its games only when somebody imports it.
+        importlib.import_module("ale_py")
+    return gymnasium.registry.get(name)
+
+
+def _has_native_vector(env_id: str) -> bool:
+    """Says whether an id has a vector environment of its own."""
+    spec = find_spec(env_id)
+    return spec is not None and spec.vector_entry_point is not None
+
+
+def _make_first_of_vector(
+    env_id: str, render_mode: str | None = None, **kwargs: Any
+) -> Any:
+    """Makes the native vector environment of one, seen as one environment."""
+    spec = find_spec(env_id)
+    if spec is not None and spec.vector_entry_point == ATARI_ENTRY_POINT:
+        return AtariEnv(env_id, render_mode, **kwargs)
+    vector = gymnasium.make_vec(env_id, num_envs=1, **kwargs)
+    if render_mode is None:
+        return FirstOfVectorEnv(vector)
+    kwargs["render_mode"] = render_mode
+    if render_mode in (vector.metadata.get("render_modes") or []):
+        vector.close()
+        drawn = gymnasium.make_vec(env_id, num_envs=1, **kwargs)
+        return FirstOfVectorEnv(drawn)
+    return _drawn_by_single_env(env_id, vector, **kwargs)
+
+
+def _drawn_by_single_env(env_id: str, vector: Any, **kwargs: Any) -> Any:
+    """Makes the single environment, where it is as good as the native one."""
+    single = gymnasium.make(env_id, **kwargs)
+    seen = vector.single_observation_space, vector.single_action_space
+    drawn = single.observation_space, single.action_space
+    vector.close()
+    if all(map(spaces.same_space, seen, drawn)):
+        return single
+    single.close()
+    raise ValueError(
+        f"Expected the vector environment of {env_id} to render "
+        f"{kwargs['render_mode']}, or the single one to have the same spaces. "
+        f"Received: {seen} and {drawn}"
+    )
+
+
+def _with_words(
+    env_id: str, kwargs: dict[str, Any], make: Callable[..., Any]
+) -> Any:
+    """Calls what makes environments, which may not know an argument."""
+    try:
+        return make(env_id, **kwargs)
+    except TypeError as error:
+        if not kwargs:
+            raise
+        raise ValueError(
+            f"Expected `env_kwargs` that {env_id} takes. "
+            f"Received: {kwargs} ({error})"
+        ) from error

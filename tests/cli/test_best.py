@@ -1,0 +1,213 @@
+"""Evaluations while an agent is trained, and the best agent of a run."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import (
+    EventAccumulator,
+)
+
+from keras_rl2.cli import saved_agents
+from keras_rl2.cli.main import main
+from support.agents import assert_equal_weights
+
+pytestmark = pytest.mark.usefixtures("without_xla")
+SAVED = Path(__file__).parents[1] / "saved" / "0.1.0" / "runs"
+
+
+def train(logdir, *options, algorithm="ppo"):
+    arguments = ["train", algorithm, "CartPole-v1", "--logdir", str(logdir)]
+    small = [] if "--resume" in options else ["--set", "networks.hidden=[8]"]
+    assert main([*arguments, *small, *options]) == 0
+    (folder,) = Path(logdir).glob("*/seed-0")
+    return folder
+
+
+def score_of(folder):
+    return json.loads((folder / "best.json").read_text())
+
+
+def weights_of(path):
+    return keras.models.load_model(path).get_weights()
+
+
+def evaluated(path):
+    """What 20 episodes give, as the command plays them."""
+    agent = saved_agents.load(path)
+    return agent.evaluate("CartPole-v1", episodes=20, num_envs=20, seed=0)
+
+
+def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
+    folder = train(tmp_path, "--steps", "1500", "--evaluate", "600")
+    with (folder / "progress.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = [
+        (int(row["env_steps"]), float(row["val_episode_return"]))
+        for row in rows
+        if row["val_episode_return"]
+    ]
+    # At ends of Keras epochs, counted from the last one.
+    expected, due = [], 600
+    for row in rows:
+        if int(row["env_steps"]) >= due:
+            expected.append(int(row["env_steps"]))
+            due = expected[-1] + 600
+    steps = [step for step, _ in found]
+    assert steps == expected
+    assert len(steps) >= 2
+    score = score_of(folder)
+    last = capsys.readouterr().out.splitlines()[-2:]
+    assert last[0].startswith(f"{folder / 'agent.keras'}: return ")
+    assert last[1].startswith(
+        f"{folder / 'best.keras'}: return {score['episode_return']:.1f} +- "
+    )
+    end = evaluated(folder / "agent.keras")["episode_return"]
+    assert f"return {end:.1f} +-" in last[0]
+    assert score["episode_return"] == max(*(r for _, r in found), end)
+    events = EventAccumulator(str(folder)).Reload()
+    shown = events.Scalars("eval/mean_reward")
+    assert [event.step for event in shown] == steps
+
+
+def test_the_best_is_what_its_score_says(trained):
+    score = score_of(trained)
+    agent = saved_agents.load(trained / "best.keras")
+    assert agent.env_steps == score["env_steps"]
+    expected = evaluated(trained / "best.keras")
+    assert {name: score[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_training_is_the_same_with_and_without(tmp_path, algorithm):
+    """Bit for bit."""
+    weights = []
+    for every in ("0", "200"):
+        logdir = tmp_path / every
+        options = ["--steps", "1500", "--evaluate", every]
+        folder = train(logdir, *options, algorithm=algorithm)
+        weights.append(weights_of(folder / "agent.keras"))
+    assert_equal_weights(*weights)
+
+
+class TestResume:
+    def resume(self, folder, *options):
+        steps = saved_agents.load(folder / "agent.keras").env_steps
+        more = ["--resume", "--steps", str(steps + 300), "--evaluate", "0"]
+        train(folder.parents[1], *more, *options)
+
+    def test_the_best_stays_until_it_is_beaten(self, run_folder):
+        score = score_of(run_folder) | {"episode_return": 500.0}
+        (run_folder / "best.json").write_text(json.dumps(score))
+        best = (run_folder / "best.keras").read_bytes()
+        agent = (run_folder / "agent.keras").read_bytes()
+        self.resume(run_folder)
+        assert score_of(run_folder) == score
+        assert (run_folder / "best.keras").read_bytes() == best
+        assert (run_folder / "agent.keras").read_bytes() != agent
+
+    def test_the_best_is_beaten(self, run_folder):
+        score = score_of(run_folder) | {"episode_return": -1.0}
+        (run_folder / "best.json").write_text(json.dumps(score))
+        self.resume(run_folder)
+        assert_equal_weights(
+            weights_of(run_folder / "best.keras"),
+            weights_of(run_folder / "agent.keras"),
+        )
+        assert score_of(run_folder)["episode_return"] > 0.0
+
+    @pytest.mark.parametrize("lost", ["score", "agent"])
+    def test_a_score_of_another_agent_is_not_believed(
+        self, run_folder, monkeypatch, lost
+    ):
+        """Lost with a process that ended between two files."""
+        score = score_of(run_folder)
+        if lost == "score":
+            (run_folder / "best.json").unlink()
+        else:
+            false = score | {"env_steps": 1, "episode_return": 1e6}
+            (run_folder / "best.json").write_text(json.dumps(false))
+        best = weights_of(run_folder / "best.keras")
+        # Whatever comes is worse.
+        measured = type(saved_agents.load(run_folder / "best.keras")).evaluate
+
+        def worse(self, episodes):
+            results = measured(self, episodes)
+            if self.env_steps > score["env_steps"]:
+                results["episode_return"] = 0.0
+            return results
+
+        monkeypatch.setattr("keras_rl2.agents.Agent.evaluate", worse)
+        self.resume(run_folder)
+        assert score_of(run_folder) == score
+        assert_equal_weights(weights_of(run_folder / "best.keras"), best)
+
+    def test_a_score_that_is_none(self, run_folder, refused):
+        (run_folder / "best.json").write_text("[]")
+        options = ["--resume", "--steps", "9000"]
+        options += ["--logdir", run_folder.parents[1]]
+        line = refused("train", "ppo", "CartPole-v1", *options)
+        assert "best.json: not a score" in line
+
+
+def test_beginning_anew_forgets_the_best(run_folder):
+    score = score_of(run_folder) | {"episode_return": 500.0}
+    (run_folder / "best.json").write_text(json.dumps(score))
+    logdir = run_folder.parents[1]
+    train(logdir, "--overwrite", "--steps", "300")
+    assert score_of(run_folder)["episode_return"] < 500.0
+
+
+@pytest.fixture(params=["PPO", "DQN"])
+def old(request, tmp_path):
+    """A run folder of version 0.1.0, which knew of no best agent."""
+    name = f"{request.param}-CartPole-v1"
+    shutil.copytree(SAVED / name, tmp_path / "runs" / name)
+    return tmp_path / "runs" / name / "seed-0"
+
+
+class TestRunFoldersOfVersion010:
+    def test_the_agent_is_the_one_that_was_saved(self, old, capsys):
+        """What 0.1.0 printed when it had been trained."""
+        expected = {"PPO": "75.5 +- 23.3", "DQN": "9.4 +- 0.7"}
+        assert main(["evaluate", str(old)]) == 0
+        name = old.parent.name.partition("-")[0]
+        assert f"return {expected[name]} (" in capsys.readouterr().out
+
+    def test_training_goes_on_and_the_old_agent_is_kept(self, old):
+        algorithm = old.parent.name.partition("-")[0].lower()
+        before = saved_agents.load(old / "agent.keras")
+        old_score = evaluated(old / "agent.keras")["episode_return"]
+        rows = (old / "progress.csv").read_text().splitlines()
+        # An off-policy agent has a buffer to fill first.
+        steps = str(before.env_steps + (300 if algorithm == "ppo" else 1200))
+        options = ["--resume", "--steps", steps, "--evaluate", "0"]
+        train(old.parents[1], *options, algorithm=algorithm)
+        agent = saved_agents.load(old / "agent.keras")
+        assert agent.env_steps >= before.env_steps + 300
+        end = evaluated(old / "agent.keras")["episode_return"]
+        score = score_of(old)
+        assert score["episode_return"] == max(old_score, end)
+        kept = before if old_score >= end else agent
+        assert score["env_steps"] == kept.env_steps
+        assert_equal_weights(weights_of(old / "best.keras"), kept.get_weights())
+        now = (old / "progress.csv").read_text().splitlines()
+        assert now[: len(rows)] == rows
+        assert len(now) > len(rows)
+
+    def test_the_policy_is_exported(self, old):
+        from ai_edge_litert.interpreter import Interpreter
+
+        assert main(["export", str(old), "--format", "litert"]) == 0
+        run = Interpreter(
+            model_path=str(old / "policy.tflite")
+        ).get_signature_runner("serving_default")
+        observation = np.array([[0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], "float32")
+        (served,) = run(observation=observation).values()
+        agent = saved_agents.load(old / "agent.keras")
+        expected = agent.act(observation, deterministic=True)
+        np.testing.assert_array_equal(served, expected)

@@ -1,0 +1,96 @@
+"""Arguments of environments, typed once and known to all that follows."""
+
+import json
+
+import pytest
+
+from keras_rl2.cli import environments
+from keras_rl2.cli.main import main
+from keras_rl2.cli.run_folder import RunFolder
+
+pytestmark = pytest.mark.usefixtures("without_xla")
+# A reward of 0 for each step, and -1 for the one in which the pole falls.
+SUTTON = ["--env-kwargs", "sutton_barto_reward=true"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    logdir = tmp_path_factory.mktemp("runs")
+    command = ["train", "reinforce", "CartPole-v1", "--logdir", str(logdir)]
+    options = ["--steps", "300", "--set", "networks.hidden=[8]"]
+    options += ["dataset.horizon=200"]
+    assert main([*command, *options, *SUTTON]) == 0
+    return logdir / "REINFORCE-CartPole-v1" / "seed-0"
+
+
+def test_they_are_stored(folder):
+    preset = json.loads((folder / "preset.json").read_text())
+    assert preset["env_kwargs"] == {"sutton_barto_reward": True}
+    score = json.loads((folder / "best.json").read_text())
+    assert -1.0 <= score["episode_return"] <= 0.0
+
+
+def test_evaluate_and_record_know_them(folder, tmp_path, capsys):
+    assert main(["evaluate", str(folder), "--episodes", "5"]) == 0
+    assert "return -1.0 +- 0.0" in capsys.readouterr().out
+    video = str(tmp_path / "video.gif")
+    assert main(["record", str(folder), "--output", video]) == 0
+    assert capsys.readouterr().out.endswith("return -1.0\n")
+
+
+def test_others_can_be_asked_for(folder, capsys):
+    options = ["--env-kwargs", "sutton_barto_reward=false"]
+    assert main(["evaluate", str(folder), *options]) == 0
+    assert "return -" not in capsys.readouterr().out
+    # Another environment is not given those of the training.
+    assert main(["evaluate", str(folder), "--env", "CartPole-v0"]) == 0
+    assert "return -" not in capsys.readouterr().out
+
+
+def test_a_run_folder_adds_up_what_it_knows(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write_preset({"environment": "A-v0", "env_kwargs": {"a": 1, "b": 2}})
+    assert folder.environment() == ("A-v0", {"a": 1, "b": 2})
+    asked = folder.environment("A-v0", {"b": 3})
+    assert asked == ("A-v0", {"a": 1, "b": 3})
+    assert folder.environment("B-v0", {"c": 4}) == ("B-v0", {"c": 4})
+    # As of version 0.1.0.
+    folder.write_preset({"environment": "A-v0"})
+    assert folder.environment() == ("A-v0", {})
+
+
+def test_a_training_goes_on_with_them(folder, refused):
+    logdir = ["--logdir", folder.parents[1]]
+    command = ["train", "reinforce", "CartPole-v1", "--resume", *logdir]
+    line = refused(*command, *SUTTON)
+    assert "--env-kwargs does not go with --resume" in line
+    assert main([*map(str, command), "--steps", "900"]) == 0
+    preset = json.loads((folder / "preset.json").read_text())
+    assert preset["env_kwargs"] == {"sutton_barto_reward": True}
+    score = json.loads((folder / "best.json").read_text())
+    assert -1.0 <= score["episode_return"] <= 0.0
+
+
+@pytest.mark.parametrize(
+    "command", [["train", "ppo", "Pendulum-v1"], ["doctor", "Pendulum-v1"]]
+)
+def test_an_argument_that_there_is_not(command, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = refused(*command, "--env-kwargs", "gravity=3")
+    assert "Expected `env_kwargs` that Pendulum-v1 takes" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_looks_at_what_training_sees(capsys):
+    assert main(["doctor", "CartPole-v1", *SUTTON]) == 0
+    rewards = capsys.readouterr().out.splitlines()[3]
+    assert " -1 to -0, " in rewards
+
+
+def test_doctor_sees_games_as_training_does(capsys):
+    pytest.importorskip("ale_py")
+    main(["doctor", "ALE/Pong-v5", "--steps", "20"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "Box([0, 255], (4, 84, 84), uint8), Discrete(6)" in lines[0]
+    assert "all were members" in lines[1]
+    assert environments.render_modes("ALE/Pong-v5") == ["rgb_array"]
