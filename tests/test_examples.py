@@ -60,6 +60,7 @@ def test_it_is_short_and_says_what_to_expect(path):
     assert "sys.argv" not in source
 
 
+@pytest.mark.slow
 def test_existing_keras_model(tmp_path):
     score, folder = run("existing_keras_model.py", tmp_path)
     assert score >= 400

@@ -8,8 +8,6 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2 import presets
 
-pytestmark = pytest.mark.usefixtures("without_xla")
-
 SMALL = {"networks.hidden": [8]}
 REPLAY = {
     **SMALL,

@@ -22,9 +22,16 @@ from support.agents import make_env
 from support.agents import networks_of
 from support.agents import settings_of
 from support.agents import weights_of
+from support.selection import asked_for
 
 over_agents = pytest.mark.parametrize("name", AGENTS)
-over_spaces = pytest.mark.parametrize(("name", "pair"), PAIRS)
+
+
+def over_spaces(test):
+    """Runs a test over agents and spaces: each of either, or all pairs."""
+    over_pairs = pytest.mark.parametrize(("name", "pair"), PAIRS)
+    return pytest.mark.spread(over_pairs(test))
+
 
 _LOADING = """
 import json, sys
@@ -181,10 +188,10 @@ def test_weights_file_round_trip(name, pair, trained, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def exported(trained, tmp_path_factory):
+def exported(request, trained, tmp_path_factory):
     """Actions by agent and pair: expected, and those of one new process."""
     expected = {}
-    for name, pair in PAIRS:
+    for name, pair in asked_for(request, "exported", name=None, pair=None):
         agent = trained(name, pair)[0]
         folder = str(tmp_path_factory.mktemp("exported") / "policy")
         agent.export(folder)
@@ -211,6 +218,7 @@ def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
     np.testing.assert_allclose(actions, expected, rtol=1e-6)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize(
     ("name", "pair", "two_optimizers"),
     [

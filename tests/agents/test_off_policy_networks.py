@@ -64,6 +64,7 @@ def networks_by(case, builder):
     return {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
 
 
+@pytest.mark.spread
 @over_agents
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):

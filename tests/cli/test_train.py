@@ -17,8 +17,6 @@ from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("without_xla")
-
 
 def rows_of(folder):
     with open(folder / "progress.csv", newline="") as file:
@@ -221,6 +219,7 @@ class TestResume:
         assert "does not fit the settings" in line
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_what_there_is(tmp_path):
     process = subprocess.Popen(
         [

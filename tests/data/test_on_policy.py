@@ -95,6 +95,8 @@ def trained():
     return get
 
 
+@pytest.mark.xla
+@pytest.mark.spread
 @over_ways
 def test_actions_come_from_the_last_weights(name, way, trained):
     agent, watch = trained(name, way)
