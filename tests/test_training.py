@@ -7,6 +7,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
+from support.agents import EVERY_AGENT
 
 SMALL = {"networks.hidden": [8]}
 REPLAY = {
@@ -235,7 +236,7 @@ def test_an_environment_may_be_given():
 
 @pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
 def test_every_algorithm_trains_with_its_defaults(algorithm):
-    discrete = algorithm not in ("DDPG", "SAC", "TD3")
+    discrete = EVERY_AGENT[algorithm].actions[0] == "discrete"
     env_id = "CartPole-v1" if discrete else "Pendulum-v1"
     training = rl.Training.default(algorithm.lower(), env_id, seed=0)
     assert training.total_steps == 100_000
