@@ -13,6 +13,7 @@ import pytest
 
 import keras_rl2 as rl
 from support.agents import EVERY_AGENT as AGENTS
+from support.agents import ONE_OF_EACH
 from support.agents import PAIRS
 from support.agents import assert_equal_weights
 from support.agents import differ
@@ -218,7 +219,7 @@ def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
     np.testing.assert_allclose(actions, expected, rtol=1e-6)
 
 
-@pytest.mark.spread
+@pytest.mark.spread(name=ONE_OF_EACH)
 @pytest.mark.parametrize(
     ("name", "pair", "two_optimizers"),
     [
@@ -296,6 +297,7 @@ def test_config_round_trip_with_nothing_at_its_default(name):
     assert [v.shape for v in again.variables] == shapes
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_unbound_config_round_trip(name):
     case = AGENTS[name]
@@ -359,6 +361,7 @@ def test_nothing_keeps_an_agent_that_nobody_has(name):
     assert gone() is None
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_plain_dataset_after_rollouts(name):
     """`fit` on minibatches works on an agent that was fitted on rounds."""

@@ -225,6 +225,14 @@ EVERY_AGENT = {**AGENTS, **OFF_POLICY}
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 """Agents for what their dataset does, whatever they learn from it."""
 
+ONE_OF_EACH = list(
+    {
+        (case.on_policy, case.whole_episodes, case.acts_by_values): name
+        for name, case in reversed(EVERY_AGENT.items())
+    }.values()
+)
+"""Names of enough agents for what their bases do; see the mark `spread`."""
+
 SPACES = {
     **{f"act_{k}": (_VECTOR, v) for k, v in ACTION_SPACES.items()},
     **{
