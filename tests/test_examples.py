@@ -28,7 +28,6 @@ def run(name, directory, seed=None):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=180,
     )
     assert finished.returncode == 0, finished.stderr[-2000:]
     assert "Warning" not in finished.stderr

@@ -123,7 +123,6 @@ def test_example_learns_in_both_forms(tmp_path, seed):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=180,
     )
     assert finished.returncode == 0, finished.stderr[-2000:]
     assert "Warning" not in finished.stderr
