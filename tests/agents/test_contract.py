@@ -342,6 +342,7 @@ def test_greedy_actions_leave_the_samples_as_they_were(name):
     np.testing.assert_array_equal(one.act(batch), two.act(batch))
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_nothing_keeps_an_agent_that_nobody_has(name):
     """Not even TensorFlow, which keeps every generator of a dataset."""

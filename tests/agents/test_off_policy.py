@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from support.agents import OFF_POLICY
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -257,7 +258,7 @@ def assert_holds_what_happened(replay):
     np.testing.assert_array_equal(batch["discount"] == 0, ends)
 
 
-@pytest.mark.spread
+@pytest.mark.spread(name=ONE_OF_EACH)
 @in_each_mode
 @pytest.mark.parametrize("at", [5, 13], ids=["warm_up", "later"])
 def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
@@ -276,7 +277,7 @@ def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
     assert_holds_what_happened(replay)
 
 
-@pytest.mark.spread
+@pytest.mark.spread(name=ONE_OF_EACH)
 @in_each_mode
 def test_evaluating_on_the_training_environment(case, mode):
     """The buffer cuts the episodes that were broken off."""

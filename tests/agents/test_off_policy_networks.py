@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from support.agents import OFF_POLICY
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_eager_agent
@@ -172,6 +173,7 @@ def test_critics_of_discrete_actions_value_each_of_them():
         wrong.bind(env.observation_space, env.action_space)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @with_critics
 def test_two_optimizers_are_saved(name, tmp_path):
     case, env = OFF_POLICY[name], make_env(OFF_POLICY[name].pair)

@@ -16,7 +16,6 @@ from support.probe_envs import PROBES
 
 GAMMA = 0.5
 TIMES_IN_A_ROW = 5
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 
 
 def column(observations):
@@ -104,7 +103,8 @@ def new_agent():
     return make
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.spread(seed=[0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(
     ("name", "probe"),
     [(name, p) for name, case in EVERY_AGENT.items() for p in case.probe_steps],
