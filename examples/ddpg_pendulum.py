@@ -1,4 +1,4 @@
-"""DDPG on Pendulum-v1: expect a greedy mean return of about -150.
+"""DDPG on Pendulum-v1: expect a greedy mean return of about -140.
 
 Takes a minute on two cores: 10 000 steps, one update for each.
 To see the curves: tensorboard --logdir runs
