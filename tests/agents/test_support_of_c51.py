@@ -23,6 +23,8 @@ def test_a_target_beyond_the_support_is_the_last_atom(reward, atom, following):
         atoms=3,
         support=(0, 2),
     )
+    # Before the first one, targets are made equal to what they follow.
+    agent.updates.assign(1)
     before = agent.q_network.get_weights()[0]
     logs = update(agent, transitions((0, reward, following)))
     assert logs["loss"] == pytest.approx(-math.log(probabilities[atom]))
