@@ -538,7 +538,6 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         exporting.export(self, filepath, format, deterministic, **kwargs)
-        exporting.export(self, filepath, format, **kwargs)
 
     # Saving.
 

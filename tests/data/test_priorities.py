@@ -1,4 +1,4 @@
-"""Priorities as the buffer keeps them, by hand: p = (|error| + epsilon)^alpha."""
+"""Priorities that the buffer keeps, by hand: p = (|error| + epsilon)^alpha."""
 
 import numpy as np
 
