@@ -13,7 +13,8 @@ OBSERVATIONS = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
 
 
 def served_by_tensorflow(path):
-    return tf.saved_model.load(str(path)).serve(OBSERVATIONS).numpy()
+    policy = tf.saved_model.load(str(path))
+    return policy.serve(OBSERVATIONS).numpy()
 
 
 def served_by_onnx(path):
