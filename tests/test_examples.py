@@ -28,7 +28,6 @@ def run(name, directory, seed=None):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=180,
     )
     assert finished.returncode == 0, finished.stderr[-2000:]
     assert "Warning" not in finished.stderr
@@ -60,6 +59,7 @@ def test_it_is_short_and_says_what_to_expect(path):
     assert "sys.argv" not in source
 
 
+@pytest.mark.slow
 def test_existing_keras_model(tmp_path):
     score, folder = run("existing_keras_model.py", tmp_path)
     assert score >= 400

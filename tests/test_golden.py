@@ -19,6 +19,7 @@ def tolerance(case, dtype):
     return published["rtol"], max(published["atol"], 1e-9)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
 @pytest.mark.parametrize("case", CASES, ids=IDS)

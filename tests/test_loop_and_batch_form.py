@@ -86,6 +86,7 @@ def flat_gradient(model, loss_function):
     return np.concatenate([np.ravel(gradient) for gradient in gradients])
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("count", [1, 7, 64])
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -7,8 +7,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-
-pytestmark = pytest.mark.usefixtures("without_xla")
+from support.agents import EVERY_AGENT
 
 SMALL = {"networks.hidden": [8]}
 REPLAY = {
@@ -249,7 +248,7 @@ def test_arguments_of_the_environment_are_of_one_id_only():
 
 @pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
 def test_every_algorithm_trains_with_its_defaults(algorithm):
-    discrete = algorithm not in ("DDPG", "SAC", "TD3")
+    discrete = EVERY_AGENT[algorithm].actions[0] == "discrete"
     env_id = "CartPole-v1" if discrete else "Pendulum-v1"
     training = rl.Training.default(algorithm.lower(), env_id, seed=0)
     assert training.total_steps == 100_000

@@ -1,6 +1,7 @@
 """Parsing of the command line, and the way from a command to its file."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -48,7 +49,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     ...
     0
     """
-    argv = sys.argv[1:] if argv is None else argv
+    code = _run(sys.argv[1:] if argv is None else argv)
+    if code == _INTERRUPTED:
+        # Keras' iterator over the epoch that was broken off is part of a
+        # circle. Left to the end of the process, TensorFlow would close it
+        # when Python is gone, and print that as a warning after our last word.
+        gc.collect()
+    return code
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Runs one command, and turns what it raises into an exit code."""
     # Before TensorFlow and pygame are imported, or they greet on each start.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")

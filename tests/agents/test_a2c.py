@@ -87,6 +87,7 @@ def count_three_rounds(agent, layers):
     ]
 
 
+@pytest.mark.spread(jit_compile=[False])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_a_shared_trunk_runs_once_for_an_update(jit_compile):
     networks, layers = counted_networks(shared=True)
@@ -164,6 +165,7 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     return agent, history
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize(
     "settings",
     [
@@ -194,6 +196,7 @@ def test_one_pass_equals_two(mode, settings):
         assert history["env_steps"] == expected["env_steps"]
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", ["observation", "reward"])
 def test_what_is_not_finite_changes_no_weight(mode, key):

@@ -10,6 +10,7 @@ import keras_rl2 as rl
 from support.agents import ACTION_SPACES
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
+from support.agents import ONE_OF_EACH
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_agent
@@ -305,6 +306,7 @@ def test_epochs_and_total_steps(case, env, agent):
     assert agent.env_steps == 0
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_total_steps_are_those_of_this_call(case, env):
     agent = make_eager_agent(case, env)

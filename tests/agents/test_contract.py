@@ -13,6 +13,7 @@ import pytest
 
 import keras_rl2 as rl
 from support.agents import EVERY_AGENT as AGENTS
+from support.agents import ONE_OF_EACH
 from support.agents import PAIRS
 from support.agents import assert_equal_weights
 from support.agents import differ
@@ -22,9 +23,16 @@ from support.agents import make_env
 from support.agents import networks_of
 from support.agents import settings_of
 from support.agents import weights_of
+from support.selection import asked_for
 
 over_agents = pytest.mark.parametrize("name", AGENTS)
-over_spaces = pytest.mark.parametrize(("name", "pair"), PAIRS)
+
+
+def over_spaces(test):
+    """Runs a test over agents and spaces: each of either, or all pairs."""
+    over_pairs = pytest.mark.parametrize(("name", "pair"), PAIRS)
+    return pytest.mark.spread(over_pairs(test))
+
 
 _LOADING = """
 import json, sys
@@ -181,10 +189,10 @@ def test_weights_file_round_trip(name, pair, trained, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def exported(trained, tmp_path_factory):
+def exported(request, trained, tmp_path_factory):
     """Actions by agent and pair: expected, and those of one new process."""
     expected = {}
-    for name, pair in PAIRS:
+    for name, pair in asked_for(request, "exported", name=None, pair=None):
         agent = trained(name, pair)[0]
         folder = str(tmp_path_factory.mktemp("exported") / "policy")
         agent.export(folder)
@@ -211,6 +219,7 @@ def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
     np.testing.assert_allclose(actions, expected, rtol=1e-6)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @pytest.mark.parametrize(
     ("name", "pair", "two_optimizers"),
     [
@@ -288,6 +297,7 @@ def test_config_round_trip_with_nothing_at_its_default(name):
     assert [v.shape for v in again.variables] == shapes
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_unbound_config_round_trip(name):
     case = AGENTS[name]
@@ -332,6 +342,7 @@ def test_greedy_actions_leave_the_samples_as_they_were(name):
     np.testing.assert_array_equal(one.act(batch), two.act(batch))
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_nothing_keeps_an_agent_that_nobody_has(name):
     """Not even TensorFlow, which keeps every generator of a dataset."""
@@ -351,6 +362,7 @@ def test_nothing_keeps_an_agent_that_nobody_has(name):
     assert gone() is None
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_plain_dataset_after_rollouts(name):
     """`fit` on minibatches works on an agent that was fitted on rounds."""

@@ -74,6 +74,7 @@ def test_targets_follow_each_update():
     assert_linear(target, 1.003125, 1.9953125, 0.5)
 
 
+@pytest.mark.spread(mode=[{"run_eagerly": True}])
 @pytest.mark.parametrize("mode", [{"run_eagerly": True}, {"jit_compile": True}])
 def test_each_update_is_one_of_both_networks(mode, tmp_path):
     agent = small_agent(
@@ -161,6 +162,7 @@ def test_what_it_cannot_do_is_refused():
         rl.DDPG(linear_actor(1.0), critic, exploration=-1.0)
 
 
+@pytest.mark.spread(seed=[0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_probe_of_a_continuous_action(seed):
     """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""

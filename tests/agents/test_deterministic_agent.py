@@ -83,6 +83,7 @@ def test_two_optimizers_may_not_be_one():
         ).compile(adam, critic_optimizer=adam)
 
 
+@pytest.mark.spread(dtype=["mixed_float16"])
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_and_is_saved(dtype, tmp_path):
     keras.config.set_dtype_policy(dtype)

@@ -42,6 +42,7 @@ def make_agent(env="CartPole-v1", compile_arguments=None, **settings):
     return agent
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("dueling", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,6 +71,8 @@ def test_all_combinations_of_flags_train(double, dueling, kind):
             assert (agent.td_errors.numpy() >= 0).all()
 
 
+@pytest.mark.xla
+@pytest.mark.spread(kind=["quantile"])
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_round_is_compiled_as_a_whole(kind):
     """By XLA, with the same numbers as TensorFlow's own kernels."""

@@ -10,6 +10,7 @@ import pytest
 
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -73,6 +74,7 @@ BUILDERS = {
 }
 
 
+@pytest.mark.spread
 @on_policy
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):
@@ -110,6 +112,7 @@ def shared_trunk(units):
     return keras.Model(inputs, heads, name="trunk_and_heads")
 
 
+@pytest.mark.spread
 @on_policy
 @pytest.mark.parametrize("action", ["discrete", "box"])
 def test_shared_trunk_with_two_outputs(name, action, tmp_path):
@@ -154,6 +157,7 @@ def test_two_optimizers_may_not_be_one(name):
         agent.compile(adam, critic_optimizer=adam)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @with_critic
 def test_two_optimizers_equal_to_one_when_alike(name):
     """Adam for each half gives what one Adam for all gives.
@@ -213,6 +217,7 @@ def test_weights_that_start_in_no_known_way(name):
         AGENTS[name].make.for_env("Pendulum-v1", initialization="zeros")
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @pytest.mark.parametrize("name", EVERY_AGENT)
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):

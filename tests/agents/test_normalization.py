@@ -9,6 +9,7 @@ import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
+from support.agents import ONE_OF_EACH
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
@@ -68,6 +69,7 @@ def rounds(name, monkeypatch):
     return agent, collected, env
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_statistics_equal_numpys(name, rounds):
     agent, collected, _ = rounds
@@ -98,6 +100,7 @@ def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
         assert_equal_weights(ours.get_weights(), theirs.get_weights())
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_evaluating_and_acting_change_nothing(name, rounds):
     agent, collected, env = rounds
@@ -109,6 +112,7 @@ def test_evaluating_and_acting_change_nothing(name, rounds):
     assert_equal_weights(agent, before)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_statistics_are_saved(name, rounds, tmp_path):
     agent, collected, _ = rounds
@@ -233,6 +237,7 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     assert rollouts._scaler.returns[0] == (0 if whole else 21 + 22 + 23 + 24)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""

@@ -49,6 +49,7 @@ def stored(dataset):
     return {} if buffer is None else buffer.get_state()
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(
     ("key", "value"), [("observation", np.nan), ("reward", -np.inf)]
@@ -79,6 +80,7 @@ def test_not_finite(name, key, value, mode):
     agent.fit(dataset, verbose=0)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_final_observation_that_is_not_finite(name, mode):
     # The first episode is the only one of a round of whole episodes.
@@ -112,6 +114,7 @@ def test_a_first_observation_that_is_not_finite(name):
         agent.fit(case.make_dataset(env), verbose=0)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("key", ["observation", "reward"])
 def test_evaluation_of_what_is_not_finite(name, key):
     case = AGENTS[name]

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from support.agents import OFF_POLICY
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -101,6 +102,7 @@ def test_fit_moves_targets_by_what_the_agent_says(case, env):
     assert seen == [{(0.25, 2)}, {(0.5, 1)}, {(0.25, 2)}]
 
 
+@pytest.mark.spread
 @over_agents
 @pytest.mark.parametrize(
     ("arguments", "expected"),
@@ -120,6 +122,7 @@ def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
 # Going on.
 
 
+@pytest.mark.spread
 @over_agents
 @pytest.mark.parametrize("prioritized", [False, True])
 def test_two_fits_are_one(case, env, prioritized):
@@ -169,6 +172,7 @@ def cycle_env(case):
     )
 
 
+@pytest.mark.spread
 @over_agents
 @pytest.mark.parametrize("prioritized", [False, True])
 def test_saved_agent_and_replay_go_on_bit_for_bit(case, prioritized, tmp_path):
@@ -254,6 +258,7 @@ def assert_holds_what_happened(replay):
     np.testing.assert_array_equal(batch["discount"] == 0, ends)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @in_each_mode
 @pytest.mark.parametrize("at", [5, 13], ids=["warm_up", "later"])
 def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
@@ -272,6 +277,7 @@ def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
     assert_holds_what_happened(replay)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @in_each_mode
 def test_evaluating_on_the_training_environment(case, mode):
     """The buffer cuts the episodes that were broken off."""
@@ -290,6 +296,7 @@ def test_evaluating_on_the_training_environment(case, mode):
 # Ways to execute.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["DQN", "SAC"])
 def test_ways_to_execute_give_the_same(case, name):
     """Draws are those of a seed and a count, however updates are made."""

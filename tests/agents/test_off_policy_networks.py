@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from support.agents import OFF_POLICY
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_eager_agent
@@ -16,8 +17,15 @@ from support.plain_networks import dense_of_both
 from support.plain_networks import plain_networks
 
 over_agents = pytest.mark.parametrize("name", OFF_POLICY)
-with_critics = pytest.mark.parametrize("name", ["SAC", "TD3", "DDPG"])
-with_twins = pytest.mark.parametrize("name", ["SAC", "TD3"])
+CRITICS = {
+    name: case.make.number_of_critics
+    for name, case in OFF_POLICY.items()
+    if not case.acts_by_values
+}
+with_critics = pytest.mark.parametrize("name", CRITICS)
+with_twins = pytest.mark.parametrize(
+    "name", [name for name, count in CRITICS.items() if count == 2]
+)
 
 
 def unbuilt(inputs, units):
@@ -64,6 +72,7 @@ def networks_by(case, builder):
     return {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
 
 
+@pytest.mark.spread
 @over_agents
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):
@@ -102,10 +111,10 @@ def test_one_critic_gets_a_twin_with_weights_of_its_own(name, builder):
     one, other = (critic.get_weights() for critic in agent.critics)
     assert [w.shape for w in one] == [w.shape for w in other]
     assert differ(one, other)
-    count = len(agent.actor.weights) + 4 * len(one)
-    # And the counter of updates, log α; or the target actor, the last loss.
-    own = {"SAC": 2, "TD3": 2 + len(agent.actor.weights)}[name]
-    assert len(agent.weights) == count + own
+    owned = [id(variable) for variable in agent.variables]
+    for critic, target in zip(agent.critics, agent.target_critics, strict=True):
+        for variable in (*critic.variables, *target.variables):
+            assert owned.count(id(variable)) == 1
 
 
 @with_critics
@@ -164,6 +173,7 @@ def test_critics_of_discrete_actions_value_each_of_them():
         wrong.bind(env.observation_space, env.action_space)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @with_critics
 def test_two_optimizers_are_saved(name, tmp_path):
     case, env = OFF_POLICY[name], make_env(OFF_POLICY[name].pair)

@@ -26,6 +26,7 @@ CASE = AGENTS["PPO"]
 # The early stop on the divergence.
 
 
+@pytest.mark.spread(jit_compile=[False])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_target_kl_skips_the_rest_of_the_round(jit_compile):
     env = make_env()

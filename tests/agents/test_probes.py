@@ -103,6 +103,7 @@ def new_agent():
     return make
 
 
+@pytest.mark.spread(seed=[0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(
     ("name", "probe"),

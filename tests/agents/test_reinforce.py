@@ -203,6 +203,7 @@ class PoisonedAfterwards(CountingEnv):
         return array + self._poison if self._episode > 0 else array
 
 
+@pytest.mark.spread(mode=[AutoresetMode.NEXT_STEP])
 @pytest.mark.parametrize("mode", MODES)
 def test_what_comes_after_an_episode_has_no_effect(mode):
     """Not even if it is not finite, which within an episode is refused."""

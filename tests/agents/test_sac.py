@@ -217,6 +217,7 @@ def test_an_update_is_that_of_the_paper(kind):
     )
 
 
+@pytest.mark.slow
 def test_a_graph_reads_variables_before_it_changes_them():
     """TensorFlow's graph optimizer may lose the order of the two.
 

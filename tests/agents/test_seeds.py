@@ -12,18 +12,20 @@ import pytest
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import OFF_POLICY
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
+from support.selection import asked_for
 
 TESTS = pathlib.Path(__file__).parents[1]
 # XLA takes seconds for each of the others, which share their code.
 COMPILED = (*AGENTS, "DQN", "SAC")
-RUNS = [(name, "plain", False) for name in EVERY_AGENT]
-RUNS += [(name, "compiled", True) for name in COMPILED]
+RUNS = [(name, "plain") for name in EVERY_AGENT]
+RUNS += [(name, "compiled") for name in COMPILED]
 
 
 def train(name, seed, epochs=5, **compile_arguments):
@@ -56,8 +58,8 @@ spec = importlib.util.spec_from_file_location("test_seeds", sys.argv[2])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 weights = {}
-for name, run, jit_compile in module.RUNS:
-    agent = module.train(name, 0, jit_compile=jit_compile)
+for name, run in json.loads(sys.argv[4]):
+    agent = module.train(name, 0, jit_compile=run == "compiled")
     for i, weight in enumerate(agent.get_weights()):
         weights[f"{name}/{run}/{i:02}"] = weight
 np.savez(sys.argv[3], **weights)
@@ -65,14 +67,16 @@ np.savez(sys.argv[3], **weights)
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory):
+def processes(request, tmp_path_factory):
     """Weights after five rounds, of two processes at the same time."""
     paths = json.dumps([str(TESTS), str(TESTS.parent)])
+    runs = json.dumps(asked_for(request, "processes", name=None, run="plain"))
     running = []
     for hash_seed in ("1", "2"):
         file = tmp_path_factory.mktemp("seeds") / "weights.npz"
+        arguments = [paths, __file__, str(file), runs]
         process = subprocess.Popen(
-            [sys.executable, "-c", _IN_A_PROCESS, paths, __file__, str(file)],
+            [sys.executable, "-c", _IN_A_PROCESS, *arguments],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -90,18 +94,21 @@ def of_run(result, name, run):
     return [result[key] for key in sorted(result) if f"{name}/{run}/" in key]
 
 
-@pytest.mark.parametrize(("name", "run"), [run[:2] for run in RUNS])
+@pytest.mark.spread(name=ONE_OF_EACH, run=["plain"])
+@pytest.mark.parametrize(("name", "run"), RUNS)
 def test_new_processes_give_equal_weights(name, run, processes):
     one, two = (of_run(result, name, run) for result in processes)
     assert_equal_weights(one, two)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_seeds_differ(name):
     one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
     assert differ(one.get_weights(), other.get_weights())
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_this_process_gives_the_same(name, processes):
     """What else has happened in a process does not matter."""
@@ -109,6 +116,7 @@ def test_this_process_gives_the_same(name, processes):
     assert_equal_weights(agent, of_run(processes[0], name, "plain"))
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("what", ["env", "noise", "shuffle", "weights"])
 def test_each_source_of_chance_is_seeded(name, what):
@@ -147,6 +155,7 @@ def test_each_source_of_chance_is_seeded(name, what):
     assert "action" in changed or what != "noise"
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("name", OFF_POLICY)
 @pytest.mark.parametrize("what", ["env", "noise", "draws", "weights"])
 def test_each_source_of_chance_of_replay_is_seeded(name, what):

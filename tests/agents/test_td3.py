@@ -235,6 +235,7 @@ def trained():
     return get
 
 
+@pytest.mark.spread(mode=["eager", "graph"])
 @pytest.mark.parametrize(
     ("mode", "delay"),
     [("eager", 1), ("eager", 2), ("eager", 3), ("graph", 3), ("xla", 2)],
@@ -245,6 +246,7 @@ def test_actor_updates_are_counted_exactly(mode, delay, trained):
     assert iterations(agent) == [7 // delay, 7, 7]
 
 
+@pytest.mark.spread(mode=["graph"], delay=[3])
 @pytest.mark.parametrize(("mode", "delay"), [("graph", 3), ("xla", 2)])
 def test_compiled_updates_are_those_of_eager_ones(mode, delay, trained):
     eager, compiled = trained("eager", delay), trained(mode, delay)
@@ -254,6 +256,7 @@ def test_compiled_updates_are_those_of_eager_ones(mode, delay, trained):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.spread(delay=[3])
 @pytest.mark.parametrize("delay", [1, 2, 3])
 def test_training_goes_on_after_loading(delay, tmp_path):
     agent = small_agent(rl.TD3, policy_delay=delay)
@@ -361,6 +364,7 @@ def test_networks_that_do_not_fit_are_refused():
         rl.TD3(linear_actor(), [critic, critic], **bound)
 
 
+@pytest.mark.spread(seed=[0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_probe_of_a_continuous_action(seed):
     """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""

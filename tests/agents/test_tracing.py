@@ -48,6 +48,7 @@ def counted(agent, method, monkeypatch):
     return calls
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize(
     "compile_arguments",
@@ -74,6 +75,7 @@ def test_one_trace(name, compile_arguments, env, monkeypatch):
     assert (len(updates), len(preparations), len(policies)) == (1, 1, 1)
 
 
+@pytest.mark.spread(jit_compile=[False])
 @pytest.mark.parametrize(
     ("name", "jit_compile"),
     # XLA takes seconds for each of the others.

@@ -122,6 +122,7 @@ def test_the_tensorboard_callback_writes_what_is_in_the_logs(
 # What it leaves alone.
 
 
+@pytest.mark.spread(name=["A2C", "DQN"])
 @pytest.mark.parametrize("name", ["PPO", "A2C", "DQN", "SAC", "TD3"])
 def test_training_is_the_same_with_and_without(name):
     case = EVERY_AGENT[name]

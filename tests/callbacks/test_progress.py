@@ -181,12 +181,12 @@ def test_speed_is_that_of_the_last_half_minute():
 
 def test_a_fit_of_an_agent(agent, rollouts):
     stream = Terminal()
-    progress = Progress(stream=stream)
+    progress = Progress(stream=stream, clock=Clock())
     agent.fit(rollouts, total_steps=192, callbacks=[progress], verbose=0)
     assert stream.getvalue().startswith("\r64/192 steps   33%  ")
-    assert stream.getvalue().split("\r")[-1].startswith("192 steps in 0:0")
+    assert stream.getvalue().split("\r")[-1].startswith("192 steps in 0:00")
     agent.fit(rollouts, epochs=1, callbacks=[progress], verbose=0)
-    assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:0")
+    assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:00")
 
 
 def test_resets_in_steps_of_their_own_are_not_missed_at_the_end(agent):
@@ -216,7 +216,7 @@ def test_a_replay_is_counted_with_its_warm_up():
     env = gymnasium.make("CartPole-v1")
     agent, replay = eager_dqn(env, warm_up=32)
     stream = Terminal()
-    progress = Progress(stream=stream)
+    progress = Progress(stream=stream, clock=Clock())
     agent.fit(replay, total_steps=96, callbacks=[progress], verbose=0)
     # 32 of the warm-up and 16 of the first round.
     assert stream.getvalue().startswith("\r48/96 steps   50%")
@@ -224,8 +224,8 @@ def test_a_replay_is_counted_with_its_warm_up():
 
 
 def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
-    fit_plain_critic(agent, rollouts, Progress())
-    assert capsys.readouterr().out.startswith("128 steps in 0:0")
+    fit_plain_critic(agent, rollouts, Progress(clock=Clock()))
+    assert capsys.readouterr().out.startswith("128 steps in 0:00")
 
 
 def test_numbers_out_of_range_are_refused():
@@ -246,8 +246,10 @@ def test_numbers_out_of_range_are_refused():
     ],
 )
 def test_fit_shows_it_unless_told_otherwise(
-    agent, rollouts, capsys, arguments, lines
+    agent, rollouts, capsys, monkeypatch, arguments, lines
 ):
+    # Of the one that `fit` makes. A slow machine would be told of each round.
+    monkeypatch.setitem(Progress.__init__.__kwdefaults__, "clock", Clock())
     agent.fit(rollouts, epochs=2, **arguments)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == lines

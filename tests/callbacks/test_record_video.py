@@ -159,6 +159,7 @@ def test_nothing_is_drawn_from_the_agent(rollouts, tmp_path):
     assert len(set(drawn[0])) == 2
 
 
+@pytest.mark.spread(name=["PPO", "DQN"])
 @pytest.mark.parametrize("name", ["PPO", "DQN", "SAC", "TD3"])
 def test_training_is_the_same_with_and_without(name, tmp_path):
     case = EVERY_AGENT[name]

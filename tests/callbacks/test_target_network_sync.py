@@ -21,6 +21,7 @@ from support.sync_models import followed
 from support.sync_models import value
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("every", [1, 3, 5])
 @pytest.mark.parametrize("steps_per_execution", [1, 4, 5])
 @pytest.mark.parametrize("mode", MODES)
@@ -39,6 +40,7 @@ def test_moves_are_exact(mode, steps_per_execution, every):
     assert value(model.other) == followed(range(1, 16), 0.5, every)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_in_a_loop_over_train_step(jit_compile, every):

@@ -159,6 +159,7 @@ def test_a_study_prunes_the_worse_trial(agent, rollouts):
     assert study.trials[1].intermediate_values == {64: -90}
 
 
+@pytest.mark.slow
 def test_keras_tuner_searches(tmp_path):
     keras_tuner = pytest.importorskip("keras_tuner")
     episodes = rl.EvaluationDataset("CartPole-v1", 2, seed=0)

@@ -1,4 +1,8 @@
-"""The command as typed, in a process of its own: what it prints and writes."""
+"""The command as typed, in a process of its own: what it prints and writes.
+
+Each of them imports TensorFlow. What the subcommands do is also tested within
+the process of the tests, in the default layer.
+"""
 
 import subprocess
 import sysconfig
@@ -16,6 +20,9 @@ from keras_rl2.cli import saved_agents
 COMMAND = Path(sysconfig.get_path("scripts"), "keras-rl2")
 RUN = "runs/PPO-CartPole-v1/seed-0"
 OBSERVATION = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
+
+
+pytestmark = pytest.mark.slow
 
 
 class Typed:

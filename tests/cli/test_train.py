@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,8 +16,6 @@ from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
-
-pytestmark = pytest.mark.usefixtures("without_xla")
 
 
 def rows_of(folder):
@@ -237,6 +236,7 @@ class TestResume:
         assert "does not fit the settings" in line
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_what_there_is(tmp_path):
     process = subprocess.Popen(
         [
@@ -247,6 +247,8 @@ def test_ctrl_c_saves_what_there_is(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # TensorFlow may say what it likes: nothing of ours depends on it.
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"},
         # A shell that runs tests in the background has them ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
@@ -255,12 +257,14 @@ def test_ctrl_c_saves_what_there_is(tmp_path):
             if "steps/s" in line:
                 process.send_signal(signal.SIGINT)
                 break
-        out, error = process.communicate(timeout=60)
+        out, error = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 130
     assert "Traceback" not in error
-    assert error.splitlines()[-1] == "keras-rl2: interrupted"
+    assert error.splitlines().count("keras-rl2: interrupted") == 1
+    # What was broken off is closed before the process ends, not by its end.
+    assert "Error occurred when finalizing" not in error
     assert "saved at" in out
     folder = tmp_path / "runs" / "PPO-CartPole-v1" / "seed-0"
     agent = keras.models.load_model(folder / "agent.keras")

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_rl2.data import actors
 from support.agents import AGENTS
+from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -95,6 +96,8 @@ def trained():
     return get
 
 
+@pytest.mark.xla
+@pytest.mark.spread
 @over_ways
 def test_actions_come_from_the_last_weights(name, way, trained):
     agent, watch = trained(name, way)
@@ -128,6 +131,7 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "eager"])
 def test_ways_to_execute_give_the_same_weights(name, way, trained):
     agent, eager = trained(name, way)[0], trained(name, "eager")[0]
@@ -137,6 +141,7 @@ def test_ways_to_execute_give_the_same_weights(name, way, trained):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 def test_samples_are_prepared_with_the_acting_weights(name):
     """The recorded log-probabilities are those of the actions taken."""
     env = make_env("act_box")
@@ -180,6 +185,7 @@ def test_nothing_is_read_ahead(name):
                 assert (row == own).all(axis=1).any()
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 def test_a_second_fit_drops_what_the_first_left(name):
     """A round that was collected but not used is stale for the next `fit`."""
     env = make_env()

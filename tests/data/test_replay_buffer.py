@@ -82,6 +82,7 @@ def test_batches_have_the_shapes_and_dtypes_that_are_documented():
     assert (buffer.sample(5)["observation"] == 255).all()
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("n_step", [1, 3, 6])
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize("next_step", [False, True])

@@ -25,9 +25,9 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS)
 def test_gymnasium_finds_nothing_to_object_to(form, recwarn):
     check_env(gymnasium.make(ID, **form).unwrapped, skip_render_check=True)
-    assert [str(w.message) for w in recwarn if "infinity" in str(w)] == [
-        str(w.message) for w in recwarn
-    ]
+    # Its own warnings begin so; those of other packages come and go.
+    said = [str(w.message) for w in recwarn if "WARN" in str(w.message)]
+    assert [message for message in said if "infinity" not in message] == []
 
 
 def test_registered_without_tensorflow():
@@ -37,7 +37,7 @@ def test_registered_without_tensorflow():
         f"gymnasium.make_vec({ID!r}, num_envs=2)\n"
         "assert not {'tensorflow', 'keras'} & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", source], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", source], check=True)
 
 
 def test_payoffs_are_those_of_the_question():

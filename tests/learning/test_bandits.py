@@ -59,6 +59,7 @@ def learn(name, form, seed, callbacks=()):
     return history["episode_return"]
 
 
+@pytest.mark.spread(name=["PPO"])
 @pytest.mark.parametrize("name", UPDATES)
 def test_agent_solves_the_bandit_once(name):
     shares = learn(name, "contextual", seed=0, callbacks=[StopWhenSolved()])
@@ -99,6 +100,7 @@ def read_output(text):
     return numbers, text.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_example_shows_equal_gradients_and_the_refusal(tmp_path, capsys):
     runpy.run_path(str(write_example(tmp_path, EPOCHS=10, SAMPLES=10)))
     forms, refusal = read_output(capsys.readouterr().out)
@@ -121,7 +123,6 @@ def test_example_learns_in_both_forms(tmp_path, seed):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=180,
     )
     assert finished.returncode == 0, finished.stderr[-2000:]
     assert "Warning" not in finished.stderr

@@ -62,6 +62,10 @@ class AgentCase:
         units: Width of the network that acts, in the first of them.
         sync: Arguments of `TargetNetworkSync` where its own would not move
             targets within a few updates, or None.
+        acts_by_values: Whether it has but one network, `q_network`, of the
+            values of all actions.
+        every_update: Constructor arguments with which each update is one of
+            all networks.
     """
 
     make: type
@@ -75,6 +79,8 @@ class AgentCase:
     actions: tuple[str, ...] = tuple(ACTION_SPACES)
     units: int = 3
     sync: dict[str, Any] | None = None
+    acts_by_values: bool = False
+    every_update: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def on_policy(self):
@@ -85,11 +91,6 @@ class AgentCase:
     def whole_episodes(self):
         """Whether a round is one episode of each environment."""
         return self.make.whole_episodes
-
-    @property
-    def acts_by_values(self):
-        """Whether it has but one network, of the values of all actions."""
-        return self.make is rl.DQN
 
     @property
     def pair(self):
@@ -179,6 +180,7 @@ OFF_POLICY = {
         {"every": 8},
         actions=("discrete", "discrete_start"),
         sync={"every": 2},
+        acts_by_values=True,
     ),
     # Of 4 and 5, Stable-Baselines3's steps are those of its DQN.
     "SAC": AgentCase(
@@ -202,6 +204,7 @@ OFF_POLICY = {
         {"activation": "tanh", "exploration": 0.3},
         actions=("box", "box_matrix"),
         units=1,
+        every_update={"policy_delay": 1},
     ),
     "DDPG": AgentCase(
         rl.DDPG,
@@ -221,6 +224,14 @@ EVERY_AGENT = {**AGENTS, **OFF_POLICY}
 
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 """Agents for what their dataset does, whatever they learn from it."""
+
+ONE_OF_EACH = list(
+    {
+        (case.on_policy, case.whole_episodes, case.acts_by_values): name
+        for name, case in reversed(EVERY_AGENT.items())
+    }.values()
+)
+"""Names of enough agents for what their bases do; see the mark `spread`."""
 
 SPACES = {
     **{f"act_{k}": (_VECTOR, v) for k, v in ACTION_SPACES.items()},

@@ -1,0 +1,177 @@
+"""Networks run in training mode where they are trained, and only there.
+
+Dropout and BatchNormalization depend on it: in a network that is trained they
+act, in a target that others are compared with they rest.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from support.agents import AGENTS
+from support.agents import EVERY_AGENT
+from support.agents import make_env
+from support.agents import make_rollouts
+from support.agents import networks_of
+from support.minibatches import bound
+from support.minibatches import update
+from support.plain_networks import dense
+from support.plain_networks import dense_of_both
+
+CALLS = []
+over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
+
+
+@keras.saving.register_keras_serializable(package="test_training_flag")
+class Recording(keras.layers.Layer):
+    """Writes down each call and its mode, and whose weights were in use.
+
+    A target may run the layers of the network that it follows, with weights
+    of its own.
+    """
+
+    def build(self, input_shape):
+        self.owner = self.add_weight(
+            shape=(), initializer="zeros", trainable=False, name="owner"
+        )
+
+    def call(self, inputs, training=None):
+        owner = keras.ops.convert_to_tensor(self.owner)
+        # In a graph that is traced nobody knows.
+        owner = int(owner) if tf.executing_eagerly() else None
+        CALLS.append((owner, bool(training)))
+        return inputs
+
+
+@keras.saving.register_keras_serializable(package="test_training_flag")
+class OpenInTraining(keras.layers.Layer):
+    """Lets its inputs through in training mode, else their ninth part."""
+
+    def call(self, inputs, training=None):
+        return inputs if training else inputs / 9.0
+
+
+def with_layer(network, layer):
+    """Puts a layer before a network's last one."""
+    *hidden, last = network.layers
+    outputs = last(layer(hidden[-1].output if hidden else network.inputs[0]))
+    return keras.Model(network.inputs, outputs, name=network.name)
+
+
+def small_agent(name, make_layer):
+    """Makes an agent with a layer in each network, and a minibatch for it."""
+    case = EVERY_AGENT[name]
+    critic = dense if case.on_policy else dense_of_both
+    networks = {"actor": dense((3,), case.units), "critic": critic((3,), 1)}
+    if case.acts_by_values:
+        networks = {"q_network": networks["actor"]}
+    networks = {
+        key: with_layer(network, make_layer())
+        for key, network in networks.items()
+    }
+    agent = case.make(**networks, **case.every_update, gamma=0.9, seed=0)
+    agent.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    return agent, bound(case, agent, make_env(case.pair))
+
+
+def learning_networks(agent):
+    """Returns the networks that an update trains, by name."""
+    found = {}
+    for name, each in networks_of(agent).items():
+        several = each if isinstance(each, list) else [each]
+        found |= {f"{name}_{i}": network for i, network in enumerate(several)}
+    return found
+
+
+def modes_of_calls(agent, function):
+    """Returns the modes in which learning networks and targets were called."""
+    networks = learning_networks(agent)
+    for i, target in enumerate(
+        t for t, _ in getattr(agent, "target_pairs", ())
+    ):
+        networks[f"target_{i}"] = target
+    owners = {}
+    for owner, (name, network) in enumerate(networks.items(), start=1):
+        owners[owner] = name
+        for variable in network.non_trainable_variables:
+            if variable.shape == ():
+                variable.assign(owner)
+    del CALLS[:]
+    function()
+    modes = {name: set() for name in networks}
+    for owner, mode in CALLS:
+        modes[owners[owner]].add(mode)
+    return (
+        {k: v for k, v in modes.items() if not k.startswith("target")},
+        {k: v for k, v in modes.items() if k.startswith("target")},
+    )
+
+
+@over_agents
+def test_an_update_calls_what_it_trains_in_training_mode(name):
+    agent, batch = small_agent(name, Recording)
+    # Before the first one, targets are made equal to what they follow.
+    update(agent, batch)
+    learning, targets = modes_of_calls(agent, lambda: update(agent, batch))
+    for network, modes in learning.items():
+        assert True in modes, network
+    assert set(map(frozenset, targets.values())) <= {frozenset({False})}
+
+
+@over_agents
+def test_nothing_else_is_in_training_mode(name):
+    agent, batch = small_agent(name, Recording)
+    observation = batch["observation"].numpy()
+    case = EVERY_AGENT[name]
+    del CALLS[:]
+    agent.act(observation)
+    agent.act(observation, deterministic=True)
+    bound(case, agent, make_env(case.pair))
+    assert CALLS
+    assert not any(mode for _, mode in CALLS)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_round_of_one_update_trains_in_training_mode(name):
+    """Where values of the same pass may also be what targets are made of."""
+    agent, _ = small_agent(name, Recording)
+    agent.compile(keras.optimizers.SGD(0.1), jit_compile=False)
+    env = make_env(AGENTS[name].pair)
+    rollouts = make_rollouts(env, batch_size=None)
+    del CALLS[:]
+    agent.fit(rollouts, verbose=0)
+    # One call of each network is traced, of that which the gradient is of.
+    traced = [mode for owner, mode in CALLS if owner is None]
+    assert traced.count(True) == len(learning_networks(agent))
+
+
+@over_agents
+def test_the_gradient_is_that_of_training_mode(name):
+    """Of the pass that what is minimised is made of, and of no other.
+
+    A layer that lets a ninth through outside of training mode makes the
+    gradient of what comes after it nine times smaller there.
+    """
+    agent, batch = small_agent(name, OpenInTraining)
+    always, _ = small_agent(name, lambda: keras.layers.Activation("linear"))
+    always.set_weights(agent.get_weights())
+    if "discount" in batch:
+        # Nothing follows, so that targets, of inference mode, are the rewards.
+        batch = {**batch, "discount": 0.0 * batch["reward"]}
+    moved = {}
+    for each in (agent, always):
+        # The gradient of other actors goes through critics, in either mode.
+        networks = learning_networks(each)
+        if name not in AGENTS:
+            networks.pop("actor_0", None)
+        variables = [v for n in networks.values() for v in n.weights]
+        before = [v.numpy() for v in variables]
+        update(each, batch)
+        moved[each] = [
+            variable.numpy() - old
+            for variable, old in zip(variables, before, strict=True)
+        ]
+        assert all(np.any(by) for by in moved[each])
+    for one, other in zip(moved[agent], moved[always], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
