@@ -274,3 +274,62 @@ def test_our_updates_record_one_pass(make):
     agent.fit(rollouts, epochs=2, verbose=0)
     # Policy, value and, for A2C, the targets: traced once, and never again.
     assert counting.recorded == 1
+
+
+def by_fit(agent, replay, rounds):
+    """Trains as `fit` does."""
+    agent.fit(replay, epochs=rounds, verbose=0)
+
+
+def by_own_loop(agent, replay, rounds):
+    """Trains in a loop of one's own, a call of TensorFlow for each update."""
+    update = tf.function(agent.train_step)
+    minibatches = iter(replay.as_dataset(agent))
+    for _ in range(rounds):
+        replay.refresh()
+        for _ in range(replay.updates_per_round):
+            update(next(minibatches))
+
+
+def on_batches(agent, replay, rounds):
+    """Trains by Keras' own verb for a single update."""
+    minibatches = iter(replay.as_dataset(agent))
+    for _ in range(rounds):
+        replay.refresh()
+        for _ in range(replay.updates_per_round):
+            agent.train_on_batch(next(minibatches))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rl.DQN.for_env("CartPole-v1", target_every=5, tau=1.0, seed=0),
+        lambda: rl.TD3.for_env("Pendulum-v1", hidden=(16,), tau=0.1, seed=0),
+    ],
+    ids=["copies", "follows"],
+)
+def test_every_way_to_train_gives_the_same_weights(make):
+    weights = []
+    for train in (by_fit, by_own_loop, on_batches):
+        agent = make()
+        agent.compile(jit_compile=False)
+        env = "CartPole-v1" if isinstance(agent, rl.DQN) else "Pendulum-v1"
+        replay = rl.ReplayDataset(
+            env,
+            capacity=512,
+            batch_size=16,
+            warm_up=64,
+            steps_per_round=16,
+            updates_per_round=4,
+            rounds_per_epoch=1,
+            seed=0,
+        )
+        before = agent.target_pairs[0][0].get_weights()
+        train(agent, replay, rounds=3)
+        target, source = agent.target_pairs[0]
+        weights.append([*target.get_weights(), *source.get_weights()])
+        moved = np.abs(target.get_weights()[0] - before[0]).max()
+        assert moved > 0.0
+    for other in weights[1:]:
+        for one, same in zip(weights[0], other, strict=True):
+            np.testing.assert_allclose(one, same, rtol=1e-4, atol=1e-6)
