@@ -43,7 +43,7 @@ class OwnPPO:
 
     def __init__(self, seed):
         self.policy_network, self.value_network = two_networks(seed)
-        self.optimizers = [keras.optimizers.Adam(1e-3) for _ in range(2)]
+        self.optimizers = [keras.optimizers.Adam(3e-3) for _ in range(2)]
         self.networks = (self.policy_network, self.value_network)
         for optimizer, network in zip(
             self.optimizers, self.networks, strict=True
@@ -96,7 +96,7 @@ class OwnPPO:
         ):
             optimizer.apply(gradient, owned)
 
-    def learn(self, rollout, passes=10, size=64):
+    def learn(self, rollout, passes=10, size=128):
         """Goes over a rollout several times, in shuffled minibatches."""
         advantage, target = (x.numpy() for x in self.targets(rollout))
         arrays = (
@@ -163,7 +163,7 @@ SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))]
 def test_own_loop_learns_with_our_functions(seed):
     agent = OwnPPO(seed)
     driver = Driver(agent.choose, seed)
-    for _ in range(12):
+    for _ in range(10):
         agent.learn(driver.play(512))
     assert np.mean(driver.episode_returns[:10]) < 60
     assert driver.recent > 100
@@ -184,8 +184,8 @@ def own_agent(seed):
         seed=seed,
     )
     agent.compile(
-        keras.optimizers.Adam(1e-3),
-        critic_optimizer=keras.optimizers.Adam(1e-3),
+        keras.optimizers.Adam(3e-3),
+        critic_optimizer=keras.optimizers.Adam(3e-3),
         jit_compile=False,
     )
     return agent
@@ -195,7 +195,7 @@ def own_agent(seed):
 def test_the_same_networks_learn_in_our_agent(seed):
     agent = own_agent(seed)
     rollouts = rl.RolloutDataset(
-        "CartPole-v1", horizon=512, passes=10, batch_size=64, seed=seed
+        "CartPole-v1", horizon=512, passes=10, batch_size=128, seed=seed
     )
     history = agent.fit(rollouts, epochs=16, verbose=0).history
     assert history["episode_return"][0] < 60
@@ -214,7 +214,7 @@ def test_own_batches_train_our_agent(seed):
     agent = own_agent(seed)
     rng = np.random.default_rng(seed)
     driver = Driver(lambda s: agent.act(s, return_log_prob=True), seed)
-    for _ in range(12):
+    for _ in range(10):
         rollout = driver.play(512)
         values, following = (
             agent.value(rollout[key]) for key in ("state", "next_state")
@@ -235,7 +235,7 @@ def test_own_batches_train_our_agent(seed):
             "returns": target.numpy(),
         }
         for _ in range(10):
-            for rows in rng.permutation(512).reshape(-1, 64):
+            for rows in rng.permutation(512).reshape(-1, 128):
                 logs = agent.train_on_batch(
                     {key: array[rows] for key, array in samples.items()},
                     return_dict=True,

@@ -133,7 +133,9 @@ def test_what_it_acts_by_is_what_the_actor_says():
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_critic_that_is_a_softmax_of_one_unit_is_warned_of(name):
-    with pytest.warns(UserWarning, match=r"(?s)critic.*softmax.*activation"):
+    with pytest.warns(
+        UserWarning, match=r"(?s)softmax of one unit.*no activation"
+    ):
         agent, _ = trained(name, seed=0, activation="softmax")
     # It is what it was: 1, whatever it is shown.
     np.testing.assert_array_equal(agent.value(np.eye(2)), [1.0, 1.0])
