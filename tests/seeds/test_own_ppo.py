@@ -289,3 +289,34 @@ def test_the_old_probabilities_are_those_of_each_state():
     # Before a single update, the surrogate holds the policy for another one.
     assert kl > 0.05
     assert clipped > 0.5
+
+
+def a_minibatch(dtype="float32"):
+    """Makes samples of one's own."""
+    return {
+        "observation": np.ones((4, 4), dtype),
+        "action": np.array([0, 1, 1, 0]),
+        "log_prob": np.full(4, np.log(0.5), dtype),
+        "advantage": np.array([1.0, -1.0, 0.5, 2.0], dtype),
+        "returns": np.array([3.0, 1.0, 2.0, 0.0], dtype),
+    }
+
+
+def test_numbers_of_numpy_are_as_good_as_those_of_keras():
+    agents = [own_agent(seed=0) for _ in range(2)]
+    for agent, dtype in zip(agents, ("float32", "float64"), strict=True):
+        agent.train_on_batch(a_minibatch(dtype))
+    for one, other in zip(
+        *(agent.get_weights() for agent in agents), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_fit_and_own_batches_take_turns():
+    agent = own_agent(seed=0)
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1, seed=0)
+    for count in (2, 4):
+        agent.fit(rollouts, epochs=1, verbose=0)
+        logs = agent.train_on_batch(a_minibatch(), return_dict=True)
+        assert np.isfinite(logs["loss"])
+        assert int(agent.optimizer.iterations) == count
