@@ -157,7 +157,8 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
         size: `RoundSize`. What a round consists of.
 
     Returns:
-        A function from the dataset's iterator to the logs of the last update.
+        A function from the dataset's iterator to the logs of the last update;
+        or from what `train_on_batch` passes, a generator of one minibatch.
     """
     step = tf.function(agent.train_step, autograph=False)
 
@@ -189,6 +190,9 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
         return tf.stack([tf.cast(logs[name], "float32") for name in names])
 
     def run(iterator: Any) -> dict[str, Any]:
+        if not isinstance(iterator, tf.data.Iterator):
+            logs: dict[str, Any] = step(next(iterator))
+            return logs
         # As one array: Keras makes a number of each log on every call.
         values = run_round(iterator).numpy()
         return dict(zip(names, values, strict=True))

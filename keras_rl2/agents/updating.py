@@ -14,14 +14,19 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
 
     Args:
         data: dict of `[B, ...]`, in a tuple perhaps, as Keras hands it over.
-            Without a `weight`, each row counts 1.
+            Without a `weight`, each row counts 1. What is float64, as NumPy
+            makes it of its own accord, becomes float32.
 
     Returns:
         dict of `[B, ...]`.
     """
-    batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+    given, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+    batch = {
+        key: ops.cast(each, "float32") if each.dtype == "float64" else each
+        for key, each in given.items()
+    }
     if "weight" in batch:
-        return dict(batch)
+        return batch
     weight = ops.ones(ops.shape(batch["action"])[:1], "float32")
     return {**batch, "weight": weight}
 

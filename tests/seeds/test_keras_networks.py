@@ -1,0 +1,244 @@
+"""Text 001: networks and gradients of plain Keras, brought to agents.
+
+How far does what one knows of Keras reach? A `Sequential` or a subclassed
+model, as pasted, is a network of DQN, PPO or REINFORCE; and in a loop of one's
+own, `GradientTape` differentiates our losses as it does any other, whether of
+a policy gradient or of conservative Q-learning.
+"""
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+
+
+class FirstNumber(gymnasium.Env):
+    """Four numbers are seen; the sign of the first one says what to do.
+
+    One step an episode; 1 for action 1 where it is positive, or 0 where it
+    is not; else -1.
+    """
+
+    observation_space = gymnasium.spaces.Box(-9.0, 9.0, (4,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seen = self.np_random.standard_normal(4).astype("float32")
+        return self.seen, {}
+
+    def step(self, action):
+        right = action == (self.seen[0] > 0.0)
+        return self.seen, 1.0 if right else -1.0, True, False, {}
+
+
+def states(count, seed):
+    """Draws states, and what is right to do in each."""
+    drawn = np.random.default_rng(seed).standard_normal((count, 4))
+    return drawn.astype("float32"), (drawn[:, 0] > 0.0).astype("int32")
+
+
+class ActionValues(tf.keras.Model):
+    """Two layers and a number for each action, as a first subclass looks.
+
+    No `**kwargs`, no `get_config`, and `call` without `training`.
+    """
+
+    def __init__(self, n_actions=2):
+        super().__init__()
+        self.first = tf.keras.layers.Dense(32, activation="relu")
+        self.second = tf.keras.layers.Dense(32, activation="relu")
+        self.values = tf.keras.layers.Dense(n_actions)
+
+    def call(self, observation):
+        return self.values(self.second(self.first(observation)))
+
+
+def in_a_row(n_actions=2):
+    """Makes a `Sequential` that does not know its input yet."""
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.Dense(32, activation="relu"),
+            tf.keras.layers.Dense(32, activation="relu"),
+            tf.keras.layers.Dense(n_actions),
+        ]
+    )
+
+
+def built(n_actions=2):
+    """Makes a `Sequential` that was built by hand."""
+    model = in_a_row(n_actions)
+    model.build((None, 4))
+    return model
+
+
+NETWORKS = {"subclassed": ActionValues, "sequential": in_a_row, "built": built}
+
+
+def share_right(agent):
+    """Share of states in which the greedy action is the right one."""
+    seen, right = states(500, seed=99)
+    return np.mean(agent.act(seen, deterministic=True) == right)
+
+
+@pytest.mark.parametrize("form", NETWORKS)
+def test_a_pasted_network_learns_in_dqn(form):
+    keras.utils.set_random_seed(0)
+    agent = rl.DQN(NETWORKS[form](), epsilon=0.2, seed=0)
+    agent.compile(keras.optimizers.Adam(3e-3), jit_compile=False)
+    replay = rl.ReplayDataset(
+        gymnasium.vector.SyncVectorEnv([FirstNumber] * 8),
+        capacity=4000,
+        warm_up=256,
+        updates_per_round=16,
+        seed=0,
+    )
+    agent.fit(replay, total_steps=2000, verbose=0)
+    assert share_right(agent) > 0.9
+    # The target network is one of its own, and has followed.
+    apart = [
+        np.abs(ours - theirs).max()
+        for ours, theirs in zip(
+            agent.target_network.get_weights(),
+            agent.q_network.get_weights(),
+            strict=True,
+        )
+    ]
+    assert 0.0 < max(apart) < 0.5
+
+
+@pytest.mark.parametrize("form", NETWORKS)
+@pytest.mark.parametrize("name", ["PPO", "REINFORCE"])
+def test_a_pasted_network_learns_in_on_policy_agents(form, name):
+    keras.utils.set_random_seed(0)
+    critic = {"PPO": [NETWORKS[form](1)], "REINFORCE": []}[name]
+    agent = getattr(rl, name)(NETWORKS[form](), *critic, seed=0)
+    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+    rollouts = rl.RolloutDataset(
+        gymnasium.vector.SyncVectorEnv([FirstNumber] * 32),
+        horizon=8,
+        passes=4 if name == "PPO" else 1,
+        batch_size=64 if name == "PPO" else None,
+        seed=0,
+    )
+    agent.fit(rollouts, epochs=10 if name == "PPO" else 60, verbose=0)
+    assert share_right(agent) > 0.9
+
+
+def softmax_policy(seed):
+    """Makes a model from states to probabilities."""
+    keras.utils.set_random_seed(seed)
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.Dense(64, activation="relu"),
+            tf.keras.layers.Dense(2, activation="softmax"),
+        ]
+    )
+
+
+def draw(model, seen):
+    """Draws actions from a softmax policy.
+
+    Returns:
+        Actions `[B]` and their log-probabilities `[B]`.
+    """
+    log_probs = tf.math.log(model(seen))
+    action = tf.random.categorical(log_probs, num_samples=1)[:, 0]
+    return action, tf.gather(log_probs, action, batch_dims=1)
+
+
+def test_log_probabilities_of_a_softmax_are_ours():
+    seen, _ = states(50, seed=0)
+    model = softmax_policy(seed=0)
+    action, log_prob = draw(model, seen)
+    # Probabilities add up to 1 already: their logarithms are logits.
+    policy = rl.distributions.Categorical(tf.math.log(model(seen)))
+    np.testing.assert_allclose(policy.log_prob(action), log_prob, rtol=1e-5)
+    assert log_prob.shape == (50,)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_softmax_policy_learns_by_reinforce_in_a_loop(seed):
+    model, adam = softmax_policy(seed), keras.optimizers.Adam(1e-2)
+    model.build((None, 4))
+    adam.build(model.trainable_variables)
+
+    @tf.function(autograph=False)
+    def update(seen, right):
+        # The tape is made here, the model and the optimizer are not.
+        with tf.GradientTape() as tape:
+            action, log_prob = draw(model, seen)
+            hit = tf.cast(action == tf.cast(right, "int64"), "float32")
+            loss = tf.reduce_mean(
+                rl.losses.policy_gradient(log_prob, 2.0 * hit - 1.0)
+            )
+        gradients = tape.gradient(loss, model.trainable_variables)
+        adam.apply(gradients, model.trainable_variables)
+        return tf.reduce_mean(hit)
+
+    hits = [
+        float(update(*map(tf.constant, states(64, seed=1000 * seed + step))))
+        for step in range(100)
+    ]
+    assert np.mean(hits[:5]) < 0.75
+    assert np.mean(hits[-10:]) > 0.85
+
+
+@pytest.mark.parametrize("form", NETWORKS)
+def test_values_of_actions_are_learned_in_a_loop(form):
+    keras.utils.set_random_seed(0)
+    model, adam = NETWORKS[form](), keras.optimizers.Adam(1e-2)
+    seen, right = states(256, seed=0)
+    action = np.random.default_rng(0).integers(2, size=256)
+    reward = np.where(action == right, 1.0, -1.0).astype("float32")
+    none = np.zeros(256, "float32")
+    model(seen)
+    adam.build(model.trainable_variables)
+
+    @tf.function(autograph=False)
+    def update():
+        with tf.GradientTape() as tape:
+            values = model(seen)
+            error = rl.losses.q_learning(
+                values, action, reward, none, tf.stop_gradient(values)
+            )
+            loss = tf.reduce_mean(rl.losses.huber(error))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        adam.apply(gradients, model.trainable_variables)
+        return loss
+
+    falling = [float(update()) for _ in range(100)]
+    assert falling[-1] < 0.1 * falling[0]
+    assert np.mean(np.argmax(model(seen), axis=-1) == right) > 0.95
+
+
+@pytest.mark.parametrize(("weight", "chosen"), [(0.0, 2), (0.1, 1)])
+def test_conservative_q_learning_keeps_to_what_was_logged(weight, chosen):
+    keras.utils.set_random_seed(0)
+    model, adam = ActionValues(3), keras.optimizers.Adam(1e-2)
+    seen, _ = states(256, seed=0)
+    model(seen)
+    adam.build(model.trainable_variables)
+    # Of action 2, which nobody ever took, the network promises the most.
+    model.values.bias.assign([0.0, 0.0, 5.0])
+    action = np.random.default_rng(0).integers(2, size=256)
+    reward, none = action.astype("float32"), np.zeros(256, "float32")
+
+    @tf.function(autograph=False)
+    def update():
+        with tf.GradientTape() as tape:
+            values = model(seen)
+            error = rl.losses.q_learning(
+                values, action, reward, none, tf.stop_gradient(values)
+            )
+            pessimism = rl.losses.conservative_q(values, action)
+            loss = tf.reduce_mean(rl.losses.huber(error) + weight * pessimism)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        adam.apply(gradients, model.trainable_variables)
+
+    for _ in range(150):
+        update()
+    assert np.mean(np.argmax(model(seen), axis=-1) == chosen) > 0.95
