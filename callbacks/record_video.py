@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from keras_rl2 import recording
 from keras_rl2 import video
+from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.envs import EnvWrapper
 
 _FORMATS = ("gif", "mp4")
@@ -124,7 +124,7 @@ class RecordVideo(keras.callbacks.Callback):
         self.max_steps = max_steps
         self._made: Any = _make(self._make)
         self.fps = fps or recording.frames_per_second(self._made)
-        self._writer: Any = None
+        self._writer: EventWriter | None = None
         self._looked = self._recorded = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -202,16 +202,10 @@ class RecordVideo(keras.callbacks.Callback):
     def _write_summary(self, gif: bytes, steps: int) -> None:
         """Writes the video for TensorBoard, over environment steps."""
         if self._writer is None:
-            self._writer = tf.summary.create_file_writer(self.log_dir)
+            assert self.log_dir is not None
+            self._writer = EventWriter(self.log_dir)
         width, height = struct.unpack("<HH", gif[6:10])
-        image = tf.compat.v1.Summary.Image(
-            height=height, width=width, colorspace=3, encoded_image_string=gif
-        )
-        value = tf.compat.v1.Summary.Value(tag="video/episode", image=image)
-        summary = tf.compat.v1.Summary(value=[value]).SerializeToString()
-        with self._writer.as_default():
-            tf.summary.experimental.write_raw_pb(summary, steps)
-        self._writer.flush()
+        self._writer.image(steps, "video/episode", gif, width, height)
 
 
 def _maker(
