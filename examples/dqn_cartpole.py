@@ -34,7 +34,6 @@ def report(epoch, logs):
 
 
 callbacks = [
-    rl.callbacks.TargetNetworkSync(tau=0.03),
     rl.callbacks.TensorBoard(run),
     keras.callbacks.LambdaCallback(on_epoch_end=report),
 ]

@@ -36,6 +36,8 @@ agent = rl.DQN.for_env(
     dueling=True,
     distributional="categorical",
     support=(0.0, 100.0),
+    tau=1.0,
+    target_every=50,
     epsilon=keras.optimizers.schedules.PolynomialDecay(1.0, 5_000, 0.02),
     seed=SEED,
 )
@@ -49,7 +51,6 @@ def report(epoch, logs):
 
 
 callbacks = [
-    rl.callbacks.TargetNetworkSync(every=50),
     rl.callbacks.TensorBoard(run),
     keras.callbacks.LambdaCallback(on_epoch_end=report),
 ]
