@@ -61,7 +61,7 @@ class RecordVideo(keras.callbacks.Callback):
         env_kwargs: dict or None. Arguments of the environment, with an id
             only. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
-            with an id only. Defaults to none.
+            with an id only. Defaults to `()`.
 
     Raises:
         ValueError: If a number is out of range, or the environment does not

@@ -419,6 +419,7 @@ class Agent(keras.Model, abc.ABC):
     def observe(self, trajectory: Trajectory) -> None:
         """Is given each `Trajectory` once, for statistics of observations."""
         self.normalizing.observe(trajectory)
+        self.observers(trajectory)
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""

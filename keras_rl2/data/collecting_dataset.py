@@ -38,7 +38,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         env_kwargs: dict or None. Arguments of an environment given by its id.
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
-            for an environment given by its id. Defaults to none.
+            for an environment given by its id. Defaults to `()`.
     """
 
     #: Steps of one round in each environment, T; set by a subclass.

@@ -37,7 +37,7 @@ class EvaluationDataset:
             of an id, as `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
-            none.
+            `()`.
 
     Example:
 

@@ -81,7 +81,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             of an id, as `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
-            none.
+            `()`.
 
     Attributes:
         buffer: `ReplayBuffer`. None until the dataset is bound to an agent.

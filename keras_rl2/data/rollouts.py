@@ -50,7 +50,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             of an id, as `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
-            none.
+            `()`.
 
     Raises:
         ValueError: If a number is below 1, the minibatch is larger than the

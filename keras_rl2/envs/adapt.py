@@ -61,7 +61,7 @@ def as_vector_env(
         wrappers: Sequence of functions from a `gymnasium.Env` to another one,
             with an id only. Each single environment is wrapped in them, in
             this order, so that no native vector environment is used. Defaults
-            to none.
+            to `()`.
 
     Returns:
         A `VectorEnvAdapter`.

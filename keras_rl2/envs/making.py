@@ -43,7 +43,7 @@ def make_env(
         env_kwargs: dict or None. Arguments of the environment, as
             `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
-            applied in this order. Defaults to none.
+            applied in this order. Defaults to `()`.
         render_mode: str or None. `"rgb_array"` for pictures. Defaults to
             `None`.
 
@@ -91,7 +91,7 @@ def make_vector_env(
         num_envs: int. How many, at least 1.
         env_kwargs: dict or None. As of `make_env`. Defaults to `None`.
         wrappers: sequence of functions, applied to each single environment.
-            Defaults to none.
+            Defaults to `()`.
 
     Returns:
         `gymnasium.Env` or `gymnasium.vector.VectorEnv`.

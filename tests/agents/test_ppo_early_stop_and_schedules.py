@@ -145,8 +145,12 @@ def test_clip_schedule_under_two_optimizers_and_loss_scaling():
             "critic_optimizer": keras.optimizers.SGD(0.1),
         },
     )
-    agent.fit(make_rollouts(env), epochs=1, verbose=0)
-    assert float(agent._present_clip_ratio()) == pytest.approx(0.25)
+    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    # Where the first gradients are too large for float16 they are skipped.
+    updates = int(agent.optimizer.iterations.numpy())
+    assert 0 < updates <= 4
+    expected = float(schedule(updates))
+    assert float(agent._present_clip_ratio()) == pytest.approx(expected)
 
 
 def test_schedules_survive_saving(tmp_path):

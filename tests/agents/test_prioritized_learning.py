@@ -33,9 +33,9 @@ def watch_updates(agent, monkeypatch):
     seen, update = [], agent.update
 
     def watched(batch):
-        terms, td_error = update(batch)
-        seen.append((batch["index"].numpy(), td_error.numpy()))
-        return terms, td_error
+        terms = update(batch)
+        seen.append((batch["index"].numpy(), terms["td_error"].numpy()))
+        return terms
 
     monkeypatch.setattr(agent, "update", watched)
     return seen

@@ -62,7 +62,7 @@ def counted(agent, method, monkeypatch):
 def test_one_trace(name, compile_arguments, env, monkeypatch):
     agent = make_agent(AGENTS[name], env, compile_arguments=compile_arguments)
     updates = counted(agent, "train_step", monkeypatch)
-    preparations = counted(agent, "_prepare", monkeypatch)
+    preparations = counted(agent._rollout_samples, "_prepared", monkeypatch)
     policies = counted(agent, "sample_action", monkeypatch)
     rollouts = make_rollouts(env, batch_size=10)
     sizes = set()
@@ -103,7 +103,7 @@ def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
 def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
     env = as_vector_env(CountingEnv(lengths=(3, 1, 5)))
     agent = make_agent(AGENTS[name], env)
-    preparations = counted(agent, "_prepare", monkeypatch)
+    preparations = counted(agent._rollout_samples, "_prepared", monkeypatch)
     rollouts = make_rollouts(env)
     rollouts.bind(agent)
     sizes = set()

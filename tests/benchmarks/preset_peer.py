@@ -105,16 +105,17 @@ def replay_rounds(preset):
         "train_freq": steps // preset.num_envs,
         "gradient_steps": updates,
     }
-    sync = preset.target_sync or {}
     if preset.algorithm == "DQN":
         epsilon = preset.agent["epsilon"]
         result["exploration_fraction"] = epsilon["fraction"]
         result["exploration_final_eps"] = epsilon["final"]
         result["exploration_initial_eps"] = epsilon["initial"]
         # It counts environment steps there, and updates here.
-        result["target_update_interval"] = sync["every"] * steps // updates
-    elif "tau" in sync:
-        result["tau"] = sync["tau"]
+        result["target_update_interval"] = (
+            preset.agent["target_every"] * steps // updates
+        )
+    elif "tau" in preset.agent:
+        result["tau"] = preset.agent["tau"]
     if preset.agent.get("learn_temperature") is False:
         result["ent_coef"] = preset.agent["temperature"]
     if "exploration" in preset.agent:

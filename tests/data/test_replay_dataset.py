@@ -175,8 +175,8 @@ def test_random_actions_fill_the_unit_box_and_reach_the_bounds():
 
 @pytest.mark.parametrize(
     ("total_steps", "expected"),
-    # The warm-up is 32 steps of it; there is one round at least.
-    [(10, [48]), (48, [48]), (49, [48, 64]), (64, [48, 64])],
+    # The warm-up is 32 steps of it.
+    [(33, [48]), (48, [48]), (49, [48, 64]), (64, [48, 64])],
 )
 def test_total_steps_include_the_warm_up(total_steps, expected):
     env = make_env("act_discrete")

@@ -16,6 +16,9 @@ def _decay(start, end):
     return keras.optimizers.schedules.PolynomialDecay(start, 10, end)
 
 
+_TARGETS = {"tau": 0.125, "target_every": 4}
+
+
 def ppo():
     return {
         **_COMMON,
@@ -47,6 +50,7 @@ def reinforce():
 def sac():
     return {
         **_COMMON,
+        **_TARGETS,
         "max_gradient_norm": 1.5,
         "temperature": 0.5,
         "learn_temperature": False,
@@ -58,6 +62,7 @@ def sac():
 def dqn():
     return {
         **_COMMON,
+        **_TARGETS,
         "max_gradient_norm": 1.5,
         "double": True,
         "dueling": True,
@@ -72,6 +77,7 @@ def dqn():
 def ddpg():
     return {
         **_COMMON,
+        **_TARGETS,
         "max_gradient_norm": 1.5,
         "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_decay(0.4, 0.2)),
     }

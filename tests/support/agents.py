@@ -56,7 +56,6 @@ class AgentCase:
         probe_steps: Environment steps that Stable-Baselines3 needs at most
             until the criterion of each probe has held five times in a row.
         probe_settings: Constructor arguments on the probes.
-        lacks: Arguments of a base that the constructor does not take.
         actions: Names of the action spaces that it can act in. The first is
             the one of tests that do not ask for any.
         units: Width of the network that acts, in the first of them.
@@ -75,7 +74,6 @@ class AgentCase:
     probe_steps: dict[int, int]
     probe_settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     probe_sync: dict[str, Any] | None = None
-    lacks: frozenset[str] = frozenset()
     actions: tuple[str, ...] = tuple(ACTION_SPACES)
     units: int = 3
     sync: dict[str, Any] | None = None
@@ -86,6 +84,11 @@ class AgentCase:
     def on_policy(self):
         """Whether it learns from rollouts."""
         return self.make.on_policy
+
+    @property
+    def lacks(self):
+        """Arguments of a base that the constructor does not take."""
+        return self.make.arguments_not_taken
 
     @property
     def whole_episodes(self):
@@ -163,8 +166,6 @@ AGENTS = {
         {"horizon": 8, "passes": 1, "batch_size": 8},
         1e-2,
         {1: 320, 2: 384, 3: 512, 4: 768, 5: 768, 6: 448, 9: 5248},
-        # Monte-Carlo returns are those of lambda 1.
-        lacks=frozenset({"gae_lambda"}),
     ),
 }
 """Agents that learn from rollouts of their present policy, by name."""
