@@ -72,6 +72,7 @@ def on_batches(agent, replay, rounds):
             agent.train_on_batch(next(batches))
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @pytest.mark.parametrize("way", [own_loop, on_batches])
 @over_agents
 def test_targets_follow_in_every_way_of_training(case, env, way):
@@ -85,6 +86,7 @@ def test_targets_follow_in_every_way_of_training(case, env, way):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.spread(name=ONE_OF_EACH)
 @over_agents
 def test_fit_moves_targets_by_what_the_agent_says(case, env):
     agent = make_agent(case, env, tau=0.25, target_every=2)

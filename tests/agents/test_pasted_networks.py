@@ -229,6 +229,7 @@ class SoftmaxInCall(keras.Model):
 ENDINGS = (softmax_layer, softmax_activation, SoftmaxInCall)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("actor", ENDINGS)
 @pytest.mark.parametrize("name", ["PPO", "A2C", "REINFORCE"])
 def test_an_actor_of_probabilities_learns_the_better_arm(name, actor):
@@ -365,6 +366,7 @@ def trained_norm(name, kind):
     return float(np.linalg.norm(network.get_weights()[0])), loss
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("kind", ["kernel", "activity", "add_loss"])
 @pytest.mark.parametrize(
     "name", ["PPO", "A2C", "REINFORCE", "DQN", "SAC", "TD3", "DDPG"]
