@@ -92,7 +92,9 @@ def test_a_round_is_compiled_as_a_whole(kind):
     np.testing.assert_allclose(*losses, rtol=1e-4)
 
 
-@pytest.mark.parametrize("dueling", [False, True])
+@pytest.mark.parametrize(
+    "dueling", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 def test_images_and_discrete_observations(dueling):
     for env, hidden in ((ImageEnv(), "hidden"), (WalkEnv(start=5), "hidden_0")):
         agent = make_agent(env, dueling=dueling, hidden=(4,))

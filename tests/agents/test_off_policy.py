@@ -324,6 +324,7 @@ def test_ways_to_execute_give_the_same(case, name):
 
 
 @over_agents
+@pytest.mark.slow
 def test_batches_of_the_users_own(case, agent, env):
     """Transitions from elsewhere, the last batch smaller than the others."""
     replay = make_replay(env)

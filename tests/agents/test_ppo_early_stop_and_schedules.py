@@ -71,6 +71,7 @@ def policy_log_prob(agent, batch):
     return policy.log_prob(batch["action"])
 
 
+@pytest.mark.slow
 def test_a_large_target_kl_stops_nothing():
     results = []
     for target_kl in (None, 1e6):

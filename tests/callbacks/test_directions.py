@@ -98,6 +98,7 @@ def test_reduce_learning_rate_knows_the_way(agent, rollouts):
         assert rate == pytest.approx(1e-3 * factor)
 
 
+@pytest.mark.slow
 def test_a_list_of_keras_own_is_told_too(agent, rollouts):
     stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
     fit(agent, rollouts, CALLBACKS.CallbackList([stopping]), epochs=1)

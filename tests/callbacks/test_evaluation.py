@@ -20,7 +20,14 @@ def test_an_environment_is_enough(agent, rollouts):
     assert set(history.history) >= KEYS
 
 
-@pytest.mark.parametrize(("frequency", "expected"), [(1, 5), (2, 2), (5, 1)])
+@pytest.mark.parametrize(
+    ("frequency", "expected"),
+    [
+        pytest.param(1, 5, marks=pytest.mark.slow),
+        (2, 2),
+        pytest.param(5, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_it_is_played_at_its_frequency(
     agent, rollouts, monkeypatch, frequency, expected
 ):

@@ -18,8 +18,16 @@ from support.agents import make_replay
 from support.agents import weights_of
 
 CALLBACKS = keras.callbacks
-each_kind = pytest.mark.parametrize("name", ["DQN", "SAC", "TD3"])
-one_of_each = pytest.mark.parametrize("name", ["DQN", "TD3"])
+
+
+def _over(first, *others):
+    """Runs over agents; all but the first one are slow."""
+    slow = [pytest.param(name, marks=pytest.mark.slow) for name in others]
+    return pytest.mark.parametrize("name", [first, *slow])
+
+
+each_kind = _over("DQN", "SAC", "TD3")
+one_of_each = _over("TD3", "DQN")
 
 
 @pytest.fixture

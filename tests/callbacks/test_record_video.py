@@ -231,7 +231,9 @@ def test_tensorboard_shows_the_video(agent, rollouts, tmp_path):
     )
 
 
-@pytest.mark.parametrize("with_log_dir", [True, False])
+@pytest.mark.parametrize(
+    "with_log_dir", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_mp4(agent, rollouts, tmp_path, with_log_dir):
     pytest.importorskip("imageio_ffmpeg")
     imageio = pytest.importorskip("imageio.v2")

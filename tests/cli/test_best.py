@@ -82,7 +82,9 @@ def test_the_best_is_what_its_score_says(trained):
     assert {name: score[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+@pytest.mark.parametrize(
+    "algorithm", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)]
+)
 def test_training_is_the_same_with_and_without(tmp_path, algorithm):
     """Bit for bit."""
     weights = []

@@ -52,6 +52,7 @@ def test_what_it_writes(trained):
     assert float(rows[-1]["approx_kl"]) >= 0
 
 
+@pytest.mark.slow
 def test_seeds_are_trained_one_after_another(tmp_path, capsys):
     """Each repeats, whatever was trained before it."""
     for name, seeds in (("a", "3"), ("b", "4")):

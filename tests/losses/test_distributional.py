@@ -163,6 +163,7 @@ def test_quantile_targets_and_taus_are_constants():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 def test_quantiles_are_fitted(delta):
     sample = np.random.default_rng(0).standard_normal((1, 20_000))

@@ -302,6 +302,7 @@ def a_minibatch(dtype="float32"):
     }
 
 
+@pytest.mark.slow
 def test_numbers_of_numpy_are_as_good_as_those_of_keras():
     agents = [own_agent(seed=0) for _ in range(2)]
     for agent, dtype in zip(agents, ("float32", "float64"), strict=True):
@@ -312,6 +313,7 @@ def test_numbers_of_numpy_are_as_good_as_those_of_keras():
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_fit_and_own_batches_take_turns():
     agent = own_agent(seed=0)
     rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1, seed=0)

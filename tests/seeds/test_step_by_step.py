@@ -260,7 +260,14 @@ class Counting(keras.layers.Layer):
         return inputs
 
 
-@pytest.mark.parametrize("make", [rl.PPO, rl.A2C, rl.REINFORCE])
+@pytest.mark.parametrize(
+    "make",
+    [
+        rl.PPO,
+        pytest.param(rl.A2C, marks=pytest.mark.slow),
+        pytest.param(rl.REINFORCE, marks=pytest.mark.slow),
+    ],
+)
 def test_our_updates_record_one_pass(make):
     counting = Counting()
     cell = keras.Input((4,))
