@@ -161,11 +161,12 @@ class NetworkCopy(keras.Model):
         return outputs
 
 
-def is_made_of_keras_layers(network: keras.Model) -> bool:
-    """Says whether a config of Keras' own describes a network wholly.
+def is_wholly_described(network: keras.Model) -> bool:
+    """Says whether configs describe a network wholly.
 
-    The config of a model of one's own may lack arguments of its constructor,
-    without anybody noticing.
+    Those of Keras' own layers do, and of others that are registered to be
+    saved. The config of a model of one's own may lack arguments of its
+    constructor, without anybody noticing.
 
     Args:
         network: `keras.Model`.
@@ -175,23 +176,28 @@ def is_made_of_keras_layers(network: keras.Model) -> bool:
 
     Example:
 
-    >>> is_made_of_keras_layers(keras.Sequential([keras.layers.Dense(1)]))
+    >>> is_wholly_described(keras.Sequential([keras.layers.Dense(1)]))
     True
     """
-    homes = ("keras", "keras_rl2")
-    if type(network).__module__.partition(".")[0] not in homes:
-        return False
+    kind = type(network)
     if isinstance(network, (keras.layers.Lambda, NetworkCopy)):
         return False
+    if kind.__module__.partition(".")[0] not in ("keras", "keras_rl2"):
+        registered = keras.saving.get_registered_name(kind) != kind.__name__
+        # Keras writes down a layer's arguments by itself, not a model's.
+        wholly = not isinstance(network, keras.Model) or (
+            kind.get_config is not keras.Model.get_config
+        )
+        if not (registered and wholly):
+            return False
     return all(
-        is_made_of_keras_layers(layer)
-        for layer in getattr(network, "layers", [])
+        is_wholly_described(layer) for layer in getattr(network, "layers", [])
     )
 
 
 def _config(network: keras.Model) -> dict[str, Any]:
     """Returns the config of a network that has one to be relied on."""
-    if not is_made_of_keras_layers(network):
+    if not is_wholly_described(network):
         return {}
     config: dict[str, Any] = network.get_config()
     return config
@@ -201,7 +207,7 @@ def _from_config(
     network: keras.Model, config: dict[str, Any]
 ) -> keras.Model | None:
     """Makes a network from a config; None where that cannot be relied on."""
-    if not is_made_of_keras_layers(network):
+    if not is_wholly_described(network):
         return None
     try:
         # Keras' checkpoints tell variables apart by their paths.

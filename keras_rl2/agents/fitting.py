@@ -84,6 +84,8 @@ def fit(
     agent.target_networks.forget()
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
+        if not agent.compiled:
+            agent.compile()
         _set_execution(agent, agent.compile_arguments.first_steps_per_execution)
         return keras_fit(
             x,

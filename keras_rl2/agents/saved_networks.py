@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from keras_rl2.network_copies import NetworkCopy
-from keras_rl2.network_copies import is_made_of_keras_layers
+from keras_rl2.network_copies import is_wholly_described
 
 
 def to_config(networks: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
     """
     for network in keras.tree.flatten(dict(networks)):
         is_copy = isinstance(network, NetworkCopy)
-        if network is None or is_copy or is_made_of_keras_layers(network):
+        if network is None or is_copy or is_wholly_described(network):
             continue
         _check_made_again(network)
 

@@ -187,6 +187,30 @@ def test_a_network_that_describes_itself_is_saved(tmp_path):
     )
 
 
+@keras.saving.register_keras_serializable(package="test_pasted")
+class Doubled(keras.layers.Layer):
+    """A layer that Keras can write down."""
+
+    def __init__(self, factor=2.0, **kwargs):
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def call(self, x):
+        return self.factor * x
+
+
+def test_a_target_of_registered_layers_is_a_network_like_it():
+    """As in files that version 0.1.0 saved."""
+    network = keras.Sequential(
+        [keras.Input((3,)), Doubled(3.0), keras.layers.Dense(3)]
+    )
+    env = make_env()
+    agent = rl.DQN(network, seed=0)
+    agent.bind(env.observation_space, env.action_space)
+    assert type(agent.target_network) is keras.Sequential
+    assert agent.target_network.layers[0].factor == 3.0
+
+
 # What a network ends in.
 
 
