@@ -77,8 +77,9 @@ def algorithm_name(algorithm: str) -> str:
     >>> algorithm_name("ppo")
     'PPO'
     """
-    name = str(algorithm).upper()
-    if name not in ALGORITHMS:
+    names = {name.upper(): name for name in ALGORITHMS}
+    name = names.get(str(algorithm).upper())
+    if name is None:
         raise ValueError(
             f"Expected an algorithm, one of {', '.join(ALGORITHMS)}. "
             f"Received: {algorithm!r}"
