@@ -6,6 +6,7 @@ a network of one's own needs no `get_config` to have a target.
 
 from collections.abc import Callable
 from typing import Any
+from typing import cast
 
 import keras
 import numpy as np
@@ -252,7 +253,7 @@ def _reordered(
     return weight
 
 
-def added_losses(network: keras.Model) -> Tensor:
+def added_losses(network: keras.Model) -> Tensor | float:
     """Returns what a network itself adds to the loss it is trained by.
 
     Its `kernel_regularizer` and the like, its `activity_regularizer` and
@@ -267,4 +268,6 @@ def added_losses(network: keras.Model) -> Tensor:
     losses = network.losses
     if not losses:
         return 0.0
-    return sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
+    return cast(
+        Tensor, sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
+    )

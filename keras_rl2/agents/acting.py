@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import Protocol
+from typing import cast
 
 import numpy as np
 
 from keras_rl2.data import actions
 from keras_rl2.data import policy_function
+from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
+
+
+class _Stochastic(Protocol):
+    """An agent whose policy is a distribution."""
+
+    def distribution(self, observation: Tensor) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
 
 
 class Acting:
@@ -127,4 +137,5 @@ def actions_and_log_probs(
     action = head.to_environment(actions(agent, observation, noise)[0])
     # Of what is returned: bounds may have clipped what was drawn.
     taken = head.from_environment(action)
-    return [action, agent.distribution(observation).log_prob(taken)]
+    policy = cast(_Stochastic, agent).distribution(observation)
+    return [action, policy.log_prob(taken)]

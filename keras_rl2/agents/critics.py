@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
 import keras
 from keras import ops
@@ -172,8 +173,10 @@ def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
     """
     errors = [ops.stop_gradient(target) - value for value in values]
     return {
-        "loss": sum(ops.mean(weight * 0.5 * ops.square(e)) for e in errors),
-        "td_error": ops.stop_gradient(sum(errors) / len(errors)),
+        "loss": cast(
+            Tensor, sum(ops.mean(weight * 0.5 * ops.square(e)) for e in errors)
+        ),
+        "td_error": ops.stop_gradient(cast(Tensor, sum(errors)) / len(errors)),
         "q_value": ops.mean(values[0]),
     }
 

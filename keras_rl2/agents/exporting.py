@@ -25,7 +25,8 @@ class ExportedPolicy(keras.Model):
 
     def call(self, *inputs: Tensor) -> Tensor:
         """Returns actions as the environment takes them."""
-        return self._decide(*inputs)[-1]
+        actions: Tensor = self._decide(*inputs)[-1]
+        return actions
 
 
 def export(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import cast
@@ -10,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
@@ -19,6 +21,11 @@ from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
+from keras_rl2.shapes import Tensor
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 
 # Weights of the largest layer x samples of a minibatch, up to which XLA is the
 # faster on a CPU: beyond it, TensorFlow's own matrix products are.
@@ -41,8 +48,8 @@ class RoundSize(NamedTuple):
 
 
 def fit(
-    agent: Any,
-    keras_fit: Callable[..., Any],
+    agent: "Agent",
+    keras_fit: Callable[..., keras.callbacks.History],
     x: Any,
     *,
     epochs: int | None = None,
@@ -52,7 +59,7 @@ def fit(
     validation_freq: int = 1,
     verbose: Any = "auto",
     **kwargs: Any,
-) -> Any:
+) -> keras.callbacks.History:
     """Runs `keras.Model.fit` on rounds.
 
     Args:
@@ -86,7 +93,7 @@ def fit(
         _refuse_other_data(agent, x, total_steps)
         if not agent.compiled:
             agent.compile()
-        _set_execution(agent, agent.compile_arguments.first_steps_per_execution)
+        _set_execution(agent, _arguments(agent).first_steps_per_execution)
         return keras_fit(
             x,
             epochs=epochs or 1,
@@ -147,7 +154,7 @@ class _StopAtSteps(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
+def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     """Makes one call of TensorFlow that makes all updates of a round.
 
     Keras' own loop over `steps_per_execution` asks the dataset for every
@@ -164,8 +171,8 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     """
     step = tf.function(agent.train_step, autograph=False)
 
-    def run_minibatches(one_round: dict[str, Any]) -> Any:
-        def update(index: Any) -> Any:
+    def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
+        def update(index: Tensor | int) -> dict[str, Tensor]:
             return step(minibatch(one_round, index))
 
         return tf.while_loop(
@@ -175,9 +182,10 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
             parallel_iterations=1,
         )[1]
 
+    run_updates: Callable[[dict[str, Tensor]], dict[str, Tensor]]
     run_updates = run_minibatches
     if size.from_trajectory:
-        run_updates = agent.train_on_trajectory
+        run_updates = cast("OnPolicyAgent", agent).train_on_trajectory
     if size.compiled:
         run_updates = tf.function(
             run_updates, autograph=False, jit_compile=True
@@ -186,7 +194,7 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     names: list[str] = []
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def run_round(iterator: Any) -> Any:
+    def run_round(iterator: tf.data.Iterator) -> tf.Tensor:
         logs = run_updates(iterator.get_next())
         names[:] = logs
         return tf.stack([tf.cast(logs[name], "float32") for name in names])
@@ -202,14 +210,19 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     return run
 
 
-def _prepare_execution(agent: Any, x: RoundDataset) -> RoundSize | None:
+def _arguments(agent: "Agent") -> CompileArguments:
+    """Returns the arguments of an agent that was compiled."""
+    return cast(CompileArguments, agent.compile_arguments)
+
+
+def _prepare_execution(agent: "Agent", x: RoundDataset) -> RoundSize | None:
     """Decides how many updates one call of TensorFlow makes.
 
     Returns:
         What one call runs through where it makes all updates of a round.
     """
     updates = x.updates_per_round
-    asked = agent.compile_arguments.steps_per_execution
+    asked = _arguments(agent).steps_per_execution
     steps = updates if asked == "auto" else int(asked)
     if updates % steps:
         raise ValueError(
@@ -229,7 +242,7 @@ def _prepare_execution(agent: Any, x: RoundDataset) -> RoundSize | None:
 
 
 def _set_execution(
-    agent: Any, steps: int, size: RoundSize | None = None
+    agent: "Agent", steps: int, size: RoundSize | None = None
 ) -> None:
     """Drops the train function if it was made for something else."""
     if agent.steps_per_execution != steps or agent.round_size != size:
@@ -238,13 +251,13 @@ def _set_execution(
         agent.train_function = None
 
 
-def _pays_to_compile(agent: Any, batch_size: int) -> bool:
+def _pays_to_compile(agent: "Agent", batch_size: int) -> bool:
     """Decides whether XLA compiles the round.
 
     On a CPU it halves the time of small networks, where calls of kernels
     dominate, and is slower than TensorFlow's own kernels for large ones.
     """
-    asked = agent.compile_arguments.jit_compile
+    asked = _arguments(agent).jit_compile
     if asked != "auto":
         return bool(asked)
     layers = network_checks.all_layers(agent)
@@ -299,7 +312,7 @@ def _epochs(
     return initial_epoch - (-steps // (x.fewest_steps_per_round * rounds))
 
 
-def _stop(agent: Any, total_steps: int | None) -> list[Any]:
+def _stop(agent: "Agent", total_steps: int | None) -> list[Any]:
     """Returns the callback that counts, where rounds differ in length."""
     if total_steps is None or not agent.whole_episodes:
         return []

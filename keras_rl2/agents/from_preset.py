@@ -154,7 +154,9 @@ def _optimizer(
     }
     if name is not None:
         arguments["name"] = name
-    return getattr(keras.optimizers, settings["name"])(**arguments)
+    made: keras.optimizers.Optimizer
+    made = getattr(keras.optimizers, settings["name"])(**arguments)
+    return made
 
 
 def _updates(preset: Preset, dataset: Any, kind: Any) -> int | None:
