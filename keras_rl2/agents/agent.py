@@ -158,7 +158,7 @@ class Agent(keras.Model, abc.ABC):
                 argument is out of range.
             TypeError: If the algorithm does not take an argument.
         """
-        made: Self = default_agent.make(
+        return default_agent.make(
             cls,
             env,
             {
@@ -170,7 +170,6 @@ class Agent(keras.Model, abc.ABC):
             seed=seed,
             **kwargs,
         )
-        return made
 
     @classmethod
     def from_preset(
@@ -208,10 +207,9 @@ class Agent(keras.Model, abc.ABC):
         >>> agent.gamma, agent.gae_lambda
         (0.98, 0.8)
         """
-        preset = from_preset.preset_of(cls, preset)
-        _, agent, _ = from_preset.make(cls, preset, env, num_envs, seed)
-        made: Self = agent
-        return made
+        chosen = from_preset.preset_of(cls, preset)
+        _, agent, _ = from_preset.make(cls, chosen, env, num_envs, seed)
+        return agent
 
     # What a subclass gives.
 
@@ -409,7 +407,10 @@ class Agent(keras.Model, abc.ABC):
         return self.policy_head.noise_shape
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` turns into actions.
 

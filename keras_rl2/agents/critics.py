@@ -15,6 +15,7 @@ from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.objective import Terms
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_copies import sibling
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def complete(
     return made
 
 
-def critic_input(agent: "OffPolicyAgent", units: int | None) -> Any:
+def critic_input(
+    agent: "OffPolicyAgent", units: int | None
+) -> network_checks.Inputs:
     """Returns a symbolic batch of what critics are given.
 
     Args:
@@ -124,7 +127,7 @@ def default_networks(
     names = [f"critic_{index}" for index in range(number)]
     if discrete:
         critics = [
-            build.network(name, build.head.n, seed)
+            build.network(name, cast(DiscreteHead, build.head).n, seed)
             for name, seed in zip(names, critic_seeds, strict=True)
         ]
     else:

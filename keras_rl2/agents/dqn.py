@@ -256,7 +256,10 @@ class DQN(OffPolicyAgent):
         return self.policy_head(self(observation)).mode()
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws which actions are random; see `EpsilonGreedy.draw`."""
         noise = self._exploring.draw(

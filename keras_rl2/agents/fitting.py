@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
@@ -25,7 +26,14 @@ from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+Callbacks = list[keras.callbacks.Callback]
+# As Keras takes them.
+GivenCallbacks = (
+    keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
+)
 
 # Weights of the largest layer x samples of a minibatch, up to which XLA is the
 # faster on a CPU: beyond it, TensorFlow's own matrix products are.
@@ -50,14 +58,14 @@ class RoundSize(NamedTuple):
 def fit(
     agent: "Agent",
     keras_fit: Callable[..., keras.callbacks.History],
-    x: Any,
+    x: object,
     *,
     epochs: int | None = None,
     total_steps: int | None = None,
-    callbacks: Any = None,
+    callbacks: GivenCallbacks = None,
     validation_data: Any = None,
     validation_freq: int = 1,
-    verbose: Any = "auto",
+    verbose: int | str = "auto",
     **kwargs: Any,
 ) -> keras.callbacks.History:
     """Runs `keras.Model.fit` on rounds.
@@ -84,8 +92,8 @@ def fit(
     """
     refuse_strategies()
     kwargs.setdefault("shuffle", False)
-    callbacks = _list(callbacks)
-    give_directions(callbacks)
+    given = _list(callbacks)
+    give_directions(given)
     extra = _evaluation(validation_data, validation_freq)
     # An earlier `fit` may have been interrupted.
     agent.target_networks.forget()
@@ -97,7 +105,7 @@ def fit(
         return keras_fit(
             x,
             epochs=epochs or 1,
-            callbacks=[*extra, *_with_sync(agent, callbacks)],
+            callbacks=[*extra, *_with_sync(agent, given)],
             verbose=verbose,
             **kwargs,
         )
@@ -120,7 +128,7 @@ def fit(
         callbacks=_with_refresh(
             x,
             [*_stop(agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, callbacks)),
+            _with_progress(verbose, _with_sync(agent, given)),
         ),
         verbose=0 if verbose == "auto" else verbose,
         **kwargs,
@@ -312,14 +320,16 @@ def _epochs(
     return initial_epoch - (-steps // (x.fewest_steps_per_round * rounds))
 
 
-def _stop(agent: "Agent", total_steps: int | None) -> list[Any]:
+def _stop(agent: "Agent", total_steps: int | None) -> Callbacks:
     """Returns the callback that counts, where rounds differ in length."""
     if total_steps is None or not agent.whole_episodes:
         return []
     return [_StopAtSteps(agent.env_steps + total_steps)]
 
 
-def _list(callbacks: Any) -> list[keras.callbacks.Callback]:
+def _list(
+    callbacks: GivenCallbacks,
+) -> Callbacks:
     """Returns callbacks as a list, however they were given."""
     if callbacks is None:
         return []
@@ -331,8 +341,8 @@ def _list(callbacks: Any) -> list[keras.callbacks.Callback]:
 
 
 def _with_refresh(
-    x: RoundDataset, extra: list[Any], callbacks: list[Any]
-) -> list[Any]:
+    x: RoundDataset, extra: Callbacks, callbacks: Callbacks
+) -> Callbacks:
     """Puts the refresh first: what it logs is for all the others."""
     given = [c for c in callbacks if isinstance(c, RolloutRefresh)]
     others = [c for c in callbacks if not isinstance(c, RolloutRefresh)]
@@ -346,24 +356,25 @@ def _with_refresh(
     return [*(given or [refresh]), *extra, *others]
 
 
-def _with_sync(agent: Any, callbacks: list[Any]) -> list[Any]:
+def _with_sync(agent: "Agent", callbacks: Callbacks) -> Callbacks:
     """Adds the agent's own sync of target networks, if there is none."""
     if agent.on_policy or any(
         isinstance(callback, TargetNetworkSync) for callback in callbacks
     ):
         return callbacks
-    own = TargetNetworkSync(tau=agent.tau, every=agent.target_every)
+    learner = cast("OffPolicyAgent", agent)
+    own = TargetNetworkSync(tau=learner.tau, every=learner.target_every)
     return [own, *callbacks]
 
 
-def _with_progress(verbose: Any, callbacks: list[Any]) -> list[Any]:
+def _with_progress(verbose: int | str, callbacks: Callbacks) -> Callbacks:
     """Adds what shows how far `fit` is, if asked for and not there yet."""
     if verbose != "auto" or any(isinstance(c, Progress) for c in callbacks):
         return callbacks
     return [*callbacks, Progress()]
 
 
-def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:
+def _evaluation(validation_data: Any, validation_freq: int) -> Callbacks:
     """Returns the callback that evaluates, if there is anything to play."""
     if validation_data is None:
         return []
@@ -372,7 +383,9 @@ def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:
     return [Evaluation(validation_data, validation_freq)]
 
 
-def _refuse_other_data(agent: Any, x: Any, total_steps: int | None) -> None:
+def _refuse_other_data(
+    agent: "Agent", x: object, total_steps: int | None
+) -> None:
     """Refuses what an agent cannot be trained on, an environment above all."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
         kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"

@@ -248,7 +248,10 @@ class SAC(OffPolicyAgent):
         return shape if self.exploration is None else (2 * shape[0],)
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the policy's noise, and beside it the one that is added."""
         noise, _ = super().draw_noise(generator, shape)

@@ -252,7 +252,10 @@ class TD3(OffPolicyAgent):
         return output if self._gives_actions else ops.tanh(output)
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` adds, of the present scale."""
         [size] = self.policy_head.noise_shape

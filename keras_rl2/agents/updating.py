@@ -24,6 +24,7 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     Returns:
         dict of `[B, ...]`.
     """
+    given: dict[str, Tensor]
     given, _, _ = keras.utils.unpack_x_y_sample_weight(data)
     batch = {
         key: ops.cast(each, "float32") if each.dtype == "float64" else each
@@ -64,6 +65,12 @@ def apply_gradients(
     return norm / scale
 
 
+def _ensured(tensor: Tensor) -> Tensor:
+    """Returns a tensor through an operation that changes nothing."""
+    # No `tf.identity`, which the graph optimizer takes away.
+    return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
+
+
 def all_computed(gradients: Gradients) -> Gradients:
     """Returns gradients that no optimizer gets before all are there.
 
@@ -86,9 +93,8 @@ def all_computed(gradients: Gradients) -> Gradients:
     if tf.executing_eagerly():
         return gradients
     with tf.control_dependencies(tf.nest.flatten(gradients)):
-        # No `tf.identity`, which the same optimizer takes away.
         ensured: Gradients = tf.nest.map_structure(
-            lambda x: tf.raw_ops.EnsureShape(input=x, shape=x.shape),
+            _ensured,
             gradients,
             expand_composites=True,
         )

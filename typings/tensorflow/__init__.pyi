@@ -17,6 +17,7 @@ from tensorflow import linalg as linalg
 from tensorflow import math as math
 from tensorflow import nest as nest
 from tensorflow import random as random
+from tensorflow import raw_ops as raw_ops
 from tensorflow._operators import Operators
 
 from keras_rl2.shapes import Tensor as _Tensor
