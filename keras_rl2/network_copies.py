@@ -116,7 +116,7 @@ class NetworkCopy(keras.Model):
         self._states = [self._copy(each) for each in others]
         self.built = True
 
-    def _copy(self, variable: Any) -> Any:
+    def _copy(self, variable: keras.Variable) -> keras.Variable:
         """Makes a variable like another one, with its value."""
         made = self.add_weight(
             shape=variable.shape,
@@ -130,7 +130,7 @@ class NetworkCopy(keras.Model):
         return made
 
     @property
-    def weights(self) -> list[Any]:
+    def weights(self) -> list[keras.Variable]:
         """The weights in the order of the network's."""
         return list(self._copies)
 
@@ -152,7 +152,9 @@ class NetworkCopy(keras.Model):
             outputs = network(inputs, training=training)
             # Those of weights are found by the copies' own regularizers.
             losses = network.losses[: len(scope.losses)]
-            values = [scope.get_current_value(each) for each in theirs]
+            values = [
+                cast(Tensor, scope.get_current_value(each)) for each in theirs
+            ]
         for loss in losses:
             self.add_loss(loss)
         if training:

@@ -26,6 +26,7 @@ from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.data import actors
+from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
@@ -375,8 +376,8 @@ class Agent(keras.Model, abc.ABC):
         deterministic: bool = True,
         *,
         num_envs: int | None = None,
-        variables: Sequence[Any] = (),
-    ) -> Any:
+        variables: Sequence[keras.Variable] = (),
+    ) -> PolicyFunction:
         """Returns the policy as a `tf.function`, traced once.
 
         What `act`, actors, exported files, TensorBoard and videos run.

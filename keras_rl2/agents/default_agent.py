@@ -140,10 +140,10 @@ def make(
         TypeError: If there is an argument that the algorithm does not take.
     """
     kind.refuse_arguments(settings)
-    env = as_vector_env(env)
+    adapter = as_vector_env(env)
     build = NetworkBuilder(
-        env.observation_space,
-        kind.make_policy_head(env.action_space),
+        adapter.observation_space,
+        kind.make_policy_head(adapter.action_space),
         options,
         seed,
         settings.get("dtype"),
@@ -152,8 +152,8 @@ def make(
     construct = cast("Callable[..., MadeAgent]", kind)
     agent = construct(
         *kind.default_networks(build, **settings),
-        observation_space=env.observation_space,
-        action_space=env.action_space,
+        observation_space=adapter.observation_space,
+        action_space=adapter.action_space,
         seed=seed,
         **settings,
     )

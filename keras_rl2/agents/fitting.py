@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
@@ -63,7 +64,7 @@ def fit(
     epochs: int | None = None,
     total_steps: int | None = None,
     callbacks: GivenCallbacks = None,
-    validation_data: Any = None,
+    validation_data: object = None,
     validation_freq: int = 1,
     verbose: int | str = "auto",
     **kwargs: Any,
@@ -374,7 +375,7 @@ def _with_progress(verbose: int | str, callbacks: Callbacks) -> Callbacks:
     return [*callbacks, Progress()]
 
 
-def _evaluation(validation_data: Any, validation_freq: int) -> Callbacks:
+def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
     """Returns the callback that evaluates, if there is anything to play."""
     if validation_data is None:
         return []
@@ -411,7 +412,7 @@ _SAID_ELSEWHERE = {
 }
 
 
-def _refuse_arguments(given: dict[str, Any]) -> None:
+def _refuse_arguments(given: Mapping[str, object]) -> None:
     """Refuses arguments of Keras that mean nothing where rounds are trained."""
     for name, value in given.items():
         if name in _SAID_ELSEWHERE and value is not None:

@@ -49,6 +49,7 @@ class KerasTensor(Operators):
 class Variable(Operators):
     trainable: bool
     constraint: Any
+    regularizer: Any
     def __init__(
         self,
         initializer: Any,

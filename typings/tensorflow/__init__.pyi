@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
-from typing import Generic
 from typing import ParamSpec
 from typing import Self
 from typing import TypeAlias
@@ -18,7 +17,9 @@ from tensorflow import math as math
 from tensorflow import nest as nest
 from tensorflow import random as random
 from tensorflow import raw_ops as raw_ops
+from tensorflow import types as types
 from tensorflow._operators import Operators
+from tensorflow.types.experimental import PolymorphicFunction
 
 from keras_rl2.shapes import Tensor as _Tensor
 from keras_rl2.shapes import TensorLike
@@ -134,24 +135,6 @@ class Graph:
     outputs: list[Tensor]
     def as_graph_def(self) -> Any: ...
 
-class ConcreteFunction:
-    @property
-    def graph(self) -> Graph: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-class Function(Generic[_Arguments, _Result]):
-    def __call__(
-        self, *args: _Arguments.args, **kwargs: _Arguments.kwargs
-    ) -> _Result: ...
-    @property
-    def python_function(self) -> Callable[_Arguments, _Result]: ...
-    @property
-    def input_signature(self) -> Any: ...
-    def get_concrete_function(
-        self, *args: Any, **kwargs: Any
-    ) -> ConcreteFunction: ...
-    def experimental_get_tracing_count(self) -> int: ...
-
 class UnconnectedGradients:
     NONE: UnconnectedGradients
     ZERO: UnconnectedGradients
@@ -190,7 +173,7 @@ def function(
     autograph: _Bool = True,
     jit_compile: _Bool | None = None,
     reduce_retracing: _Bool = False,
-) -> Function[_Arguments, _Result]: ...
+) -> PolymorphicFunction[_Arguments, _Result]: ...
 @overload
 def function(
     func: None = None,
@@ -199,7 +182,7 @@ def function(
     jit_compile: _Bool | None = None,
     reduce_retracing: _Bool = False,
 ) -> Callable[
-    [Callable[_Arguments, _Result]], Function[_Arguments, _Result]
+    [Callable[_Arguments, _Result]], PolymorphicFunction[_Arguments, _Result]
 ]: ...
 def as_dtype(type_value: Any) -> DType: ...
 def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor: ...
