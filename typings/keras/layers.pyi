@@ -3,8 +3,8 @@ from typing import Any
 from typing import Self
 
 import numpy.typing as npt
+from keras import DTypePolicy
 from keras import Variable
-from keras.config import DTypePolicy
 from keras.metrics import Metric
 
 from keras_rl2.shapes import Tensor
@@ -34,6 +34,7 @@ class Layer:
     def build(self, *args: Any, **kwargs: Any) -> None: ...
     def add_weight(
         self,
+        *args: Any,
         shape: Sequence[int] | None = None,
         initializer: Any = None,
         dtype: str | None = None,

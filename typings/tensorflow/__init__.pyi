@@ -133,7 +133,12 @@ class Operation:
 
 class Graph:
     outputs: list[Tensor]
-    def as_graph_def(self) -> Any: ...
+    def as_graph_def(
+        self,
+        from_version: int | None = None,
+        add_shapes: _Bool = False,
+        use_pybind11_proto: _Bool = False,
+    ) -> Any: ...
 
 class UnconnectedGradients:
     NONE: UnconnectedGradients
