@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 
+GivenOptimizer = keras.optimizers.Optimizer | str | dict[str, Any]
+"""An optimizer, its name or `"auto"`, or its config."""
+
 
 class CompileArguments:
     """The arguments of `Agent.compile`.
@@ -34,8 +37,8 @@ class CompileArguments:
 
     def __init__(
         self,
-        optimizer: Any = "auto",
-        critic_optimizer: Any = None,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
         steps_per_execution: int | str = "auto",
         jit_compile: bool | str = "auto",
         **kwargs: Any,
@@ -61,8 +64,8 @@ class CompileArguments:
                 "`steps_per_execution`, `jit_compile`, `run_eagerly` and "
                 f"`auto_scale_loss` only. Received: {unknown}"
             )
-        self.optimizer = optimizer
-        self.critic_optimizer = critic_optimizer
+        self.optimizer: GivenOptimizer = optimizer
+        self.critic_optimizer: GivenOptimizer | None = critic_optimizer
         self.steps_per_execution = steps_per_execution
         self.jit_compile = jit_compile
         self.keras = kwargs
@@ -109,7 +112,7 @@ class CompileArguments:
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments as plain data."""
-        config = {
+        config: dict[str, object] = {
             "optimizer": self.optimizer,
             "critic_optimizer": self.critic_optimizer,
             "steps_per_execution": self.steps_per_execution,

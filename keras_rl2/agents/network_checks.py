@@ -54,7 +54,7 @@ def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
     """
     encoded = agent.encode.network_input
     outputs = _run("actor", agent.actor, encoded, agent)
-    # Where it is one of a pair, what is done with one is not done.
+    # As such looked at only where it is one tensor.
     single = cast(Tensor, outputs)
     if agent.critic is None:
         pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2

@@ -298,12 +298,14 @@ class TD3(OffPolicyAgent):
             "critic": Objective(
                 self._critic_terms,
                 self.critics,
-                optimizer=given.critic_optimizer,
+                optimizer=cast(
+                    keras.optimizers.Optimizer, given.critic_optimizer
+                ),
             ),
             "actor": Objective(
                 self.actor_terms,
                 [self.actor],
-                optimizer=given.optimizer,
+                optimizer=cast(keras.optimizers.Optimizer, given.optimizer),
                 every=self.policy_delay,
                 last_loss=self.last_actor_loss,
             ),
