@@ -1,6 +1,8 @@
 """Which way is better, for callbacks of Keras that watch a value."""
 
 from collections.abc import Iterable
+from typing import Any
+from typing import cast
 
 import keras
 
@@ -54,4 +56,5 @@ def give_directions(callbacks: Iterable[keras.callbacks.Callback]) -> None:
             continue
         mode = better(str(getattr(callback, "monitor", "")))
         if mode is not None:
-            callback.mode = mode
+            # Has one: it was `"auto"`.
+            cast(Any, callback).mode = mode

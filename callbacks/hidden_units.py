@@ -1,6 +1,7 @@
 """What the hidden units of an agent's networks give."""
 
 from typing import Any
+from typing import TypeGuard
 
 import keras
 from keras import ops
@@ -59,7 +60,7 @@ class HiddenUnits:
         return dead / units if units else None
 
 
-def _is_graph(network: Any) -> bool:
+def _is_graph(network: Any) -> TypeGuard[keras.Model]:
     """Says whether a layer is a model that Keras knows the inside of."""
     return isinstance(network, keras.Model) and bool(
         getattr(network, "inputs", None)

@@ -2,6 +2,7 @@
 
 import time
 from typing import Any
+from typing import cast
 
 import keras
 
@@ -82,9 +83,10 @@ def _learning_rates(optimizer: keras.optimizers.Optimizer) -> dict[str, float]:
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     if not hasattr(optimizer, "optimizers"):
         return {"learning_rate": _as_float(optimizer.learning_rate)}
+    both = cast(keras.optimizers.MultiOptimizer, optimizer)
     return {
         f"learning_rate_{part.name}": _as_float(part.learning_rate)
-        for part in optimizer.optimizers
+        for part in both.optimizers
     }
 
 

@@ -3,7 +3,9 @@
 Letters: B is the batch, D the observation's own axes.
 """
 
+from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import keras
 from keras import ops
@@ -54,9 +56,11 @@ class ObservationNormalization(keras.layers.Layer):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the statistics, one of each per observation entry."""
-        shape = tuple(input_shape[1:])
+        shape = cast(tuple[int, ...], tuple(input_shape[1:]))
 
-        def statistic(name: str, initializer: str, shape: Any = shape) -> Any:
+        def statistic(
+            name: str, initializer: str, shape: Sequence[int] = shape
+        ) -> keras.Variable:
             return self.add_weight(
                 shape=shape,
                 initializer=initializer,

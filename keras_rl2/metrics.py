@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -42,7 +43,7 @@ class MeanOfEach(keras.metrics.Metric):
         )
 
     def update_state(
-        self, values: dict[str, Tensor], sample_weight: Tensor = 1.0
+        self, values: dict[str, Tensor], sample_weight: TensorLike = 1.0
     ) -> None:
         """Adds one value of each scalar.
 

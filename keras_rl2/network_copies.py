@@ -6,6 +6,7 @@ a network of one's own needs no `get_config` to have a target.
 
 from collections.abc import Callable
 from typing import Any
+from typing import cast
 
 import keras
 import numpy as np
@@ -115,7 +116,7 @@ class NetworkCopy(keras.Model):
         self._states = [self._copy(each) for each in others]
         self.built = True
 
-    def _copy(self, variable: Any) -> Any:
+    def _copy(self, variable: keras.Variable) -> keras.Variable:
         """Makes a variable like another one, with its value."""
         made = self.add_weight(
             shape=variable.shape,
@@ -129,7 +130,7 @@ class NetworkCopy(keras.Model):
         return made
 
     @property
-    def weights(self) -> list[Any]:
+    def weights(self) -> list[keras.Variable]:
         """The weights in the order of the network's."""
         return list(self._copies)
 
@@ -151,7 +152,9 @@ class NetworkCopy(keras.Model):
             outputs = network(inputs, training=training)
             # Those of weights are found by the copies' own regularizers.
             losses = network.losses[: len(scope.losses)]
-            values = [scope.get_current_value(each) for each in theirs]
+            values = [
+                cast(Tensor, scope.get_current_value(each)) for each in theirs
+            ]
         for loss in losses:
             self.add_loss(loss)
         if training:
@@ -252,7 +255,7 @@ def _reordered(
     return weight
 
 
-def added_losses(network: keras.Model) -> Tensor:
+def added_losses(network: keras.Model) -> Tensor | float:
     """Returns what a network itself adds to the loss it is trained by.
 
     Its `kernel_regularizer` and the like, its `activity_regularizer` and
@@ -267,4 +270,6 @@ def added_losses(network: keras.Model) -> Tensor:
     losses = network.losses
     if not losses:
         return 0.0
-    return sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
+    return cast(
+        Tensor, sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
+    )

@@ -13,6 +13,7 @@ import numpy as np
 
 from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.shapes import Tensor
 
 
 def mlp(
@@ -66,7 +67,7 @@ def mlp(
     """
     start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), name="observation")
-    x = inputs
+    x: Tensor = inputs
     if normalize_observations:
         x = ObservationNormalization(name="normalization")(x)
     if len(input_shape) != 1:
@@ -130,7 +131,7 @@ def nature_cnn(
         )
     start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), dtype="uint8", name="observation")
-    x = inputs
+    x: Tensor = inputs
     if len(input_shape) == 4:
         # [stack, height, width, channels] -> [height, width, stack * channels]
         x = keras.layers.Permute((2, 3, 1, 4), name="stack_last")(x)
@@ -235,6 +236,7 @@ def critic_for(
     """
     start = Initialization(initialization, seed)
     action = keras.Input((action_size,), name="action")
+    x: Tensor
     if is_image(observation_space):
         features = nature_cnn(
             tuple(observation_space.shape or ()),
@@ -297,15 +299,17 @@ def _channels_first(shape: Sequence[int]) -> bool:
 
 
 def _fully_connected(
-    x: Any,
+    x: Tensor,
     hidden: Sequence[tuple[int, str, str]],
     units: int | Sequence[int],
     output_gain: float,
     start: Initialization,
-) -> Any:
+) -> Tensor:
     """Ends a network: hidden layers, then the output or several streams."""
 
-    def run(x: Any, layers: Sequence[tuple[int, str, str]], end: str) -> Any:
+    def run(
+        x: Tensor, layers: Sequence[tuple[int, str, str]], end: str
+    ) -> Tensor:
         for width, activation, name in layers:
             x = _dense(x, width, start, name + end, activation)
         return x
@@ -320,17 +324,18 @@ def _fully_connected(
         name = f"output_{index}"
         output = _dense(stream, width, start, name, gain=output_gain)
         streams.append(output)
-    return keras.layers.Concatenate(name="output")(streams)
+    joined: Tensor = keras.layers.Concatenate(name="output")(streams)
+    return joined
 
 
 def _dense(
-    x: Any,
+    x: Tensor,
     units: int,
     start: Initialization,
     name: str,
     activation: str | None = None,
     gain: float | None = None,
-) -> Any:
+) -> Tensor:
     """Applies a new dense layer."""
     layer = keras.layers.Dense(
         units,
@@ -339,4 +344,5 @@ def _dense(
         bias_initializer=start.bias(x.shape[-1]),
         name=name,
     )
-    return layer(x)
+    output: Tensor = layer(x)
+    return output

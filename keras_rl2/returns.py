@@ -18,6 +18,7 @@ No gradient is stopped here: compute targets outside the tape, or wrap them in
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import as_scalar
 from keras_rl2.shapes import check_rank
@@ -29,7 +30,7 @@ _BLOCK = 8  # steps; the fastest of 8, 12 and 16
 
 
 def discounted_returns(
-    rewards: Tensor, discounts: Tensor, bootstrap_value: Tensor
+    rewards: TensorLike, discounts: TensorLike, bootstrap_value: TensorLike
 ) -> Tensor:
     """Sums the discounted rewards to the end of the trajectory.
 
@@ -71,7 +72,10 @@ def discounted_returns(
 
 
 def lambda_returns(
-    rewards: Tensor, discounts: Tensor, next_values: Tensor, lambda_: Tensor
+    rewards: TensorLike,
+    discounts: TensorLike,
+    next_values: TensorLike,
+    lambda_: TensorLike,
 ) -> Tensor:
     """Mixes the n-step returns of every n with weights lambda^(n-1).
 
@@ -117,11 +121,11 @@ def lambda_returns(
 
 
 def n_step_returns(
-    rewards: Tensor,
-    discounts: Tensor,
-    next_values: Tensor,
+    rewards: TensorLike,
+    discounts: TensorLike,
+    next_values: TensorLike,
     n: int,
-    truncated: Tensor | None = None,
+    truncated: TensorLike | None = None,
 ) -> Tensor:
     """Sums n discounted rewards and bootstraps from the value n steps on.
 
@@ -173,12 +177,12 @@ def n_step_returns(
 
 
 def generalized_advantage_estimation(
-    rewards: Tensor,
-    discounts: Tensor,
-    values: Tensor,
-    next_values: Tensor,
-    gae_lambda: Tensor,
-    truncated: Tensor | None = None,
+    rewards: TensorLike,
+    discounts: TensorLike,
+    values: TensorLike,
+    next_values: TensorLike,
+    gae_lambda: TensorLike,
+    truncated: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Estimates advantages as the lambda-weighted sum of TD errors.
 
@@ -230,16 +234,16 @@ def generalized_advantage_estimation(
 
 
 def vtrace(
-    log_ratios: Tensor,
-    rewards: Tensor,
-    discounts: Tensor,
-    values: Tensor,
-    next_values: Tensor,
-    lambda_: Tensor = 1.0,
-    clip_rho: Tensor = 1.0,
-    clip_c: Tensor = 1.0,
-    clip_pg_rho: Tensor = 1.0,
-    truncated: Tensor | None = None,
+    log_ratios: TensorLike,
+    rewards: TensorLike,
+    discounts: TensorLike,
+    values: TensorLike,
+    next_values: TensorLike,
+    lambda_: TensorLike = 1.0,
+    clip_rho: TensorLike = 1.0,
+    clip_c: TensorLike = 1.0,
+    clip_pg_rho: TensorLike = 1.0,
+    truncated: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Corrects value targets and advantages for a policy that has moved on.
 
@@ -310,7 +314,7 @@ def vtrace(
     return targets, pg_rho * (rewards + discounts * later - values)
 
 
-def _time_major(**arrays: Tensor) -> tuple[Tensor, ...]:
+def _time_major(**arrays: TensorLike) -> tuple[Tensor, ...]:
     """Checks that all are [T, B], or all [T], alike and makes them floats.
 
     Nothing is reshaped: all that follows works along axis 0, with whatever
@@ -321,7 +325,7 @@ def _time_major(**arrays: Tensor) -> tuple[Tensor, ...]:
     return as_float(*arrays.values())
 
 
-def _per_step(like: Tensor, **number: Tensor) -> Tensor:
+def _per_step(like: Tensor, **number: TensorLike) -> Tensor:
     """Takes a coefficient as a scalar or as one number per step, [T, B]."""
     ((name, value),) = number.items()
     if static_shape(value) == ():
@@ -330,7 +334,7 @@ def _per_step(like: Tensor, **number: Tensor) -> Tensor:
     return ops.cast(as_float(value)[0], like.dtype)
 
 
-def _going_on(like: Tensor, truncated: Tensor | None) -> Tensor:
+def _going_on(like: Tensor, truncated: TensorLike | None) -> Tensor:
     """Returns 1 - truncated, [T, B], as a float."""
     if truncated is None:
         return ops.ones_like(like)
@@ -403,8 +407,7 @@ def _columns(array: Tensor) -> list[Tensor]:
     blocks = -(-length // _BLOCK)
     padded = _append_zeros(array, blocks * _BLOCK - length)
     shape = (blocks, _BLOCK, *ops.shape(array)[1:])  # [blocks, steps, B]
-    columns: list[Tensor] = ops.unstack(ops.reshape(padded, shape), axis=1)
-    return columns
+    return ops.unstack(ops.reshape(padded, shape), axis=1)
 
 
 def _append_zeros(array: Tensor, rows: int) -> Tensor:

@@ -5,20 +5,93 @@ these checks: arrays that do not fit raise while the graph is traced, so that
 nothing is ever broadcast by accident.
 """
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 from keras.backend import result_type
 from keras.backend import standardize_dtype
 
-Tensor = Any
-"""A NumPy array, a nested list, an eager tensor or a symbolic tensor."""
+
+class Tensor(Protocol):
+    """What NumPy arrays, Keras variables and tensors have in common.
+
+    Eager or symbolic; of which kind a result is depends on its arguments. What
+    else is done with tensors, functions of `keras.ops` do.
+    """
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Sizes of the axes; None for each that is not known yet."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements, by name or as a library's own object."""
+
+    def __array__(self) -> npt.NDArray[Any]: ...
+
+    def __getitem__(self, index: Any, /) -> "Tensor": ...
+
+    # Of a type that `object` lets stand in for its bool.
+    def __eq__(self, other: object, /) -> Any: ...
+
+    def __ne__(self, other: object, /) -> Any: ...
+
+    def __neg__(self) -> "Tensor": ...
+
+    def __abs__(self) -> "Tensor": ...
+
+    def __invert__(self) -> "Tensor": ...
+
+    def __add__(self, other: Any, /) -> "Tensor": ...
+
+    def __radd__(self, other: Any, /) -> "Tensor": ...
+
+    def __sub__(self, other: Any, /) -> "Tensor": ...
+
+    def __rsub__(self, other: Any, /) -> "Tensor": ...
+
+    def __mul__(self, other: Any, /) -> "Tensor": ...
+
+    def __rmul__(self, other: Any, /) -> "Tensor": ...
+
+    def __truediv__(self, other: Any, /) -> "Tensor": ...
+
+    def __rtruediv__(self, other: Any, /) -> "Tensor": ...
+
+    def __floordiv__(self, other: Any, /) -> "Tensor": ...
+
+    def __mod__(self, other: Any, /) -> "Tensor": ...
+
+    def __pow__(self, other: Any, /) -> "Tensor": ...
+
+    def __rpow__(self, other: Any, /) -> "Tensor": ...
+
+    def __matmul__(self, other: Any, /) -> "Tensor": ...
+
+    def __lt__(self, other: Any, /) -> "Tensor": ...
+
+    def __le__(self, other: Any, /) -> "Tensor": ...
+
+    def __gt__(self, other: Any, /) -> "Tensor": ...
+
+    def __ge__(self, other: Any, /) -> "Tensor": ...
+
+    def __and__(self, other: Any, /) -> "Tensor": ...
+
+    def __or__(self, other: Any, /) -> "Tensor": ...
+
+
+TensorLike = Tensor | np.generic | float | Sequence[Any]
+"""A tensor, or what becomes one: a number or a nested list."""
 
 Shape = tuple[int | None, ...]
 
 
-def static_shape(array: Tensor) -> Shape | None:
+def static_shape(array: TensorLike) -> Shape | None:
     """Returns what is known of a shape before anything runs.
 
     Args:
@@ -45,7 +118,7 @@ def static_shape(array: Tensor) -> Shape | None:
     return tuple(shape)
 
 
-def check_rank(rank: int | tuple[int, ...], **arrays: Tensor) -> None:
+def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
     """Refuses arrays that do not have the given number of axes.
 
     Args:
@@ -79,7 +152,7 @@ def check_rank(rank: int | tuple[int, ...], **arrays: Tensor) -> None:
         )
 
 
-def check_same_shape(**arrays: Tensor) -> None:
+def check_same_shape(**arrays: TensorLike) -> None:
     """Refuses arrays whose shapes differ.
 
     Equal means equal: `[B, 1]` beside `[B]` would broadcast to `[B, B]` and
@@ -113,7 +186,7 @@ def check_same_shape(**arrays: Tensor) -> None:
         )
 
 
-def check_shape(shape: Shape, **arrays: Tensor) -> None:
+def check_shape(shape: Shape, **arrays: TensorLike) -> None:
     """Refuses arrays that do not have the given shape.
 
     Args:
@@ -145,7 +218,7 @@ def check_shape(shape: Shape, **arrays: Tensor) -> None:
         )
 
 
-def as_float(*arrays: Tensor) -> tuple[Tensor, ...]:
+def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """Converts arrays to tensors of one common dtype, float32 or wider.
 
     Integers, booleans and half precision become float32; float64 stays, and
@@ -174,7 +247,7 @@ def as_float(*arrays: Tensor) -> tuple[Tensor, ...]:
     return tuple(_as_dtype(array, dtype) for array in arrays)
 
 
-def as_scalar(like: Tensor, **number: Tensor) -> Tensor:
+def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
     """Converts one number to a scalar tensor of another tensor's dtype.
 
     Args:
@@ -198,7 +271,7 @@ def as_scalar(like: Tensor, **number: Tensor) -> Tensor:
     return _as_dtype(value, standardize_dtype(like.dtype))
 
 
-def _as_dtype(array: Tensor, dtype: str) -> Tensor:
+def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
     """Converts to a tensor without a detour through a narrower dtype."""
     if not hasattr(array, "dtype"):
         return ops.convert_to_tensor(np.asarray(array, dtype=dtype))

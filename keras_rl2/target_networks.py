@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
+import keras
 import tensorflow as tf
+
+from keras_rl2.shapes import Tensor
 
 
 class TargetUpdate:
@@ -49,7 +52,11 @@ class TargetUpdate:
     """
 
     def __init__(
-        self, target: Any, source: list[Any], tau: float, every: int
+        self,
+        target: keras.Model,
+        source: list[keras.Variable],
+        tau: float,
+        every: int,
     ) -> None:
         check_sync(tau, every)
         self.target = target
@@ -74,7 +81,7 @@ class TargetUpdate:
             target.assign(source.value)
 
     def after_update(
-        self, before: Any, after: Any, enabled: Any = None
+        self, before: Tensor, after: Tensor, enabled: Tensor | None = None
     ) -> None:
         """Moves the target if an update has made it due.
 
@@ -94,7 +101,7 @@ class TargetUpdate:
         else:
             tf.cond(due, lambda: self._move(self.tau), lambda: None)
 
-    def _move(self, share: Any, due: Any = None) -> None:
+    def _move(self, share: Tensor | float, due: Tensor | None = None) -> None:
         """Moves all weights by a share of the way; copies those that are due.
 
         Args:
@@ -171,7 +178,7 @@ class TargetNetworks:
             update.copy()
 
     @contextlib.contextmanager
-    def following(self, updates: Any) -> Iterator[None]:
+    def following(self, updates: keras.Variable) -> Iterator[None]:
         """Moves the targets that the update within makes due, in the graph.
 
         Before the first update of all they are made equal to their sources,
@@ -196,7 +203,7 @@ class TargetNetworks:
             update.after_update(before, after)
 
 
-def check_sync(tau: Any, every: Any, name: str = "every") -> None:
+def check_sync(tau: object, every: object, name: str = "every") -> None:
     """Refuses numbers that no target can follow by.
 
     Args:
@@ -218,6 +225,6 @@ def check_sync(tau: Any, every: Any, name: str = "every") -> None:
         )
 
 
-def _is_averaged(weight: Any) -> bool:
+def _is_averaged(weight: keras.Variable) -> bool:
     """Says whether a weight is one that an average makes sense of."""
     return bool(weight.trainable and tf.as_dtype(weight.dtype).is_floating)

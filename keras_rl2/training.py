@@ -3,9 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+import keras
+
 from keras_rl2 import agents
 from keras_rl2 import presets
 from keras_rl2.agents import from_preset
+from keras_rl2.data import ReplayDataset
+from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
 from keras_rl2.presets import Preset
 
@@ -41,9 +45,9 @@ class Training:
     def __init__(
         self,
         preset: Preset,
-        agent: Any,
-        dataset: Any,
-        callbacks: Iterable[Any] = (),
+        agent: agents.Agent,
+        dataset: RolloutDataset | ReplayDataset,
+        callbacks: Iterable[keras.callbacks.Callback] = (),
     ) -> None:
         self.preset = preset
         self.agent = agent
@@ -82,7 +86,7 @@ class Training:
         Raises:
             ValueError: If a setting does not fit the environment.
         """
-        kind = getattr(agents, preset.algorithm)
+        kind: type[agents.Agent] = getattr(agents, preset.algorithm)
         preset, agent, dataset = from_preset.make(
             kind, preset, env, num_envs, seed
         )

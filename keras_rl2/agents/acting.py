@@ -3,15 +3,28 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import Protocol
+from typing import cast
 
+import keras
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.data import actions
 from keras_rl2.data import policy_function
+from keras_rl2.data.policy_function import PolicyFunction
+from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
+
+
+class _Stochastic(Protocol):
+    """An agent whose policy is a distribution."""
+
+    def distribution(self, observation: Tensor) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
 
 
 class Acting:
@@ -25,15 +38,15 @@ class Acting:
     def __init__(self, agent: "Agent", seed: int | None) -> None:
         self._agent = agent
         self._noise = np.random.default_rng(seed)
-        self._functions: dict[tuple[Any, ...], Any] = {}
+        self._functions: dict[tuple[Any, ...], PolicyFunction] = {}
 
     def function(
         self,
         deterministic: bool,
         num_envs: int | None = None,
-        variables: Sequence[Any] = (),
+        variables: Sequence[keras.Variable] = (),
         with_log_prob: bool = False,
-    ) -> Any:
+    ) -> PolicyFunction:
         """Returns the policy as a `tf.function`; see `policy_function`.
 
         Args:
@@ -85,7 +98,9 @@ class Acting:
                 "Received: return_log_prob=True"
             )
         shape = agent.observation_shape
-        array = np.asarray(observation, agent.observation_dtype)
+        array: npt.NDArray[Any] = np.asarray(
+            observation, agent.observation_dtype
+        )
         single = array.shape == shape
         if not single and (
             array.ndim != len(shape) + 1 or array.shape[1:] != shape
@@ -103,7 +118,9 @@ class Acting:
         outputs = function(*inputs)
         action, *rest = outputs if with_log_prob else outputs[-1:]
         dtype = agent.action_space.dtype
-        given = [action.numpy().astype(dtype, copy=False)]
+        given: list[npt.NDArray[Any]] = [
+            action.numpy().astype(dtype, copy=False)
+        ]
         given += [log_prob.numpy() for log_prob in rest]
         # [1, ...] -> [...] where one observation was given
         chosen = tuple(each[0] if single else each for each in given)
@@ -127,4 +144,5 @@ def actions_and_log_probs(
     action = head.to_environment(actions(agent, observation, noise)[0])
     # Of what is returned: bounds may have clipped what was drawn.
     taken = head.from_environment(action)
-    return [action, agent.distribution(observation).log_prob(taken)]
+    policy = cast(_Stochastic, agent).distribution(observation)
+    return [action, policy.log_prob(taken)]

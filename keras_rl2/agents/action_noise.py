@@ -1,11 +1,13 @@
 """Noise that is added to the actions of a policy, to explore."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import exploration_noise
 
 
@@ -21,13 +23,16 @@ class ActionNoise:
         ValueError: If it is none of these.
     """
 
-    def __init__(self, exploration: Any) -> None:
+    def __init__(
+        self,
+        exploration: ExplorationNoise | float | str | dict[str, Any] | None,
+    ) -> None:
         self.exploration = exploration_noise(exploration)
 
     def draw(
         self,
         generator: np.random.Generator,
-        shape: Any,
+        shape: Sequence[int],
         size: int,
         step: int,
         state: Any = None,
@@ -46,17 +51,17 @@ class ActionNoise:
             `[*shape, A]` float32 in half the range of an action, and the
             state.
         """
-        shape = (*shape, size)
+        sizes = (*shape, size)
         if self.exploration is None:
-            return np.zeros(shape, np.float32), state
+            return np.zeros(sizes, np.float32), state
         # Noise is drawn over time, of which `(B,)` is one step.
         noise, state = self.exploration.draw(
             generator,
-            shape if len(shape) == 3 else (1, *shape),
+            sizes if len(sizes) == 3 else (1, *sizes),
             step=step,
             state=state,
         )
-        return noise.reshape(shape), state
+        return noise.reshape(sizes), state
 
     def logs(self, step: int) -> dict[str, float]:
         """Returns the scale of the noise, where that changes."""

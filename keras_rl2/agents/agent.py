@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Self
+from typing import cast
 
 import gymnasium
 import keras
@@ -25,9 +26,11 @@ from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.data import actors
+from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
+from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 from keras_rl2.target_networks import TargetNetworks
@@ -69,6 +72,8 @@ class Agent(keras.Model, abc.ABC):
     #: What `fit` runs in one call; None for Keras' own loop.
     round_size: fitting.RoundSize | None = None
     train_function: Any
+    #: Discount factor, which every kind of agent has.
+    gamma: float
 
     def __init__(
         self,
@@ -88,10 +93,10 @@ class Agent(keras.Model, abc.ABC):
         self.seed = seed
         self.env_steps = 0
         self.rollouts: Any = None
-        # None until the agent is bound.
-        self.observation_space: Any = None
-        self.action_space: Any = None
-        self.policy_head: Any = None
+        # None until the agent is bound; see `_is_bound`.
+        self.observation_space = cast(gymnasium.Space[Any], None)
+        self.action_space = cast(gymnasium.Space[Any], None)
+        self.policy_head = cast(PolicyHead, None)
         self._requested_spaces = (
             spaces.as_space(observation_space),
             spaces.as_space(action_space),
@@ -154,7 +159,7 @@ class Agent(keras.Model, abc.ABC):
                 argument is out of range.
             TypeError: If the algorithm does not take an argument.
         """
-        made: Self = default_agent.make(
+        return default_agent.make(
             cls,
             env,
             {
@@ -166,7 +171,6 @@ class Agent(keras.Model, abc.ABC):
             seed=seed,
             **kwargs,
         )
-        return made
 
     @classmethod
     def from_preset(
@@ -204,10 +208,9 @@ class Agent(keras.Model, abc.ABC):
         >>> agent.gamma, agent.gae_lambda
         (0.98, 0.8)
         """
-        preset = from_preset.preset_of(cls, preset)
-        _, agent, _ = from_preset.make(cls, preset, env, num_envs, seed)
-        made: Self = agent
-        return made
+        chosen = from_preset.preset_of(cls, preset)
+        _, agent, _ = from_preset.make(cls, chosen, env, num_envs, seed)
+        return agent
 
     # What a subclass gives.
 
@@ -241,7 +244,7 @@ class Agent(keras.Model, abc.ABC):
         """Networks that the policy is made of."""
 
     @property
-    def acting_variables(self) -> list[Any]:
+    def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
         return [
             v for network in self.acting_networks for v in network.variables
@@ -252,7 +255,7 @@ class Agent(keras.Model, abc.ABC):
         """Checks networks against the spaces and makes all variables."""
 
     @classmethod
-    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> Any:
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns what stands between the network and the action space."""
         return policy_head(action_space)
 
@@ -279,7 +282,7 @@ class Agent(keras.Model, abc.ABC):
             ValueError: If a space is not supported, differs from the one the
                 agent is tied to, or does not fit its networks.
         """
-        if self.policy_head is not None:
+        if self._is_bound:
             spaces.check_same(
                 type(self).__name__,
                 observation=(self.observation_space, observation_space),
@@ -296,7 +299,7 @@ class Agent(keras.Model, abc.ABC):
             self._check_and_build()
             network_checks.refuse_stateful(self)
         except Exception:
-            self.policy_head = None
+            self.policy_head = cast(PolicyHead, None)
             raise
         self.normalizing = Normalizing(self, self._learning_layers())
         self.built = True
@@ -322,9 +325,14 @@ class Agent(keras.Model, abc.ABC):
         """Smallest value of a Discrete observation."""
         return self.encode.start
 
+    @property
+    def _is_bound(self) -> bool:
+        """Whether spaces, networks and policy head are known."""
+        return self.policy_head is not None
+
     def _require_bound(self) -> None:
         """Refuses to act before the spaces are known."""
-        if self.policy_head is None:
+        if not self._is_bound:
             raise ValueError(
                 f"Expected a {type(self).__name__} that knows its spaces: "
                 "pass `observation_space` and `action_space` to the "
@@ -368,8 +376,8 @@ class Agent(keras.Model, abc.ABC):
         deterministic: bool = True,
         *,
         num_envs: int | None = None,
-        variables: Sequence[Any] = (),
-    ) -> Any:
+        variables: Sequence[keras.Variable] = (),
+    ) -> PolicyFunction:
         """Returns the policy as a `tf.function`, traced once.
 
         What `act`, actors, exported files, TensorBoard and videos run.
@@ -397,11 +405,13 @@ class Agent(keras.Model, abc.ABC):
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
-        shape: tuple[int, ...] = self.policy_head.noise_shape
-        return shape
+        return self.policy_head.noise_shape
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` turns into actions.
 
@@ -464,7 +474,7 @@ class Agent(keras.Model, abc.ABC):
         return keras.optimizers.Adam(3e-4)
 
     @property
-    def metrics(self) -> list[Any]:
+    def metrics(self) -> list[keras.metrics.Metric]:
         """What Keras resets each epoch and shows."""
         return [self.statistics]
 
@@ -566,7 +576,7 @@ class Agent(keras.Model, abc.ABC):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
-        bound = self.policy_head is not None
+        bound = self._is_bound
         space_config = spaces.space_to_config
         return {
             "name": self.name,

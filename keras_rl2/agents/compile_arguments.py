@@ -1,8 +1,18 @@
 """What `Agent.compile` was given, and how it is saved."""
 
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
 import keras
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+GivenOptimizer = keras.optimizers.Optimizer | str | dict[str, Any]
+"""An optimizer, its name or `"auto"`, or its config."""
 
 
 class CompileArguments:
@@ -27,8 +37,8 @@ class CompileArguments:
 
     def __init__(
         self,
-        optimizer: Any = "auto",
-        critic_optimizer: Any = None,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
         steps_per_execution: int | str = "auto",
         jit_compile: bool | str = "auto",
         **kwargs: Any,
@@ -54,8 +64,8 @@ class CompileArguments:
                 "`steps_per_execution`, `jit_compile`, `run_eagerly` and "
                 f"`auto_scale_loss` only. Received: {unknown}"
             )
-        self.optimizer = optimizer
-        self.critic_optimizer = critic_optimizer
+        self.optimizer: GivenOptimizer = optimizer
+        self.critic_optimizer: GivenOptimizer | None = critic_optimizer
         self.steps_per_execution = steps_per_execution
         self.jit_compile = jit_compile
         self.keras = kwargs
@@ -67,7 +77,7 @@ class CompileArguments:
             return 1
         return int(self.steps_per_execution)
 
-    def make_optimizer(self, agent: Any) -> keras.optimizers.Optimizer:
+    def make_optimizer(self, agent: "Agent") -> keras.optimizers.Optimizer:
         """Returns the one optimizer that Keras is given.
 
         Two optimizers become a `MultiOptimizer`, which Keras' learning-rate
@@ -76,31 +86,33 @@ class CompileArguments:
         """
         if self.optimizer == "auto":
             self.optimizer = agent.default_optimizer()
-        self.optimizer = keras.optimizers.get(self.optimizer)
+        actor = keras.optimizers.get(self.optimizer)
+        self.optimizer = actor
         if self.critic_optimizer is None:
-            return self.optimizer
-        agent.critic_variables()
+            return actor
+        learner = cast("OnPolicyAgent | OffPolicyAgent", agent)
+        learner.critic_variables()
         if self.critic_optimizer == "auto":
-            self.critic_optimizer = _like(self.optimizer)
-        self.critic_optimizer = keras.optimizers.get(self.critic_optimizer)
-        if self.critic_optimizer is self.optimizer:
+            self.critic_optimizer = _like(actor)
+        critic = keras.optimizers.get(self.critic_optimizer)
+        self.critic_optimizer = critic
+        if critic is actor:
             raise ValueError(
                 "Expected `critic_optimizer` to be an optimizer of its own. "
                 "Received: the same object as `optimizer`"
             )
-        actor, critic = self.optimizer, self.critic_optimizer
 
-        def choose(variable: Any) -> keras.optimizers.Optimizer:
+        def choose(variable: keras.Variable) -> keras.optimizers.Optimizer:
             # Asked when the optimizer is built: before, networks may have no
             # variables yet.
-            owned = any(variable is v for v in agent.critic_variables())
+            owned = any(variable is v for v in learner.critic_variables())
             return critic if owned else actor
 
         return keras.optimizers.MultiOptimizer(choose)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments as plain data."""
-        config = {
+        config: dict[str, object] = {
             "optimizer": self.optimizer,
             "critic_optimizer": self.critic_optimizer,
             "steps_per_execution": self.steps_per_execution,
@@ -121,7 +133,9 @@ class CompileArguments:
         }
 
 
-def _like(optimizer: keras.optimizers.Optimizer) -> Any:
+def _like(
+    optimizer: keras.optimizers.Optimizer,
+) -> keras.optimizers.Optimizer:
     """Returns a critic's optimizer with the settings of another one."""
     config = {**optimizer.get_config(), "name": "critic"}
     return type(optimizer).from_config(config)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
 import keras
 from keras import ops
@@ -14,6 +15,7 @@ from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.objective import Terms
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_copies import sibling
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:
@@ -81,7 +83,9 @@ def complete(
     return made
 
 
-def critic_input(agent: "OffPolicyAgent", units: int | None) -> Any:
+def critic_input(
+    agent: "OffPolicyAgent", units: int | None
+) -> network_checks.Inputs:
     """Returns a symbolic batch of what critics are given.
 
     Args:
@@ -123,7 +127,7 @@ def default_networks(
     names = [f"critic_{index}" for index in range(number)]
     if discrete:
         critics = [
-            build.network(name, build.head.n, seed)
+            build.network(name, cast(DiscreteHead, build.head).n, seed)
             for name, seed in zip(names, critic_seeds, strict=True)
         ]
     else:
@@ -172,8 +176,10 @@ def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
     """
     errors = [ops.stop_gradient(target) - value for value in values]
     return {
-        "loss": sum(ops.mean(weight * 0.5 * ops.square(e)) for e in errors),
-        "td_error": ops.stop_gradient(sum(errors) / len(errors)),
+        "loss": cast(
+            Tensor, sum(ops.mean(weight * 0.5 * ops.square(e)) for e in errors)
+        ),
+        "td_error": ops.stop_gradient(cast(Tensor, sum(errors)) / len(errors)),
         "q_value": ops.mean(values[0]),
     }
 

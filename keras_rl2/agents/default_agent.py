@@ -1,10 +1,14 @@
 """Agents with default networks, as `for_env` makes them."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypeVar
+from typing import cast
 
 import gymnasium
 import keras
@@ -13,6 +17,12 @@ import numpy as np
 from keras_rl2.envs import as_vector_env
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import network_for
+from keras_rl2.policy_heads import PolicyHead
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
 
 class NetworkBuilder:
@@ -34,7 +44,7 @@ class NetworkBuilder:
     def __init__(
         self,
         observation_space: gymnasium.Space[Any],
-        policy_head: Any,
+        policy_head: PolicyHead,
         options: Mapping[str, Any],
         seed: int | None,
         dtype: str | None = None,
@@ -107,12 +117,12 @@ class NetworkBuilder:
 
 
 def make(
-    kind: Any,
+    kind: "type[MadeAgent]",
     env: Any,
     options: Mapping[str, Any],
     seed: int | None,
     **settings: Any,
-) -> Any:
+) -> "MadeAgent":
     """Makes a compiled agent with default networks for an environment.
 
     Args:
@@ -130,18 +140,20 @@ def make(
         TypeError: If there is an argument that the algorithm does not take.
     """
     kind.refuse_arguments(settings)
-    env = as_vector_env(env)
+    adapter = as_vector_env(env)
     build = NetworkBuilder(
-        env.observation_space,
-        kind.make_policy_head(env.action_space),
+        adapter.observation_space,
+        kind.make_policy_head(adapter.action_space),
         options,
         seed,
         settings.get("dtype"),
     )
-    agent = kind(
+    # A subclass takes networks, the base none.
+    construct = cast("Callable[..., MadeAgent]", kind)
+    agent = construct(
         *kind.default_networks(build, **settings),
-        observation_space=env.observation_space,
-        action_space=env.action_space,
+        observation_space=adapter.observation_space,
+        action_space=adapter.action_space,
         seed=seed,
         **settings,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import gymnasium
 import keras
@@ -19,7 +20,9 @@ from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
 from keras_rl2.network_copies import copy_of
+from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
 
 
@@ -101,6 +104,7 @@ class DQN(OffPolicyAgent):
         - [Hessel et al., 2018](https://arxiv.org/abs/1710.02298), Rainbow.
     """
 
+    policy_head: DiscreteHead
     updates_per_step = 0.25
     default_batch_size = 64
     statistics_names = ("loss", "q_value", "td_error", "gradient_norm")
@@ -128,7 +132,8 @@ class DQN(OffPolicyAgent):
         exploring = EpsilonGreedy(epsilon)
         super().__init__(max_gradient_norm=max_gradient_norm, tau=tau, **kwargs)
         self.q_network = q_network
-        self.target_network: Any = None
+        # Until the agent is bound.
+        self.target_network = cast(keras.Model, None)
         self.double = double
         self.dueling = dueling
         self.distributional = distributional
@@ -152,7 +157,7 @@ class DQN(OffPolicyAgent):
     ) -> tuple[keras.Model]:
         """Makes a Q-network."""
         each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
-        units = build.head.n * each
+        units = cast(DiscreteHead, build.head).n * each
         return (
             build.network(
                 "q_network", (each, units) if dueling else units, build.seed
@@ -160,7 +165,7 @@ class DQN(OffPolicyAgent):
         )
 
     @classmethod
-    def make_policy_head(cls, action_space: Any) -> Any:
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns the head of Discrete actions."""
         network_checks.check_action_kind(
             cls, action_space, (gymnasium.spaces.Discrete,)
@@ -229,7 +234,7 @@ class DQN(OffPolicyAgent):
         return ops.max(self(observation), axis=-1)
 
     def _outputs(
-        self, network: Any, encoded: Tensor, training: bool = False
+        self, network: keras.Model, encoded: Tensor, training: bool = False
     ) -> Tensor:
         """Returns what a network says of each action, `[B, n, N]` float32."""
         outputs = ops.cast(network(encoded, training=training), "float32")
@@ -251,7 +256,10 @@ class DQN(OffPolicyAgent):
         return self.policy_head(self(observation)).mode()
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws which actions are random; see `EpsilonGreedy.draw`."""
         noise = self._exploring.draw(

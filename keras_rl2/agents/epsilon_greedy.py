@@ -1,6 +1,6 @@
 """Random actions now and then."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -33,7 +33,10 @@ class EpsilonGreedy:
     ((4, 3), [1, 1, 1, 1])
     """
 
-    def __init__(self, epsilon: Any) -> None:
+    def __init__(
+        self,
+        epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None,
+    ) -> None:
         if epsilon is None:
             epsilon = keras.optimizers.schedules.PolynomialDecay(
                 1.0, 10_000, 0.05
@@ -69,7 +72,7 @@ class EpsilonGreedy:
     def draw(
         self,
         generator: np.random.Generator,
-        shape: Any,
+        shape: Sequence[int],
         actions: int,
         env_steps: int,
     ) -> np.ndarray:

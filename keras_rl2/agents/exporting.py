@@ -1,10 +1,15 @@
 """The policy as a model of its own."""
 
+import os
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
 
 from keras_rl2.shapes import Tensor
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
 
 
 class ExportedPolicy(keras.Model):
@@ -15,7 +20,7 @@ class ExportedPolicy(keras.Model):
         deterministic: bool. Whether there is no noise.
     """
 
-    def __init__(self, agent: Any, deterministic: bool) -> None:
+    def __init__(self, agent: "Agent", deterministic: bool) -> None:
         super().__init__(name=f"{agent.name}_policy")
         # Its networks are tracked by name, the agent's optimizer is not.
         for index, network in enumerate(agent.acting_networks):
@@ -25,11 +30,16 @@ class ExportedPolicy(keras.Model):
 
     def call(self, *inputs: Tensor) -> Tensor:
         """Returns actions as the environment takes them."""
-        return self._decide(*inputs)[-1]
+        actions: Tensor = self._decide(*inputs)[-1]
+        return actions
 
 
 def export(
-    agent: Any, filepath: Any, format: str, deterministic: bool, **kwargs: Any
+    agent: "Agent",
+    filepath: str | os.PathLike[str],
+    format: str,
+    deterministic: bool,
+    **kwargs: Any,
 ) -> None:
     """Writes the policy in a format of `keras.Model.export`.
 

@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import cast
@@ -10,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
@@ -19,6 +23,18 @@ from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
+from keras_rl2.shapes import Tensor
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+Callbacks = list[keras.callbacks.Callback]
+# As Keras takes them.
+GivenCallbacks = (
+    keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
+)
 
 # Weights of the largest layer x samples of a minibatch, up to which XLA is the
 # faster on a CPU: beyond it, TensorFlow's own matrix products are.
@@ -41,18 +57,18 @@ class RoundSize(NamedTuple):
 
 
 def fit(
-    agent: Any,
-    keras_fit: Callable[..., Any],
-    x: Any,
+    agent: "Agent",
+    keras_fit: Callable[..., keras.callbacks.History],
+    x: object,
     *,
     epochs: int | None = None,
     total_steps: int | None = None,
-    callbacks: Any = None,
-    validation_data: Any = None,
+    callbacks: GivenCallbacks = None,
+    validation_data: object = None,
     validation_freq: int = 1,
-    verbose: Any = "auto",
+    verbose: int | str = "auto",
     **kwargs: Any,
-) -> Any:
+) -> keras.callbacks.History:
     """Runs `keras.Model.fit` on rounds.
 
     Args:
@@ -77,8 +93,8 @@ def fit(
     """
     refuse_strategies()
     kwargs.setdefault("shuffle", False)
-    callbacks = _list(callbacks)
-    give_directions(callbacks)
+    given = _list(callbacks)
+    give_directions(given)
     extra = _evaluation(validation_data, validation_freq)
     # An earlier `fit` may have been interrupted.
     agent.target_networks.forget()
@@ -86,11 +102,11 @@ def fit(
         _refuse_other_data(agent, x, total_steps)
         if not agent.compiled:
             agent.compile()
-        _set_execution(agent, agent.compile_arguments.first_steps_per_execution)
+        _set_execution(agent, _arguments(agent).first_steps_per_execution)
         return keras_fit(
             x,
             epochs=epochs or 1,
-            callbacks=[*extra, *_with_sync(agent, callbacks)],
+            callbacks=[*extra, *_with_sync(agent, given)],
             verbose=verbose,
             **kwargs,
         )
@@ -113,7 +129,7 @@ def fit(
         callbacks=_with_refresh(
             x,
             [*_stop(agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, callbacks)),
+            _with_progress(verbose, _with_sync(agent, given)),
         ),
         verbose=0 if verbose == "auto" else verbose,
         **kwargs,
@@ -147,7 +163,7 @@ class _StopAtSteps(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
+def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     """Makes one call of TensorFlow that makes all updates of a round.
 
     Keras' own loop over `steps_per_execution` asks the dataset for every
@@ -164,8 +180,8 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     """
     step = tf.function(agent.train_step, autograph=False)
 
-    def run_minibatches(one_round: dict[str, Any]) -> Any:
-        def update(index: Any) -> Any:
+    def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
+        def update(index: Tensor | int) -> dict[str, Tensor]:
             return step(minibatch(one_round, index))
 
         return tf.while_loop(
@@ -175,9 +191,10 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
             parallel_iterations=1,
         )[1]
 
+    run_updates: Callable[[dict[str, Tensor]], dict[str, Tensor]]
     run_updates = run_minibatches
     if size.from_trajectory:
-        run_updates = agent.train_on_trajectory
+        run_updates = cast("OnPolicyAgent", agent).train_on_trajectory
     if size.compiled:
         run_updates = tf.function(
             run_updates, autograph=False, jit_compile=True
@@ -186,7 +203,7 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     names: list[str] = []
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def run_round(iterator: Any) -> Any:
+    def run_round(iterator: tf.data.Iterator) -> tf.Tensor:
         logs = run_updates(iterator.get_next())
         names[:] = logs
         return tf.stack([tf.cast(logs[name], "float32") for name in names])
@@ -202,14 +219,19 @@ def round_function(agent: Any, size: RoundSize) -> Callable[[Any], Any]:
     return run
 
 
-def _prepare_execution(agent: Any, x: RoundDataset) -> RoundSize | None:
+def _arguments(agent: "Agent") -> CompileArguments:
+    """Returns the arguments of an agent that was compiled."""
+    return cast(CompileArguments, agent.compile_arguments)
+
+
+def _prepare_execution(agent: "Agent", x: RoundDataset) -> RoundSize | None:
     """Decides how many updates one call of TensorFlow makes.
 
     Returns:
         What one call runs through where it makes all updates of a round.
     """
     updates = x.updates_per_round
-    asked = agent.compile_arguments.steps_per_execution
+    asked = _arguments(agent).steps_per_execution
     steps = updates if asked == "auto" else int(asked)
     if updates % steps:
         raise ValueError(
@@ -229,7 +251,7 @@ def _prepare_execution(agent: Any, x: RoundDataset) -> RoundSize | None:
 
 
 def _set_execution(
-    agent: Any, steps: int, size: RoundSize | None = None
+    agent: "Agent", steps: int, size: RoundSize | None = None
 ) -> None:
     """Drops the train function if it was made for something else."""
     if agent.steps_per_execution != steps or agent.round_size != size:
@@ -238,13 +260,13 @@ def _set_execution(
         agent.train_function = None
 
 
-def _pays_to_compile(agent: Any, batch_size: int) -> bool:
+def _pays_to_compile(agent: "Agent", batch_size: int) -> bool:
     """Decides whether XLA compiles the round.
 
     On a CPU it halves the time of small networks, where calls of kernels
     dominate, and is slower than TensorFlow's own kernels for large ones.
     """
-    asked = agent.compile_arguments.jit_compile
+    asked = _arguments(agent).jit_compile
     if asked != "auto":
         return bool(asked)
     layers = network_checks.all_layers(agent)
@@ -299,14 +321,16 @@ def _epochs(
     return initial_epoch - (-steps // (x.fewest_steps_per_round * rounds))
 
 
-def _stop(agent: Any, total_steps: int | None) -> list[Any]:
+def _stop(agent: "Agent", total_steps: int | None) -> Callbacks:
     """Returns the callback that counts, where rounds differ in length."""
     if total_steps is None or not agent.whole_episodes:
         return []
     return [_StopAtSteps(agent.env_steps + total_steps)]
 
 
-def _list(callbacks: Any) -> list[keras.callbacks.Callback]:
+def _list(
+    callbacks: GivenCallbacks,
+) -> Callbacks:
     """Returns callbacks as a list, however they were given."""
     if callbacks is None:
         return []
@@ -318,8 +342,8 @@ def _list(callbacks: Any) -> list[keras.callbacks.Callback]:
 
 
 def _with_refresh(
-    x: RoundDataset, extra: list[Any], callbacks: list[Any]
-) -> list[Any]:
+    x: RoundDataset, extra: Callbacks, callbacks: Callbacks
+) -> Callbacks:
     """Puts the refresh first: what it logs is for all the others."""
     given = [c for c in callbacks if isinstance(c, RolloutRefresh)]
     others = [c for c in callbacks if not isinstance(c, RolloutRefresh)]
@@ -333,24 +357,25 @@ def _with_refresh(
     return [*(given or [refresh]), *extra, *others]
 
 
-def _with_sync(agent: Any, callbacks: list[Any]) -> list[Any]:
+def _with_sync(agent: "Agent", callbacks: Callbacks) -> Callbacks:
     """Adds the agent's own sync of target networks, if there is none."""
     if agent.on_policy or any(
         isinstance(callback, TargetNetworkSync) for callback in callbacks
     ):
         return callbacks
-    own = TargetNetworkSync(tau=agent.tau, every=agent.target_every)
+    learner = cast("OffPolicyAgent", agent)
+    own = TargetNetworkSync(tau=learner.tau, every=learner.target_every)
     return [own, *callbacks]
 
 
-def _with_progress(verbose: Any, callbacks: list[Any]) -> list[Any]:
+def _with_progress(verbose: int | str, callbacks: Callbacks) -> Callbacks:
     """Adds what shows how far `fit` is, if asked for and not there yet."""
     if verbose != "auto" or any(isinstance(c, Progress) for c in callbacks):
         return callbacks
     return [*callbacks, Progress()]
 
 
-def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:
+def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
     """Returns the callback that evaluates, if there is anything to play."""
     if validation_data is None:
         return []
@@ -359,7 +384,9 @@ def _evaluation(validation_data: Any, validation_freq: int) -> list[Any]:
     return [Evaluation(validation_data, validation_freq)]
 
 
-def _refuse_other_data(agent: Any, x: Any, total_steps: int | None) -> None:
+def _refuse_other_data(
+    agent: "Agent", x: object, total_steps: int | None
+) -> None:
     """Refuses what an agent cannot be trained on, an environment above all."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
         kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
@@ -385,7 +412,7 @@ _SAID_ELSEWHERE = {
 }
 
 
-def _refuse_arguments(given: dict[str, Any]) -> None:
+def _refuse_arguments(given: Mapping[str, object]) -> None:
     """Refuses arguments of Keras that mean nothing where rounds are trained."""
     for name, value in given.items():
         if name in _SAID_ELSEWHERE and value is not None:

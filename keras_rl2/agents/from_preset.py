@@ -1,17 +1,28 @@
 """Agents and datasets as presets describe them."""
 
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypeVar
+from typing import cast
 
 import keras
 
 from keras_rl2 import presets
+from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+
+MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
 
 def algorithm_of(kind: type) -> str:
@@ -47,12 +58,12 @@ def preset_of(kind: type, preset: str | Preset) -> Preset:
 
 
 def make(
-    kind: Any,
+    kind: "type[MadeAgent]",
     preset: Preset,
     env: Any = None,
     num_envs: int | None = None,
     seed: int | None = None,
-) -> tuple[Preset, Any, Any]:
+) -> "tuple[Preset, MadeAgent, RolloutDataset | ReplayDataset]":
     """Makes the agent and the dataset that a preset describes.
 
     Args:
@@ -73,47 +84,55 @@ def make(
     """
     if env is None:
         env = preset.environment
+    adapter: VectorEnvAdapter
     if isinstance(env, str):
         name = env
         wanted = preset.num_envs if num_envs is None else num_envs
         kwargs = preset.env_kwargs if env == preset.environment else {}
-        env = as_vector_env(env, wanted, env_kwargs=kwargs)
+        adapter = as_vector_env(env, wanted, env_kwargs=kwargs)
     else:
         kwargs = {}
-        env = as_vector_env(env, num_envs=1 if num_envs is None else num_envs)
-        name = env.name
+        adapter = as_vector_env(
+            env, num_envs=1 if num_envs is None else num_envs
+        )
+        name = adapter.name
     preset = preset.with_settings({"env_kwargs": kwargs})
-    preset = _fitted(kind, preset, name, env.num_envs)
+    preset = _fitted(kind, preset, name, adapter.num_envs)
+    dataset_kind: type[RolloutDataset] | type[ReplayDataset]
     dataset_kind = RolloutDataset if kind.on_policy else ReplayDataset
-    dataset = dataset_kind(env, seed=seed, **preset.dataset)
+    dataset = dataset_kind(adapter, seed=seed, **preset.dataset)
     return preset, _make_agent(kind, preset, dataset, seed), dataset
 
 
 def _fitted(
-    kind: Any, preset: Preset, environment: str, num_envs: int
+    kind: "type[Agent]", preset: Preset, environment: str, num_envs: int
 ) -> Preset:
     """Returns a preset for as many environments as there are."""
+    settings: dict[str, str | int]
     settings = {"environment": environment, "num_envs": num_envs}
     if kind.on_policy:
         size = preset.dataset.get("batch_size")
         if isinstance(size, int) and "horizon" in preset.dataset:
-            steps = preset.dataset["horizon"] * num_envs
+            steps: int = preset.dataset["horizon"] * num_envs
             settings["dataset.batch_size"] = min(size, steps)
         return preset.with_settings(settings)
-    steps = preset.dataset.get("steps_per_round")
-    if steps is not None and steps % num_envs:
-        longer = -(-steps // num_envs) * num_envs
+    given: int | None = preset.dataset.get("steps_per_round")
+    if given is not None and given % num_envs:
+        longer = -(-given // num_envs) * num_envs
         settings["dataset.steps_per_round"] = longer
-        updates = preset.dataset.get("updates_per_round")
+        updates: int | None = preset.dataset.get("updates_per_round")
         if updates is not None:
-            updates = max(round(updates * longer / steps), 1)
+            updates = max(round(updates * longer / given), 1)
             settings["dataset.updates_per_round"] = updates
     return preset.with_settings(settings)
 
 
 def _make_agent(
-    kind: Any, preset: Preset, dataset: Any, seed: int | None
-) -> Any:
+    kind: "type[MadeAgent]",
+    preset: Preset,
+    dataset: RolloutDataset | ReplayDataset,
+    seed: int | None,
+) -> "MadeAgent":
     """Makes and compiles the agent of a preset."""
     updates = _updates(preset, dataset, kind)
     settings = {
@@ -130,12 +149,15 @@ def _make_agent(
     return agent
 
 
-def _compile(agent: Any, settings: dict[str, Any], updates: int | None) -> None:
+def _compile(
+    agent: "Agent", settings: dict[str, Any], updates: int | None
+) -> None:
     """Compiles an agent with the optimizer of a preset."""
-    if agent.compile_arguments.critic_optimizer is None:
+    given = cast(CompileArguments, agent.compile_arguments)
+    if given.critic_optimizer is None:
         agent.compile(_optimizer(settings, updates))
         return
-    delay = getattr(agent, "policy_delay", 1)
+    delay: int = getattr(agent, "policy_delay", 1)
     # Each counts its own updates, of which a delayed actor has fewer.
     agent.compile(
         _optimizer(settings, updates and updates // delay, "actor"),
@@ -154,17 +176,24 @@ def _optimizer(
     }
     if name is not None:
         arguments["name"] = name
-    return getattr(keras.optimizers, settings["name"])(**arguments)
+    made: keras.optimizers.Optimizer
+    made = getattr(keras.optimizers, settings["name"])(**arguments)
+    return made
 
 
-def _updates(preset: Preset, dataset: Any, kind: Any) -> int | None:
+def _updates(
+    preset: Preset,
+    dataset: RolloutDataset | ReplayDataset,
+    kind: "type[Agent]",
+) -> int | None:
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:
         return None
     per_round = dataset.updates_per_round
     if not per_round:
+        each = cast("type[OffPolicyAgent]", kind).updates_per_step
         # Left to the algorithm, which the dataset is not bound to yet.
-        updates = round(kind.updates_per_step * dataset.steps_per_round)
+        updates = round(each * dataset.steps_per_round)
         per_round = max(updates, 1)
     steps = max(preset.total_steps - dataset.steps_before_first_round, 1)
     rounds = -(-steps // dataset.steps_per_round)

@@ -1,13 +1,28 @@
 """Checks of networks against spaces, before anything is trained."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
+import gymnasium
 import keras
 
 from keras_rl2.arguments import either
+from keras_rl2.shapes import Tensor
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+Inputs = Tensor | Sequence[Tensor]
+"""What a network takes: observations, or a list of them and actions."""
+
+Outputs = Tensor | Sequence[Tensor]
+"""What a network of somebody's own gives."""
 
 
-def check_is_network(name: str, network: Any) -> None:
+def check_is_network(name: str, network: object) -> None:
     """Refuses what is not a Keras model.
 
     Args:
@@ -24,7 +39,7 @@ def check_is_network(name: str, network: Any) -> None:
         )
 
 
-def output_sizes(agent: Any) -> tuple[int, int]:
+def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
     """Runs the networks symbolically, building them if need be.
 
     Args:
@@ -39,6 +54,8 @@ def output_sizes(agent: Any) -> tuple[int, int]:
     """
     encoded = agent.encode.network_input
     outputs = _run("actor", agent.actor, encoded, agent)
+    # As such looked at only where it is one tensor.
+    single = cast(Tensor, outputs)
     if agent.critic is None:
         pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
         if not pair and (agent.needs_value or not hasattr(outputs, "shape")):
@@ -46,9 +63,14 @@ def output_sizes(agent: Any) -> tuple[int, int]:
                 "Expected a critic, or one network with two outputs (policy, "
                 f"value). Received: critic=None and outputs {outputs!r}"
             )
-        policy, value = outputs if pair else (outputs, outputs[:, :1])
+        policy, value = (
+            cast(tuple[Tensor, Tensor], outputs)
+            if pair
+            else (single, single[:, :1])
+        )
     else:
-        policy, value = outputs, _run("critic", agent.critic, encoded, agent)
+        policy = single
+        value = cast(Tensor, _run("critic", agent.critic, encoded, agent))
     for name, output in (("policy", policy), ("value", value)):
         if not hasattr(output, "shape") or len(output.shape) > 2:
             raise ValueError(
@@ -59,7 +81,7 @@ def output_sizes(agent: Any) -> tuple[int, int]:
     return int(policy.shape[-1]), int(width)
 
 
-def check_outputs(agent: Any, sizes: tuple[int, int]) -> None:
+def check_outputs(agent: "OnPolicyAgent", sizes: tuple[int, int]) -> None:
     """Refuses outputs that do not fit the action space.
 
     Args:
@@ -85,7 +107,9 @@ def check_outputs(agent: Any, sizes: tuple[int, int]) -> None:
 
 
 def check_action_kind(
-    agent_class: type, space: Any, kinds: tuple[type, ...]
+    agent_class: type,
+    space: gymnasium.Space[Any],
+    kinds: tuple[type, ...],
 ) -> None:
     """Refuses action spaces that an algorithm cannot act in.
 
@@ -105,7 +129,7 @@ def check_action_kind(
         )
 
 
-def check_policy(agent: Any, actor: Any, units: int) -> None:
+def check_policy(agent: "Agent", actor: keras.Model, units: int) -> None:
     """Refuses a policy network that does not fit, building it if need be.
 
     Args:
@@ -121,7 +145,9 @@ def check_policy(agent: Any, actor: Any, units: int) -> None:
     )
 
 
-def check_critic(agent: Any, critic: Any, inputs: Any, units: int) -> None:
+def check_critic(
+    agent: "Agent", critic: keras.Model, inputs: Inputs, units: int
+) -> None:
     """Refuses a critic that does not fit, building it if need be.
 
     Args:
@@ -138,7 +164,12 @@ def check_critic(agent: Any, critic: Any, inputs: Any, units: int) -> None:
 
 
 def check_q_network(
-    agent: Any, network: Any, *, actions: int, atoms: int, dueling: bool
+    agent: "Agent",
+    network: keras.Model,
+    *,
+    actions: int,
+    atoms: int,
+    dueling: bool,
 ) -> None:
     """Refuses a Q-network that does not fit, building it if need be.
 
@@ -154,7 +185,7 @@ def check_q_network(
     """
     output = _run("q_network", network, agent.encode.network_input, agent)
     units = (actions + bool(dueling)) * atoms
-    shape = getattr(output, "shape", None)
+    shape: tuple[Any, ...] | None = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] != units:
         what = f"{actions} actions"
         if dueling:
@@ -167,9 +198,9 @@ def check_q_network(
         )
 
 
-def _check_width(name: str, output: Any, units: int) -> None:
+def _check_width(name: str, output: Outputs, units: int) -> None:
     """Refuses an output of another shape than (batch, units)."""
-    shape = getattr(output, "shape", None)
+    shape: tuple[Any, ...] | None = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] != units:
         raise ValueError(
             f"Expected the {name}'s output to be one tensor of shape (batch, "
@@ -177,7 +208,7 @@ def _check_width(name: str, output: Any, units: int) -> None:
         )
 
 
-def all_layers(agent: Any) -> list[keras.layers.Layer]:
+def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     """Returns all layers within an agent's networks, each of them once.
 
     Args:
@@ -188,18 +219,18 @@ def all_layers(agent: Any) -> list[keras.layers.Layer]:
     """
     found: dict[int, keras.layers.Layer] = {}
 
-    def visit(model: Any) -> None:
+    def visit(model: keras.Model) -> None:
         for layer in model.layers:
             if id(layer) not in found:
                 found[id(layer)] = layer
                 if hasattr(layer, "layers"):
-                    visit(layer)
+                    visit(cast(keras.Model, layer))
 
     visit(agent)
     return list(found.values())
 
 
-def refuse_stateful(agent: Any) -> None:
+def refuse_stateful(agent: keras.Model) -> None:
     """Refuses layers that remember from one call to the next.
 
     Args:
@@ -218,10 +249,13 @@ def refuse_stateful(agent: Any) -> None:
             )
 
 
-def _run(name: str, network: Any, encoded: Any, agent: Any) -> Any:
+def _run(
+    name: str, network: keras.Model, encoded: Inputs, agent: "Agent"
+) -> Outputs:
     """Calls a network symbolically."""
     try:
-        return network(encoded)
+        outputs: Outputs = network(encoded)
+        return outputs
     except Exception as error:
         raise ValueError(
             f"Expected the {name} to take {_shapes(encoded)} for the "
@@ -231,7 +265,7 @@ def _run(name: str, network: Any, encoded: Any, agent: Any) -> Any:
         ) from error
 
 
-def _shapes(inputs: Any) -> str:
+def _shapes(inputs: Inputs) -> str:
     """Describes what a network is given."""
     if isinstance(inputs, list):
         observation, action = inputs
@@ -239,4 +273,4 @@ def _shapes(inputs: Any) -> str:
             f"a list of observations of shape {tuple(observation.shape)} and "
             f"actions of shape {tuple(action.shape)}"
         )
-    return f"observations of shape {tuple(inputs.shape)}"
+    return f"observations of shape {tuple(cast(Tensor, inputs).shape)}"

@@ -6,7 +6,9 @@ anything.
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import gymnasium
 import keras
@@ -64,15 +66,13 @@ def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
         if activation in _FUNCTIONS:
             return _FUNCTIONS[activation]
     # Takes some 30 ms for a small network.
-    specs = keras.tree.map_structure(
-        lambda each: tf.TensorSpec(each.shape, each.dtype), inputs
-    )
+    specs = keras.tree.map_structure(_spec, inputs)
 
-    def run(given: Any) -> Any:
-        outputs = network(given, training=False)
+    def run(given: Tensor | Sequence[Tensor]) -> Tensor:
+        outputs: Tensor | Sequence[Tensor] = network(given, training=False)
         if isinstance(outputs, (list, tuple)):
-            return outputs[output]
-        return outputs
+            return cast(Sequence[Tensor], outputs)[output]
+        return cast(Tensor, outputs)
 
     graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
     operation = graph.outputs[0].op
@@ -81,9 +81,14 @@ def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
     return _ACTIVATIONS.get(operation.type)
 
 
+def _spec(tensor: Tensor) -> tf.TensorSpec:
+    """Returns what a function is traced with in the place of a tensor."""
+    return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+
 def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
     """Returns the layer that an output is of, where Keras can say so."""
-    outputs = getattr(network, "outputs", None)
+    outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
     if not outputs:
         return None
     for layer in reversed(network.layers):

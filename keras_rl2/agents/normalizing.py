@@ -1,12 +1,19 @@
 """Keeping the observation statistics of an agent's networks."""
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import keras
 import tensorflow as tf
 
+from keras_rl2.data import Trajectory
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.shapes import Tensor
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
 
 
 class Normalizing:
@@ -17,7 +24,9 @@ class Normalizing:
         layers: list of `keras.layers.Layer`. All layers of its networks.
     """
 
-    def __init__(self, agent: Any, layers: list[Any]) -> None:
+    def __init__(
+        self, agent: "Agent", layers: Sequence[keras.layers.Layer]
+    ) -> None:
         self._agent = agent
         self.layers = tuple(
             layer
@@ -25,7 +34,7 @@ class Normalizing:
             if isinstance(layer, ObservationNormalization)
         )
 
-    def observe(self, trajectory: Any) -> None:
+    def observe(self, trajectory: Trajectory) -> None:
         """Takes a rollout into statistics that the next round will use."""
         if not self.layers:
             return
@@ -36,7 +45,7 @@ class Normalizing:
         )
 
     @functools.cached_property
-    def _accumulate(self) -> Any:
+    def _accumulate(self) -> Callable[[Tensor, Tensor], None]:
         """Makes the compiled form of `ObservationNormalization.accumulate`."""
 
         def accumulate(rows: Tensor, valid: Tensor) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
-from typing import Any
 from typing import NamedTuple
 
 import keras
@@ -34,13 +33,13 @@ class Objective(NamedTuple):
 
     terms: Callable[[Batch], Terms]
     networks: Sequence[keras.Model]
-    variables: Sequence[Any] = ()
-    optimizer: Any = None
+    variables: Sequence[keras.Variable] = ()
+    optimizer: keras.optimizers.Optimizer | None = None
     every: int = 1
-    last_loss: Any = None
+    last_loss: keras.Variable | None = None
 
     @property
-    def trained(self) -> list[Any]:
+    def trained(self) -> list[keras.Variable]:
         """All variables that follow the gradient."""
         return [
             *(v for each in self.networks for v in each.trainable_variables),

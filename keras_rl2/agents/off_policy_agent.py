@@ -2,7 +2,9 @@
 
 import abc
 from typing import Any
+from typing import cast
 
+import gymnasium
 import keras
 import numpy as np
 import tensorflow as tf
@@ -70,7 +72,7 @@ class OffPolicyAgent(Agent):
         self.updates = self.add_weight(
             shape=(), dtype="int64", trainable=False, name="updates"
         )
-        self.td_errors: Any = None
+        self.td_errors: tf.Variable | None = None
         # The draws of the updates are those of a seed and their number.
         self._draw_seed = np.random.SeedSequence(self.seed)
 
@@ -89,7 +91,7 @@ class OffPolicyAgent(Agent):
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """Target networks, each with the network that it follows."""
 
-    def critic_variables(self) -> list[Any]:
+    def critic_variables(self) -> list[keras.Variable]:
         """Refuses a `critic_optimizer` where there is nothing for it."""
         raise ValueError(
             f"Expected `compile` of a {type(self).__name__} with one "
@@ -99,7 +101,11 @@ class OffPolicyAgent(Agent):
 
     # Networks.
 
-    def bind(self, observation_space: Any, action_space: Any) -> None:
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
         """Ties the agent to the spaces of an environment; see `Agent.bind`."""
         was_bound = self.policy_head is not None
         super().bind(observation_space, action_space)
@@ -183,7 +189,8 @@ class OffPolicyAgent(Agent):
             terms.setdefault(f"{name}_loss", losses[name])
             if each.last_loss is not None:
                 each.last_loss.assign(losses[name])
-        return {**terms, "loss": sum(losses.values()), "gradient_norm": norm}
+        loss = cast(Tensor, sum(losses.values()))
+        return {**terms, "loss": loss, "gradient_norm": norm}
 
     def _gradients(
         self, objective: Objective, batch: Batch
@@ -213,11 +220,12 @@ class OffPolicyAgent(Agent):
             steps.apply()
             return terms["loss"]
 
+        last_loss = cast(keras.Variable, objective.last_loss)
         made = ops.convert_to_tensor(self.updates) + 1
         return tf.cond(
             made % objective.every == 0,
             step,
-            lambda: ops.convert_to_tensor(objective.last_loss),
+            lambda: ops.convert_to_tensor(last_loss),
         )
 
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:
@@ -244,7 +252,7 @@ class OffPolicyAgent(Agent):
 
     # Priorities.
 
-    def keep_td_errors(self, td_errors: Any) -> None:
+    def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
         """Says where the TD errors of minibatches are to be written.
 
         Args:
@@ -271,6 +279,12 @@ class OffPolicyAgent(Agent):
         }
 
 
+# What takes the gradients, they, and what they are the gradients of.
+_Gathered = tuple[
+    keras.optimizers.Optimizer, list[Tensor], list[keras.Variable]
+]
+
+
 class _Steps:
     """Gradients of one update, gathered by the optimizers that take them.
 
@@ -280,7 +294,7 @@ class _Steps:
 
     def __init__(self, agent: OffPolicyAgent) -> None:
         self._agent = agent
-        self._gathered: dict[int, tuple[Any, list[Any], list[Any]]] = {}
+        self._gathered: dict[int, _Gathered] = {}
 
     def add(self, objective: Objective, gradients: list[Tensor]) -> None:
         """Takes the gradients of an objective."""

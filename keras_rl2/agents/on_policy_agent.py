@@ -100,7 +100,7 @@ class OnPolicyAgent(Agent):
         self.normalize_advantages = normalize_advantages
         self.max_gradient_norm = max_gradient_norm
         self.initial_log_std = initial_log_std
-        self.log_std: Any = None
+        self.log_std: keras.Variable | None = None
         self._gives_probabilities = False
         self._rollout_samples = RolloutSamples(self)
         self._bind_requested()
@@ -145,12 +145,12 @@ class OnPolicyAgent(Agent):
         return [self.actor]
 
     @property
-    def acting_variables(self) -> list[Any]:
+    def acting_variables(self) -> list[keras.Variable]:
         """Variables that acting depends on."""
         log_std = [] if self.log_std is None else [self.log_std]
         return [*super().acting_variables, *log_std]
 
-    def critic_variables(self) -> list[Any]:
+    def critic_variables(self) -> list[keras.Variable]:
         """Trainable variables that a `critic_optimizer` owns.
 
         Raises:
@@ -251,11 +251,10 @@ class OnPolicyAgent(Agent):
         """Returns the action distribution that parameters stand for."""
         if self._gives_probabilities:
             parameters = as_logits(parameters)
-        log_std = self.log_std
+        log_std: Tensor | None = self.log_std
         if log_std is not None:
             log_std = ops.convert_to_tensor(log_std)
-        distribution: Distribution = self.policy_head(parameters, log_std)
-        return distribution
+        return self.policy_head(parameters, log_std)
 
     # Learning.
 
@@ -363,7 +362,7 @@ class OnPolicyAgent(Agent):
         return terms
 
     def _learn(
-        self, terms: dict[str, Tensor], scaled: Tensor, tape: Any
+        self, terms: dict[str, Tensor], scaled: Tensor, tape: tf.GradientTape
     ) -> dict[str, Tensor]:
         """Applies the gradient and keeps the scalars of an update."""
         norm = self.minimize(scaled, tape)
@@ -371,7 +370,7 @@ class OnPolicyAgent(Agent):
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
-    def minimize(self, loss: Tensor, tape: Any) -> Tensor:
+    def minimize(self, loss: Tensor, tape: tf.GradientTape) -> Tensor:
         """Applies the gradient of a loss to all trainable variables.
 
         Args:

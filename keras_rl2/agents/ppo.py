@@ -98,7 +98,7 @@ class PPO(OnPolicyAgent):
         ):
             if value is not None:
                 check_in_range(**{name: (value, 0.0, 1e6)})
-        self._round_stopped: Any = None
+        self._round_stopped: tf.Variable | None = None
         super().__init__(
             actor, critic, normalize_advantages=normalize_advantages, **kwargs
         )
@@ -109,12 +109,13 @@ class PPO(OnPolicyAgent):
             self._round_stopped = tf.Variable(False, trainable=False)
 
     def _learn(
-        self, terms: dict[str, Tensor], scaled: Tensor, tape: Any
+        self, terms: dict[str, Tensor], scaled: Tensor, tape: tf.GradientTape
     ) -> dict[str, Tensor]:
         """Applies the gradient, unless the policy has moved far enough."""
         if self.target_kl is None:
             return super()._learn(terms, scaled, tape)
         stopped = self._round_stopped
+        assert stopped is not None
         exceeded = terms["approx_kl"] > 1.5 * self.target_kl
         was_stopped = tf.identity(stopped)
         stopped.assign(tf.logical_or(was_stopped, exceeded))
@@ -164,7 +165,7 @@ class PPO(OnPolicyAgent):
             value, batch["value"], batch["returns"], self.value_clip_range
         )
 
-    def _present_clip_ratio(self) -> Tensor:
+    def _present_clip_ratio(self) -> Tensor | float:
         """Returns the clip ratio, of a schedule the one at this update."""
         if callable(self.clip_ratio):
             return self.clip_ratio(self.optimizer.iterations)

@@ -1,7 +1,9 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +18,8 @@ from keras_rl2.shapes import Tensor
 if TYPE_CHECKING:
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 
+Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
+
 
 class RolloutSamples:
     """Makes samples of the rollouts of an on-policy agent.
@@ -28,7 +32,7 @@ class RolloutSamples:
 
     def __init__(self, agent: "OnPolicyAgent") -> None:
         self._agent = agent
-        self._functions: dict[Any, Any] = {}
+        self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
 
     @property
     def spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -70,7 +74,10 @@ class RolloutSamples:
                 autograph=False,
             )
         computed, statistics = self._functions[key](trajectory.arrays())
-        samples = {name: value.numpy() for name, value in computed.items()}
+        samples = {
+            name: cast(tf.Tensor, value).numpy()
+            for name, value in computed.items()
+        }
         # [T, B, ...] -> [N, ...], of observations without the last one
         steps = trajectory.reward.size
         samples["observation"] = trajectory.observation[:-1].reshape(
@@ -79,9 +86,11 @@ class RolloutSamples:
         samples["action"] = trajectory.action.reshape(
             steps, *trajectory.action.shape[2:]
         )
-        return samples, {k: float(v) for k, v in statistics.items()}
+        return samples, {
+            k: float(cast(tf.Tensor, v)) for k, v in statistics.items()
+        }
 
-    def _prepared(self, arrays: dict[str, Tensor]) -> tuple[Any, Any]:
+    def _prepared(self, arrays: dict[str, Tensor]) -> Prepared:
         """Does what `prepare` promises, in the graph."""
         policy, _, samples = self.of(arrays, training=False)
         samples["log_prob"] = policy.log_prob(samples["action"])
@@ -108,6 +117,8 @@ class RolloutSamples:
             The policy and the values `[N]`, and samples `[N, ...]` through
             which no gradient flows.
         """
+        horizon: int
+        num_envs: int
         horizon, num_envs = arrays["reward"].shape
         steps = horizon * num_envs
 

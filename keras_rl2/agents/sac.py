@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from typing import cast
 
 import gymnasium
 import keras
@@ -20,8 +21,12 @@ from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.arguments import check_in_range
+from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import Distribution
+from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
 
 
@@ -131,7 +136,7 @@ class SAC(OffPolicyAgent):
         self._bind_requested()
 
     @classmethod
-    def make_policy_head(cls, action_space: Any) -> Any:
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns a squashed Gaussian's head, or that of Discrete actions."""
         network_checks.check_action_kind(
             cls, action_space, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
@@ -173,7 +178,7 @@ class SAC(OffPolicyAgent):
             self.actor,
             self.critics,
             self.number_of_critics,
-            head.n if self.is_discrete else None,
+            self._discrete_head.n if self.is_discrete else None,
         )
         self.target_critics = critics.targets_of(self.critics)
 
@@ -183,12 +188,17 @@ class SAC(OffPolicyAgent):
         return not self.policy_head.log_std_size
 
     @property
+    def _discrete_head(self) -> DiscreteHead:
+        """The policy's head, where actions are choices."""
+        return cast(DiscreteHead, self.policy_head)
+
+    @property
     def _target_entropy(self) -> float:
         """Entropy that the temperature aims at, in nats."""
         if self.target_entropy is not None:
             return self.target_entropy
         if self.is_discrete:
-            return 0.89 * math.log(self.policy_head.n)
+            return 0.89 * math.log(self._discrete_head.n)
         return -float(np.prod(self.policy_head.action_shape))
 
     # Networks.
@@ -203,20 +213,22 @@ class SAC(OffPolicyAgent):
         """Target networks, each with the network that it follows."""
         return list(zip(self.target_critics, self.critics, strict=True))
 
-    def critic_variables(self) -> list[Any]:
+    def critic_variables(self) -> list[keras.Variable]:
         """Trainable variables that a `critic_optimizer` owns."""
         return [v for c in self.critics for v in c.trainable_variables]
 
     def call(self, observation: Tensor, training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
-        return self.actor(self.encode(observation), training=training)
+        parameters: Tensor = self.actor(
+            self.encode(observation), training=training
+        )
+        return parameters
 
     def distribution(self, observation: Tensor) -> Distribution:
         """Returns the distribution of actions for raw observations."""
-        distribution: Distribution = self._policy(self(observation))
-        return distribution
+        return self._policy(self(observation))
 
-    def _policy(self, parameters: Tensor) -> Any:
+    def _policy(self, parameters: Tensor) -> Distribution:
         """Returns the action distribution that parameters stand for."""
         if self._gives_probabilities:
             parameters = as_logits(parameters)
@@ -225,18 +237,21 @@ class SAC(OffPolicyAgent):
     # Acting.
 
     @property
-    def exploration(self) -> Any:
+    def exploration(self) -> ExplorationNoise | None:
         """The `ExplorationNoise` of actions, or None."""
         return self._noise.exploration
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action: the policy's, and that added."""
-        shape: tuple[int, ...] = super().noise_shape
+        shape = super().noise_shape
         return shape if self.exploration is None else (2 * shape[0],)
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the policy's noise, and beside it the one that is added."""
         noise, _ = super().draw_noise(generator, shape)
@@ -357,7 +372,7 @@ class SAC(OffPolicyAgent):
         if self.is_discrete:
             values = _all_values(networks, encoded)
             value = losses.expected_soft_value(
-                policy.log_probs, values, temperature
+                cast(Categorical, policy).log_probs, values, temperature
             )
             return value, policy.entropy()
         # The last batch of a dataset of one's own may be a smaller one.

@@ -9,7 +9,7 @@ from keras_rl2.network_copies import NetworkCopy
 from keras_rl2.network_copies import is_wholly_described
 
 
-def to_config(networks: Mapping[str, Any]) -> dict[str, Any]:
+def to_config(networks: Mapping[str, object]) -> dict[str, Any]:
     """Returns networks as plain data.
 
     Args:
@@ -37,7 +37,7 @@ def from_config(
         dict: networks, schedules and the like as objects, all else as it is.
     """
 
-    def made(value: Any) -> Any:
+    def made(value: object) -> Any:
         if isinstance(value, dict) and "class_name" in value:
             # Variables of two networks are told apart by their paths.
             with keras.name_scope(_name(value)):
@@ -54,11 +54,11 @@ def from_config(
 def _name(config: Mapping[str, Any]) -> str:
     """Returns the name of what a config describes."""
     inner = config.get("config")
-    name = inner.get("name") if isinstance(inner, dict) else None
+    name: str | None = inner.get("name") if isinstance(inner, dict) else None
     return str(name or config["class_name"])
 
 
-def _described(network: Any) -> Any:
+def _described(network: object) -> Any:
     """Returns one network, or several, as plain data."""
     if isinstance(network, (list, tuple)):
         given = [each for each in network if not isinstance(each, NetworkCopy)]
@@ -78,6 +78,7 @@ def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
         ValueError: If Keras could not make a network from what it says of
             itself.
     """
+    network: keras.Model | None
     for network in keras.tree.flatten(dict(networks)):
         is_copy = isinstance(network, NetworkCopy)
         if network is None or is_copy or is_wholly_described(network):

@@ -2,6 +2,7 @@
 
 import functools
 from typing import Any
+from typing import cast
 
 import gymnasium
 import keras
@@ -18,7 +19,9 @@ from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.arguments import check_in_range
+from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.network_copies import copy_of
+from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 
@@ -128,11 +131,12 @@ class TD3(OffPolicyAgent):
         self.actor = actor
         self.critics = given
         self.target_critics: list[keras.Model] = []
-        self.target_actor: Any = None
+        # Until the agent is bound.
+        self.target_actor = cast(keras.Model, None)
         self.policy_delay = policy_delay
         self.target_noise = target_noise
         self.target_noise_clip = target_noise_clip
-        self.last_actor_loss: Any = None
+        self.last_actor_loss: keras.Variable | None = None
         if policy_delay > 1:
             self.last_actor_loss = self.add_weight(
                 shape=(),
@@ -146,7 +150,7 @@ class TD3(OffPolicyAgent):
         self._bind_requested()
 
     @classmethod
-    def make_policy_head(cls, action_space: Any) -> Any:
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns what stretches the unit box to the bounds of a Box."""
         network_checks.check_action_kind(
             cls, action_space, (gymnasium.spaces.Box,)
@@ -193,13 +197,14 @@ class TD3(OffPolicyAgent):
             *zip(self.target_critics, self.critics, strict=True),
         ]
 
-    def critic_variables(self) -> list[Any]:
+    def critic_variables(self) -> list[keras.Variable]:
         """Trainable variables that a `critic_optimizer` owns."""
         return [v for c in self.critics for v in c.trainable_variables]
 
     def call(self, observation: Tensor, training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
-        return self.actor(self.encode(observation), training=training)
+        output: Tensor = self.actor(self.encode(observation), training=training)
+        return output
 
     # Keras' own verbs.
 
@@ -229,7 +234,7 @@ class TD3(OffPolicyAgent):
     # Acting.
 
     @property
-    def exploration(self) -> Any:
+    def exploration(self) -> ExplorationNoise | None:
         """The `ExplorationNoise` of actions, or None."""
         return self._noise.exploration
 
@@ -247,7 +252,10 @@ class TD3(OffPolicyAgent):
         return output if self._gives_actions else ops.tanh(output)
 
     def draw_noise(
-        self, generator: np.random.Generator, shape: Any, state: Any = None
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` adds, of the present scale."""
         [size] = self.policy_head.noise_shape
@@ -290,12 +298,14 @@ class TD3(OffPolicyAgent):
             "critic": Objective(
                 self._critic_terms,
                 self.critics,
-                optimizer=given.critic_optimizer,
+                optimizer=cast(
+                    keras.optimizers.Optimizer, given.critic_optimizer
+                ),
             ),
             "actor": Objective(
                 self.actor_terms,
                 [self.actor],
-                optimizer=given.optimizer,
+                optimizer=cast(keras.optimizers.Optimizer, given.optimizer),
                 every=self.policy_delay,
                 last_loss=self.last_actor_loss,
             ),

@@ -1,12 +1,16 @@
 """What updates are made of: minibatches and gradients."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import TypeVar
 
 import keras
 import tensorflow as tf
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+
+Gradients = TypeVar("Gradients")
 
 
 def minibatch_of(data: Any) -> dict[str, Tensor]:
@@ -20,6 +24,7 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     Returns:
         dict of `[B, ...]`.
     """
+    given: dict[str, Tensor]
     given, _, _ = keras.utils.unpack_x_y_sample_weight(data)
     batch = {
         key: ops.cast(each, "float32") if each.dtype == "float64" else each
@@ -32,9 +37,9 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
 
 
 def apply_gradients(
-    optimizer: Any,
-    gradients: list[Any],
-    variables: list[Any],
+    optimizer: keras.optimizers.Optimizer,
+    gradients: Sequence[Tensor | None],
+    variables: Sequence[keras.Variable],
     max_norm: float | None,
 ) -> Tensor:
     """Applies gradients, clipped to a global norm if asked for.
@@ -60,7 +65,13 @@ def apply_gradients(
     return norm / scale
 
 
-def all_computed(gradients: Any) -> Any:
+def _ensured(tensor: Tensor) -> Tensor:
+    """Returns a tensor through an operation that changes nothing."""
+    # No `tf.identity`, which the graph optimizer takes away.
+    return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
+
+
+def all_computed(gradients: Gradients) -> Gradients:
     """Returns gradients that no optimizer gets before all are there.
 
     To be called before `apply_gradients`, once for all of an update.
@@ -82,9 +93,8 @@ def all_computed(gradients: Any) -> Any:
     if tf.executing_eagerly():
         return gradients
     with tf.control_dependencies(tf.nest.flatten(gradients)):
-        # No `tf.identity`, which the same optimizer takes away.
-        ensured: Any = tf.nest.map_structure(
-            lambda x: tf.raw_ops.EnsureShape(input=x, shape=x.shape),
+        ensured: Gradients = tf.nest.map_structure(
+            _ensured,
             gradients,
             expand_composites=True,
         )

@@ -37,7 +37,7 @@ class AgentFile(keras.callbacks.Callback):
             self._due = self.model.env_steps + self.every
             self.save(self.model)
 
-    def save(self, agent: Any) -> None:
+    def save(self, agent: keras.Model) -> None:
         """Saves an agent in place of the file that was there.
 
         Args:

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from keras_rl2.agents import Agent
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.errors import CommandError
@@ -80,7 +81,7 @@ class BestAgent(keras.callbacks.Callback):
         if logs is not None:
             logs.update({f"val_{name}": results[name] for name in _NUMBERS})
 
-    def conclude(self, agent: Any) -> dict[str, float]:
+    def conclude(self, agent: Agent) -> dict[str, float]:
         """Returns what the last agent gives, evaluating it if need be.
 
         Args:
@@ -97,7 +98,7 @@ class BestAgent(keras.callbacks.Callback):
         """Closes the environments."""
         self.episodes.env.close()
 
-    def _evaluate(self, agent: Any) -> dict[str, float]:
+    def _evaluate(self, agent: Agent) -> dict[str, float]:
         """Plays, and saves the agent if it is the best so far."""
         results = agent.evaluate(self.episodes)
         self._last = {**results, "env_steps": agent.env_steps}

@@ -3,7 +3,6 @@
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -12,7 +11,7 @@ from keras_rl2.agents import Agent
 from keras_rl2.cli.errors import CommandError
 
 
-def load(path: Path) -> Any:
+def load(path: Path) -> Agent:
     """Loads a saved agent.
 
     Args:
@@ -39,7 +38,7 @@ def load(path: Path) -> Any:
     return agent
 
 
-def load_into(agent: Any, path: Path) -> None:
+def load_into(agent: Agent, path: Path) -> None:
     """Gives an agent all that another one of its kind had learned.
 
     Args:

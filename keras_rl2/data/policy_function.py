@@ -5,12 +5,19 @@ import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeAlias
+from typing import cast
 
 import keras
 import tensorflow as tf
 
 from keras_rl2.data.agent_protocols import ActingAgent
 from keras_rl2.shapes import Tensor
+
+PolicyFunction: TypeAlias = (
+    "tf.types.experimental.PolymorphicFunction[..., list[tf.Tensor]]"
+)
+"""A policy as a `tf.function`."""
 
 _NO_SCOPE = contextlib.nullcontext()
 
@@ -19,9 +26,9 @@ def policy_function(
     agent: ActingAgent,
     deterministic: bool,
     num_envs: int | None = None,
-    variables: Sequence[Any] = (),
+    variables: Sequence[keras.Variable] = (),
     decide: Callable[..., list[Tensor]] | None = None,
-) -> Any:
+) -> PolicyFunction:
     """Traces a policy, for whoever acts outside of training.
 
     Args:
@@ -57,11 +64,12 @@ def policy_function(
 
     # Not the function itself: TensorFlow tells functions apart by their code,
     # and would warn of retracing where there are many agents.
-    return tf.function(
+    traced = tf.function(
         functools.partial(policy),
         input_signature=[*inputs, *weights],
         autograph=False,
     )
+    return cast(PolicyFunction, traced)
 
 
 def actions(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
@@ -144,7 +145,7 @@ class RoundDataset(abc.ABC):
         )
         # TensorFlow keeps the function for as long as the process lives: it
         # must not keep the agent with it. What is made of a dataset keeps it.
-        dataset.rounds = self
+        cast(Any, dataset).rounds = self
         return _in_step(dataset)
 
     def _hand_over(self) -> Round:
@@ -159,7 +160,9 @@ class RoundDataset(abc.ABC):
         return self._ready.popleft()
 
 
-def minibatch(one_round: dict[str, Any], index: Tensor) -> dict[str, Tensor]:
+def minibatch(
+    one_round: dict[str, Any], index: Tensor | int
+) -> dict[str, Tensor]:
     """Takes one minibatch out of a round, in the graph.
 
     Args:
@@ -175,6 +178,7 @@ def minibatch(one_round: dict[str, Any], index: Tensor) -> dict[str, Tensor]:
         return {key: each[index] for key, each in one_round["batches"].items()}
     rows = one_round["rows"][index]
     samples = one_round["samples"]
+    batch: dict[str, Tensor]
     batch = {key: tf.gather(value, rows) for key, value in samples.items()}
     batch["weight"] = one_round["weight"][index]
     return batch

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
@@ -27,11 +28,11 @@ class Bernoulli(Distribution):
     -0.6931
     """
 
-    def __init__(self, logits: Tensor) -> None:
+    def __init__(self, logits: TensorLike) -> None:
         check_rank(2, logits=logits)
         (self.logits,) = as_float(logits)
 
-    def log_prob(self, action: Tensor) -> Tensor:
+    def log_prob(self, action: TensorLike) -> Tensor:
         """Returns the log-probability of actions.
 
         Args:
@@ -78,7 +79,7 @@ class Bernoulli(Distribution):
         """Returns the more probable position, `[B, K]` int32; at 1/2 off."""
         return ops.cast(self.logits > 0, "int32")
 
-    def sample(self, noise: Tensor) -> Tensor:
+    def sample(self, noise: TensorLike) -> Tensor:
         """Returns logits + noise > 0.
 
         Args:

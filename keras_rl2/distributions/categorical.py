@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
@@ -33,14 +34,14 @@ class Categorical(Distribution):
     0.6931
     """
 
-    def __init__(self, logits: Tensor) -> None:
+    def __init__(self, logits: TensorLike) -> None:
         check_rank(2, logits=logits)
         (self.logits,) = as_float(logits)
         # Not cached lazily: a tensor kept from one traced function may not be
         # used in another, and an unused one is pruned from the graph.
         self.log_probs = ops.log_softmax(self.logits, axis=-1)
 
-    def log_prob(self, action: Tensor) -> Tensor:
+    def log_prob(self, action: TensorLike) -> Tensor:
         """Returns the log-probability of actions.
 
         Args:
@@ -87,7 +88,7 @@ class Categorical(Distribution):
         """Returns the likeliest action, `[B]` int32; of equals the first."""
         return _argmax(self.logits)
 
-    def sample(self, noise: Tensor) -> Tensor:
+    def sample(self, noise: TensorLike) -> Tensor:
         """Returns argmax(logits + noise): the Gumbel-max trick.
 
         Args:

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
@@ -36,7 +37,7 @@ class DiagonalGaussian(Distribution):
     2.8379
     """
 
-    def __init__(self, mean: Tensor, log_std: Tensor) -> None:
+    def __init__(self, mean: TensorLike, log_std: TensorLike) -> None:
         check_rank(2, mean=mean)
         self.mean, log_std = as_float(mean, log_std)
         if len(static_shape(log_std) or ()) == 1:
@@ -47,7 +48,7 @@ class DiagonalGaussian(Distribution):
             check_same_shape(mean=mean, log_std=log_std)
             self.log_std = log_std
 
-    def log_prob(self, action: Tensor) -> Tensor:
+    def log_prob(self, action: TensorLike) -> Tensor:
         """Returns the log-density of actions.
 
         Args:
@@ -97,7 +98,7 @@ class DiagonalGaussian(Distribution):
         """Returns the mean, `[B, A]`."""
         return self.mean
 
-    def sample(self, noise: Tensor) -> Tensor:
+    def sample(self, noise: TensorLike) -> Tensor:
         """Returns mean + std * noise, through which gradients flow.
 
         Args:
@@ -113,7 +114,7 @@ class DiagonalGaussian(Distribution):
         noise = ops.cast(noise, self.mean.dtype)
         return self.mean + ops.exp(self.log_std) * noise
 
-    def sample_and_log_prob(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample_and_log_prob(self, noise: TensorLike) -> tuple[Tensor, Tensor]:
         """Turns noise into actions and returns their log-density as well.
 
         Args:

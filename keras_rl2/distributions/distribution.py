@@ -4,6 +4,7 @@ import abc
 from typing import Self
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 
 
 class Distribution(abc.ABC):
@@ -18,7 +19,7 @@ class Distribution(abc.ABC):
     """
 
     @abc.abstractmethod
-    def log_prob(self, action: Tensor) -> Tensor:
+    def log_prob(self, action: TensorLike) -> Tensor:
         """Returns the log-probability (density) of actions.
 
         Args:
@@ -54,7 +55,7 @@ class Distribution(abc.ABC):
         """Returns the action to take where none shall be left to chance."""
 
     @abc.abstractmethod
-    def sample(self, noise: Tensor) -> Tensor:
+    def sample(self, noise: TensorLike) -> Tensor:
         """Turns noise into actions.
 
         Args:
@@ -68,7 +69,7 @@ class Distribution(abc.ABC):
             ValueError: If the shape of the noise is wrong.
         """
 
-    def sample_and_log_prob(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample_and_log_prob(self, noise: TensorLike) -> tuple[Tensor, Tensor]:
         """Turns noise into actions and returns their log-probability as well.
 
         Args:

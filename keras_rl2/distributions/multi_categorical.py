@@ -1,7 +1,9 @@
 """Several independent categorical distributions side by side."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Self
+from typing import cast
 
 import numpy as np
 from keras import ops
@@ -9,6 +11,7 @@ from keras import ops
 from keras_rl2.distributions.categorical import Categorical
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
@@ -33,7 +36,7 @@ class MultiCategorical(Distribution):
     [[1, 0]]
     """
 
-    def __init__(self, logits: Tensor, sizes: Sequence[int]) -> None:
+    def __init__(self, logits: TensorLike, sizes: Sequence[int]) -> None:
         check_rank(2, logits=logits)
         (self.logits,) = as_float(logits)
         self.sizes = tuple(int(size) for size in sizes)
@@ -45,7 +48,7 @@ class MultiCategorical(Distribution):
             )
         self.choices = [Categorical(part) for part in self._split(self.logits)]
 
-    def log_prob(self, action: Tensor) -> Tensor:
+    def log_prob(self, action: TensorLike) -> Tensor:
         """Returns the log-probability of actions.
 
         Args:
@@ -59,14 +62,14 @@ class MultiCategorical(Distribution):
         """
         check_shape((self.logits.shape[0], len(self.sizes)), action=action)
         action = ops.convert_to_tensor(action)
-        return sum(
+        return _sum(
             choice.log_prob(action[:, k])
             for k, choice in enumerate(self.choices)
         )
 
     def entropy(self) -> Tensor:
         """Returns the sum of the choices' entropies in nats, `[B]`."""
-        return sum(choice.entropy() for choice in self.choices)
+        return _sum(choice.entropy() for choice in self.choices)
 
     def kl(self, other: Self) -> Tensor:
         """Returns the sum of the choices' divergences in nats.
@@ -86,7 +89,7 @@ class MultiCategorical(Distribution):
                 "Expected equal sizes. "
                 f"Received: {self.sizes} and {other.sizes}"
             )
-        return sum(
+        return _sum(
             mine.kl(theirs)
             for mine, theirs in zip(self.choices, other.choices, strict=True)
         )
@@ -95,7 +98,7 @@ class MultiCategorical(Distribution):
         """Returns the most probable action of each choice, `[B, K]` int32."""
         return ops.stack([choice.mode() for choice in self.choices], axis=-1)
 
-    def sample(self, noise: Tensor) -> Tensor:
+    def sample(self, noise: TensorLike) -> Tensor:
         """Returns argmax(logits + noise) of each choice.
 
         Args:
@@ -121,3 +124,8 @@ class MultiCategorical(Distribution):
             array[:, end - size : end]
             for size, end in zip(self.sizes, ends.tolist(), strict=True)
         ]
+
+
+def _sum(terms: Iterable[Tensor]) -> Tensor:
+    """Returns the sum of one term or more."""
+    return cast(Tensor, sum(terms))

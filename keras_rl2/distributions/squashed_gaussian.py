@@ -11,6 +11,7 @@ from keras.backend import standardize_dtype
 from keras_rl2.distributions.diagonal_gaussian import DiagonalGaussian
 from keras_rl2.distributions.distribution import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import check_same_shape
 
 _LOG_2 = math.log(2.0)
@@ -51,10 +52,10 @@ class SquashedGaussian(Distribution):
 
     def __init__(
         self,
-        mean: Tensor,
-        log_std: Tensor,
-        low: Tensor = -1.0,
-        high: Tensor = 1.0,
+        mean: TensorLike,
+        log_std: TensorLike,
+        low: TensorLike = -1.0,
+        high: TensorLike = 1.0,
     ) -> None:
         self.base = DiagonalGaussian(mean, log_std)
         width = self.base.mean.shape[-1]
@@ -70,7 +71,7 @@ class SquashedGaussian(Distribution):
                 f"Received: low={low}, high={high}"
             )
 
-    def log_prob(self, action: Tensor) -> Tensor:
+    def log_prob(self, action: TensorLike) -> Tensor:
         """Returns the log-density of actions, both Jacobians included.
 
         The action is mapped back by atanh, which loses precision near the
@@ -146,7 +147,7 @@ class SquashedGaussian(Distribution):
         """
         return self._squash(self.base.mean)
 
-    def sample(self, noise: Tensor) -> Tensor:
+    def sample(self, noise: TensorLike) -> Tensor:
         """Returns the squashed mean + std * noise; gradients flow through.
 
         Args:
@@ -160,7 +161,7 @@ class SquashedGaussian(Distribution):
         """
         return self._squash(self.base.sample(noise))
 
-    def sample_and_log_prob(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample_and_log_prob(self, noise: TensorLike) -> tuple[Tensor, Tensor]:
         """Turns noise into actions and returns their log-density as well.
 
         Exact near the bounds too, since the map is never inverted.
@@ -201,7 +202,7 @@ class SquashedGaussian(Distribution):
         )
 
 
-def _bound(bound: Tensor, width: int) -> npt.NDArray[np.float64]:
+def _bound(bound: TensorLike, width: int) -> npt.NDArray[np.float64]:
     """Takes a bound as a float64 array [A]."""
     array = np.asarray(bound, dtype="float64")
     if array.shape not in ((), (width,)):

@@ -6,6 +6,7 @@ Letters: B is the batch, A the number of actions.
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
@@ -14,11 +15,11 @@ from keras_rl2.shapes import static_shape
 
 
 def q_learning(
-    q_values: Tensor,
-    action: Tensor,
-    reward: Tensor,
-    discount: Tensor,
-    next_q_values: Tensor,
+    q_values: TensorLike,
+    action: TensorLike,
+    reward: TensorLike,
+    discount: TensorLike,
+    next_q_values: TensorLike,
 ) -> Tensor:
     """Compares the value of the action taken with the best that may follow.
 
@@ -69,12 +70,12 @@ def q_learning(
 
 
 def double_q_learning(
-    q_values: Tensor,
-    action: Tensor,
-    reward: Tensor,
-    discount: Tensor,
-    next_q_values: Tensor,
-    next_q_selector: Tensor,
+    q_values: TensorLike,
+    action: TensorLike,
+    reward: TensorLike,
+    discount: TensorLike,
+    next_q_values: TensorLike,
+    next_q_selector: TensorLike,
 ) -> Tensor:
     """Lets one network choose the next action and another one judge it.
 
@@ -127,7 +128,7 @@ def double_q_learning(
     return _td_error(_chosen(q_values, action), reward, discount, next_value)
 
 
-def conservative_q(q_values: Tensor, action: Tensor) -> Tensor:
+def conservative_q(q_values: TensorLike, action: TensorLike) -> Tensor:
     """Lowers the values of all actions but raises that of the one in the data.
 
     CQL adds it to the loss of the TD error, so that actions the data does not
@@ -165,7 +166,10 @@ def conservative_q(q_values: Tensor, action: Tensor) -> Tensor:
 
 
 def _check_transition(
-    action: Tensor, reward: Tensor, discount: Tensor, **values: Tensor
+    action: TensorLike,
+    reward: TensorLike,
+    discount: TensorLike,
+    **values: TensorLike,
 ) -> None:
     """Refuses a transition unless it is `[B]`, with values `[B, A]`."""
     check_rank(2, **values)
@@ -177,13 +181,13 @@ def _check_transition(
         check_shape(_batch_shape(value), **arrays)
 
 
-def _batch_shape(values: Tensor) -> tuple[int | None]:
+def _batch_shape(values: TensorLike) -> tuple[int | None]:
     """Returns what is known of the batch axis, as a shape."""
     shape = static_shape(values)
     return (shape[0] if shape else None,)
 
 
-def _chosen(values: Tensor, action: Tensor) -> Tensor:
+def _chosen(values: Tensor, action: TensorLike) -> Tensor:
     """Returns the value `[B]` of one action each from values `[B, A]`."""
     actions = ops.arange(ops.shape(values)[-1], dtype="int32")
     mask = ops.cast(action, "int32")[:, None] == actions  # [B, A]

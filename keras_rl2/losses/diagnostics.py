@@ -3,13 +3,14 @@
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import as_scalar
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
 
 
-def approximate_kl(log_prob: Tensor, old_log_prob: Tensor) -> Tensor:
+def approximate_kl(log_prob: TensorLike, old_log_prob: TensorLike) -> Tensor:
     """Estimates from its own actions how far the policy has moved.
 
     The mean over actions of the old policy is an unbiased estimate of
@@ -45,7 +46,7 @@ def approximate_kl(log_prob: Tensor, old_log_prob: Tensor) -> Tensor:
 
 
 def clip_fraction(
-    log_prob: Tensor, old_log_prob: Tensor, clip_ratio: Tensor
+    log_prob: TensorLike, old_log_prob: TensorLike, clip_ratio: TensorLike
 ) -> Tensor:
     """Marks the examples whose probability ratio lies outside the clip.
 
@@ -74,7 +75,7 @@ def clip_fraction(
 
 
 def explained_variance(
-    values: Tensor, returns: Tensor, weights: Tensor | None = None
+    values: TensorLike, returns: TensorLike, weights: TensorLike | None = None
 ) -> Tensor:
     """Measures how much of the returns' variance the values explain.
 
@@ -107,7 +108,7 @@ def explained_variance(
     values, returns, weights = as_float(values, returns, weights)
     total = ops.maximum(ops.sum(weights), 1e-12)
 
-    def variance(array: Tensor) -> Tensor:
+    def variance(array: TensorLike) -> Tensor:
         mean = ops.sum(weights * array) / total
         return ops.sum(weights * ops.square(array - mean)) / total
 

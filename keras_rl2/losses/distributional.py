@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import as_scalar
 from keras_rl2.shapes import check_rank
@@ -17,7 +18,7 @@ from keras_rl2.shapes import static_shape
 
 
 def categorical_projection(
-    support: Tensor, probabilities: Tensor, target_support: Tensor
+    support: TensorLike, probabilities: TensorLike, target_support: TensorLike
 ) -> Tensor:
     """Moves a distribution onto the fixed atoms of a C51 network.
 
@@ -75,7 +76,10 @@ def categorical_projection(
 
 
 def quantile_huber(
-    quantiles: Tensor, taus: Tensor, targets: Tensor, delta: Tensor = 1.0
+    quantiles: TensorLike,
+    taus: TensorLike,
+    targets: TensorLike,
+    delta: TensorLike = 1.0,
 ) -> Tensor:
     """Fits quantiles of a return, each pulled to its own side.
 
@@ -125,7 +129,7 @@ def quantile_huber(
     return ops.sum(ops.mean(weight * loss, axis=2), axis=1)
 
 
-def _check_increasing(target_support: Tensor) -> None:
+def _check_increasing(target_support: TensorLike) -> None:
     """Refuses target atoms that are not `[N]` or, if known, not increasing."""
     check_rank(1, target_support=target_support)
     if not ops.is_tensor(target_support):
@@ -136,7 +140,9 @@ def _check_increasing(target_support: Tensor) -> None:
             )
 
 
-def _check_quantiles(quantiles: Tensor, taus: Tensor, targets: Tensor) -> None:
+def _check_quantiles(
+    quantiles: TensorLike, taus: TensorLike, targets: TensorLike
+) -> None:
     """Refuses shapes other than `[B, N]`, `[B, N]` or `[N]`, and `[B, M]`."""
     check_rank(2, quantiles=quantiles, targets=targets)
     shape = static_shape(quantiles) or (None, None)

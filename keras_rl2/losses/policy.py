@@ -6,13 +6,14 @@ Letters: B is the batch.
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import as_scalar
 from keras_rl2.shapes import check_rank
 from keras_rl2.shapes import check_same_shape
 
 
-def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
+def policy_gradient(log_prob: TensorLike, advantage: TensorLike) -> Tensor:
     """Makes actions with positive advantage more likely.
 
     The gradient of its mean is the negated policy gradient. The advantage
@@ -45,10 +46,10 @@ def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
 
 
 def clipped_surrogate(
-    log_prob: Tensor,
-    old_log_prob: Tensor,
-    advantage: Tensor,
-    clip_ratio: Tensor,
+    log_prob: TensorLike,
+    old_log_prob: TensorLike,
+    advantage: TensorLike,
+    clip_ratio: TensorLike,
 ) -> Tensor:
     """Improves the policy, without reward for leaving the old one far behind.
 

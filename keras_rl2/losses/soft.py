@@ -9,6 +9,7 @@ from functools import reduce
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import as_scalar
 from keras_rl2.shapes import check_rank
@@ -16,7 +17,7 @@ from keras_rl2.shapes import check_same_shape
 
 
 def soft_value(
-    log_prob: Tensor, values: Sequence[Tensor], temperature: Tensor
+    log_prob: TensorLike, values: Sequence[TensorLike], temperature: TensorLike
 ) -> Tensor:
     """Values a state by one action drawn from the policy.
 
@@ -51,7 +52,7 @@ def soft_value(
 
 
 def expected_soft_value(
-    log_probs: Tensor, values: Sequence[Tensor], temperature: Tensor
+    log_probs: TensorLike, values: Sequence[TensorLike], temperature: TensorLike
 ) -> Tensor:
     """Values a state by all actions, each as probable as the policy says.
 
@@ -85,7 +86,7 @@ def expected_soft_value(
 
 
 def temperature_loss(
-    log_temperature: Tensor, entropy: Tensor, target_entropy: float
+    log_temperature: TensorLike, entropy: TensorLike, target_entropy: float
 ) -> Tensor:
     """Raises the temperature where the policy is less random than wanted.
 
@@ -121,7 +122,7 @@ def temperature_loss(
 
 
 def _checked(
-    rank: int, log_prob: Tensor, values: Sequence[Tensor]
+    rank: int, log_prob: TensorLike, values: Sequence[TensorLike]
 ) -> list[Tensor]:
     """Refuses arrays of other shapes, and casts the rest."""
     named = {f"values_{i}": value for i, value in enumerate(values)}
@@ -130,6 +131,6 @@ def _checked(
     return list(as_float(log_prob, *values))
 
 
-def _scalar(like: Tensor, value: Tensor) -> Tensor:
+def _scalar(like: Tensor, value: TensorLike) -> Tensor:
     """Returns a number or scalar in the precision of an array."""
     return as_scalar(like, value=value)

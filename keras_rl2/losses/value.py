@@ -6,6 +6,7 @@ Letters: B is the batch.
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
 from keras_rl2.shapes import as_float
 from keras_rl2.shapes import as_scalar
 from keras_rl2.shapes import check_rank
@@ -13,7 +14,10 @@ from keras_rl2.shapes import check_same_shape
 
 
 def clipped_value(
-    value: Tensor, old_value: Tensor, returns: Tensor, clip_range: Tensor
+    value: TensorLike,
+    old_value: TensorLike,
+    returns: TensorLike,
+    clip_range: TensorLike,
 ) -> Tensor:
     """Fits the value, without reward for moving far from its old estimate.
 
@@ -53,7 +57,7 @@ def clipped_value(
     )
 
 
-def huber(error: Tensor, delta: Tensor = 1.0) -> Tensor:
+def huber(error: TensorLike, delta: TensorLike = 1.0) -> Tensor:
     """Punishes small errors by their square, large ones by their size.
 
         L = e² / 2           where |e| <= δ
@@ -85,7 +89,7 @@ def huber(error: Tensor, delta: Tensor = 1.0) -> Tensor:
     return 0.5 * ops.square(quadratic) + delta * (size - quadratic)
 
 
-def expectile(error: Tensor, expectile: Tensor) -> Tensor:
+def expectile(error: TensorLike, expectile: TensorLike) -> Tensor:
     """Weighs squared errors by sign, to fit an expectile and not the mean.
 
     With `error = target - prediction`, an expectile above 1/2 pulls the

@@ -1,0 +1,24 @@
+from typing import Any
+from typing import Generic
+from typing import ParamSpec
+from typing import TypeVar
+
+from tensorflow import Graph
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result", covariant=True)
+
+class ConcreteFunction:
+    @property
+    def graph(self) -> Graph: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class PolymorphicFunction(Generic[_Arguments, _Result]):
+    def __call__(
+        self, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> _Result: ...
+    def get_concrete_function(
+        self, *args: Any, **kwargs: Any
+    ) -> ConcreteFunction: ...
+
+def __getattr__(name: str) -> Any: ...
