@@ -69,6 +69,8 @@ class Agent(keras.Model, abc.ABC):
     default_hidden: tuple[int, ...] = (64, 64)
     default_activation = "tanh"
     default_initialization = "orthogonal"
+    #: Arguments of a base that an algorithm settles itself.
+    arguments_not_taken: frozenset[str] = frozenset()
     #: What `fit` runs in one call; None for Keras' own loop.
     round_size: fitting.RoundSize | None = None
     train_function: Any
@@ -106,9 +108,6 @@ class Agent(keras.Model, abc.ABC):
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
         self._acting = Acting(self, seed)
-
-    #: Arguments of a base that an algorithm settles itself.
-    arguments_not_taken: frozenset[str] = frozenset()
 
     @classmethod
     def argument_names(cls) -> list[str]:
