@@ -3,25 +3,42 @@
 `python -m pytest` runs the default layer, which holds every promise once;
 `python -m pytest -m slow` the rest. Of a test with the mark `spread`, the
 default layer runs as few of its parametrisations as have each value of each
-argument among them; the others are slow.
+argument among them; the others are slow. With the mark `rotate` it wants of an
+argument but one value, or one of each of some groups, and takes turns: the next
+test of a module gets the next one.
 """
 
+import gc
 from collections import defaultdict
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def without_xla(request, monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def without_xla():
     """Takes `jit_compile="auto"` for no, except in tests marked `xla`.
 
     Compiling takes longer than all that most of them train. Tests of what is
     compiled say `jit_compile=True`.
+
+    Yields:
+        What decides otherwise.
     """
-    if request.node.get_closest_marker("xla") is None:
+    from keras_rl2.agents import fitting
+
+    with pytest.MonkeyPatch.context() as patch:
+        decide = fitting._pays_to_compile
+        patch.setattr(fitting, "_pays_to_compile", _only_if_asked)
+        yield decide
+
+
+@pytest.fixture(autouse=True)
+def xla(request, monkeypatch, without_xla):
+    """Lets `"auto"` choose in tests marked `xla`."""
+    if request.node.get_closest_marker("xla") is not None:
         from keras_rl2.agents import fitting
 
-        monkeypatch.setattr(fitting, "_pays_to_compile", _only_if_asked)
+        monkeypatch.setattr(fitting, "_pays_to_compile", without_xla)
 
 
 def _only_if_asked(agent, batch_size):
@@ -30,18 +47,58 @@ def _only_if_asked(agent, batch_size):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks as slow what `spread` leaves to the slow layer."""
+    """Marks as slow what `spread` and `rotate` leave to the slow layer."""
     functions = defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker("spread")
-        if mark is not None and hasattr(item, "callspec"):
+        marked = any(map(item.get_closest_marker, ("spread", "rotate")))
+        if marked and hasattr(item, "callspec"):
             functions[item.parent.nodeid, item.originalname].append(item)
     for each in functions.values():
-        enough = each[0].get_closest_marker("spread").kwargs
+        enough = _enough(each)
         kept = _covering([_values(item, enough) for item in each])
         for index, item in enumerate(each):
             if index not in kept:
                 item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish():
+    """Leaves what was imported out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def _enough(items):
+    """Returns which values of arguments the default layer wants of a test.
+
+    Args:
+        items: All parametrisations of the test.
+
+    Returns:
+        dict from names of arguments to lists; of an argument that is not in
+        it, all values are wanted.
+    """
+    spread, rotate = map(items[0].get_closest_marker, ("spread", "rotate"))
+    enough = dict(spread.kwargs) if spread else {}
+    for name, groups in rotate.kwargs.items() if rotate else ():
+        given = [item.callspec.params[name] for item in items]
+        groups = [[v for v in group if v in given] for group in groups]
+        turn = _turn(items[0])
+        enough[name] = [group[turn % len(group)] for group in groups if group]
+    return enough
+
+
+def _turn(item):
+    """Returns how many tests that `rotate` stand above one in its module."""
+    marks = {
+        name: getattr(each, "pytestmark", ())
+        for name, each in vars(item.cls or item.module).items()
+    }
+    rotating = [
+        name
+        for name, of_name in marks.items()
+        if any(mark.name == "rotate" for mark in of_name)
+    ]
+    return rotating.index(item.originalname)
 
 
 def _values(item, enough):
@@ -49,8 +106,7 @@ def _values(item, enough):
 
     Args:
         item: A test.
-        enough: dict from names of arguments to the values of each that the
-            default layer wants; all of them for arguments not in it.
+        enough: What `_enough` gives.
     """
     return {
         (name, repr(value))

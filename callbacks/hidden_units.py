@@ -8,6 +8,10 @@ from keras import ops
 
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.recent_steps import RecentSteps
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.spaces import ACTION
+from keras_rl2.trees import is_leaf
+from keras_rl2.trees import map_leaves
 
 # Fewer observations say too little: a unit may well be 0 for a few of them.
 _FEWEST_ROWS = 64
@@ -45,12 +49,18 @@ class HiddenUnits:
         if not self._probes or len(steps) < _FEWEST_ROWS:
             return None
         observation, action = steps.arrays()
-        encoded = self._agent.encode(ops.convert_to_tensor(observation))
-        given = [encoded, ops.convert_to_tensor(action)]
+        encoded = self._agent.encode(
+            map_leaves(ops.convert_to_tensor, observation)
+        )
         dead, units = 0, 0
         for probe in self._probes:
-            inputs = given[: len(probe.inputs)]
-            if not _takes(probe.inputs, inputs):
+            try:
+                inputs = inputs_for(
+                    probe, encoded, _if_wanted(probe, encoded, action)
+                )
+            except ValueError:
+                continue
+            if not _takes(probe.inputs, keras.tree.flatten(inputs)):
                 continue
             for output in _list(probe(inputs, training=False)):
                 axes = tuple(range(len(output.shape) - 1))
@@ -88,6 +98,15 @@ def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
             seen.add(id(layer))
             outputs.append(output)
     return outputs
+
+
+def _if_wanted(probe: keras.Model, encoded: Any, action: Any) -> Any:
+    """Returns the actions if a network is one that values them."""
+    if is_leaf(encoded):
+        wanted = len(probe.inputs) == 2
+    else:
+        wanted = any(tensor.name == ACTION for tensor in probe.inputs)
+    return ops.convert_to_tensor(action) if wanted else None
 
 
 def _takes(inputs: list[Any], given: list[Any]) -> bool:

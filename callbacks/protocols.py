@@ -13,7 +13,6 @@ import keras
 import numpy as np
 
 from keras_rl2.observers import Observers
-from keras_rl2.shapes import Tensor
 from keras_rl2.stopwatch import Stopwatch
 
 
@@ -95,14 +94,10 @@ class LearningAgent(Protocol):
         """The dataset of its last `fit`; None before that."""
 
     @property
-    def observation_shape(self) -> tuple[int, ...]:
-        """Shape of one observation."""
+    def observation_spec(self) -> Any:
+        """Shapes and dtypes of one observation, a tree of `ArraySpec`."""
 
-    @property
-    def observation_dtype(self) -> str:
-        """Dtype of observations."""
-
-    def encode(self, observation: Tensor) -> Tensor:
+    def encode(self, observation: Any) -> Any:
         """Turns observations `[B, ...]` into what the networks take."""
 
     def policy_function(self, deterministic: bool = True) -> Any:

@@ -1,10 +1,12 @@
 """What an agent has seen and done lately."""
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 
 from keras_rl2.callbacks.protocols import StepsTaken
+from keras_rl2.trees import map_leaves
 
 
 class RecentSteps:
@@ -17,7 +19,7 @@ class RecentSteps:
     def __init__(self, rows: int = 256) -> None:
         self.rows = rows
         self.largest_reward = 0.0
-        self._parts: deque[tuple[np.ndarray, np.ndarray]] = deque()
+        self._parts: deque[tuple[Any, np.ndarray]] = deque()
 
     def take(self, trajectory: StepsTaken) -> None:
         """Takes steps that are spread evenly over a trajectory.
@@ -34,16 +36,19 @@ class RecentSteps:
         self.largest_reward = max(self.largest_reward, largest)
         picked = np.linspace(0, rows.size - 1, min(rows.size, self.rows))
         t, b = t[picked.astype(int)], b[picked.astype(int)]
-        part = trajectory.observation[t, b], trajectory.action[t, b]
-        self._parts.append(part)
-        while len(self) - len(self._parts[0][0]) >= self.rows:
+        observation = map_leaves(
+            lambda array: array[t, b], trajectory.observation
+        )
+        self._parts.append((observation, trajectory.action[t, b]))
+        while len(self) - len(self._parts[0][1]) >= self.rows:
             self._parts.popleft()
 
     def __len__(self) -> int:
         """Returns the number of steps that are kept."""
-        return sum(len(observation) for observation, _ in self._parts)
+        return sum(len(action) for _, action in self._parts)
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+    def arrays(self) -> tuple[Any, np.ndarray]:
         """Returns observations `[N, ...]` and actions `[N, ...]`."""
         observations, actions = zip(*self._parts, strict=True)
-        return np.concatenate(observations), np.concatenate(actions)
+        joined = map_leaves(lambda *each: np.concatenate(each), *observations)
+        return joined, np.concatenate(actions)

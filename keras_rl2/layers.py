@@ -28,6 +28,9 @@ class ObservationNormalization(keras.layers.Layer):
     Args:
         clip: float. Bound of the normalised observation. Defaults to `10.0`.
         epsilon: float. Added to the variance. Defaults to `1e-8`.
+        key: str. Which array of a Dict or Tuple observation it scales:
+            `"position"`, `"arm.angle"` for a key within a key, `"0"` in a
+            Tuple. Defaults to `""`, the only one.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -46,13 +49,18 @@ class ObservationNormalization(keras.layers.Layer):
     """
 
     def __init__(
-        self, clip: float = 10.0, epsilon: float = 1e-8, **kwargs: Any
+        self,
+        clip: float = 10.0,
+        epsilon: float = 1e-8,
+        key: str = "",
+        **kwargs: Any,
     ) -> None:
         # Under mixed precision, large observations would be rounded before
         # their mean is taken off.
         super().__init__(autocast=False, **kwargs)
         self.clip = clip
         self.epsilon = epsilon
+        self.key = key
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the statistics, one of each per observation entry."""
@@ -129,4 +137,5 @@ class ObservationNormalization(keras.layers.Layer):
             **super().get_config(),
             "clip": self.clip,
             "epsilon": self.epsilon,
+            "key": self.key,
         }

@@ -134,6 +134,18 @@ class NetworkCopy(keras.Model):
         """The weights in the order of the network's."""
         return list(self._copies)
 
+    @property
+    def inputs(self) -> Any:
+        """Symbolic inputs of the network, where it is functional."""
+        return self._original().inputs
+
+    @property
+    def input(self) -> Any:
+        """The same, as the network was made with them."""
+        network = self._original()
+        sequential = isinstance(network, keras.Sequential)
+        return network.inputs[0] if sequential else network.input
+
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Runs the network with the weights of the copy."""
         network = self._original()

@@ -6,7 +6,6 @@ both ends in a segmentation fault.
 """
 
 import dataclasses
-import functools
 import os
 import pickle
 import signal
@@ -36,8 +35,34 @@ class RecordedAgent(Protocol):
     def litert_policy(self) -> LiteRTPolicy | None:
         """Returns the greedy policy for another process, if there is one."""
 
-    def act(self, observation: Any, deterministic: bool) -> Any:
+    def initial_state(self, batch_size: int) -> tuple[Any, ...]:
+        """Returns what is remembered at the beginning of an episode."""
+
+    def act(self, observation: Any, state: Any, deterministic: bool) -> Any:
         """Chooses an action in this process."""
+
+
+class ActingHere:
+    """An agent as a greedy policy that remembers within an episode.
+
+    Args:
+        agent: `keras_rl2.Agent`, bound to its spaces.
+    """
+
+    def __init__(self, agent: RecordedAgent) -> None:
+        self._agent = agent
+        self._state = agent.initial_state(1)
+
+    def begin(self) -> None:
+        """Says that the next observation is the first of an episode."""
+        self._state = self._agent.initial_state(1)
+
+    def __call__(self, observation: Any) -> Any:
+        """Chooses an action."""
+        action, self._state = self._agent.act(
+            observation, self._state, deterministic=True
+        )
+        return action
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,8 +216,7 @@ def record(
     env = make()
     try:
         require_drawable(env, why)
-        act = functools.partial(agent.act, deterministic=True)
-        return recording.play(env, act)
+        return recording.play(env, ActingHere(agent))
     finally:
         env.close()
 

@@ -1,26 +1,188 @@
-"""Which Gymnasium spaces an agent can use, and how they are written down.
+"""Which Gymnasium spaces an agent can use."""
 
-A space is written as plain JSON, which runs nothing when it is read, so that an
-agent is saved with its spaces and can be loaded from a file of unknown origin.
-"""
-
-import math
-import reprlib
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from gymnasium import Space
 from gymnasium.spaces import Box
+from gymnasium.spaces import Dict
 from gymnasium.spaces import Discrete
 from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
+from gymnasium.spaces import Tuple
 
-# A shape from a file is allocated when its space is made, so a few bytes could
-# ask for any amount of memory. The largest is a 4096 x 4096 grey image.
-_MAX_ELEMENTS = 2**24
-_MAX_AXES = 32
+from keras_rl2.array_spec import ArraySpec
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
+
 _BOX_KINDS = "fiub"
+
+#: Key of a Dict observation that says which actions are allowed.
+ACTION_MASK = "action_mask"
+#: What the actions are called that a critic takes beside a tree.
+ACTION = "action"
+
+
+def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
+    """Returns the spaces of the leaves, as a tree of the observation's form.
+
+    Args:
+        space: `gymnasium.Space`.
+
+    Returns:
+        The space itself, or a dict or tuple for a `Dict` or `Tuple`.
+
+    Example:
+
+    >>> space_tree(Dict({"on": MultiBinary(2), "at": Tuple([Discrete(3)])}))
+    {'at': (Discrete(3),), 'on': MultiBinary(2)}
+    """
+    if isinstance(space, Dict):
+        return {key: space_tree(space[key]) for key in sorted(space, key=str)}
+    if isinstance(space, Tuple):
+        return tuple(space_tree(each) for each in space)
+    return space
+
+
+def action_spec(space: Space[Any]) -> Tree[ArraySpec]:
+    """Returns shape and dtype of each array of an action, as declared.
+
+    Args:
+        space: `gymnasium.Space` of one action.
+
+    Returns:
+        A tree of `ArraySpec`.
+
+    Example:
+
+    >>> action_spec(Discrete(3))
+    ArraySpec(shape=(), dtype='int64')
+    """
+    found: Tree[ArraySpec] = map_leaves(
+        lambda leaf: ArraySpec(tuple(leaf.shape or ()), str(leaf.dtype)),
+        space_tree(space),
+    )
+    return found
+
+
+def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
+    """Returns shape and dtype of each array of an observation.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+
+    Returns:
+        A tree of `ArraySpec`.
+
+    Example:
+
+    >>> observation_spec(Discrete(3))
+    ArraySpec(shape=(), dtype='int32')
+    """
+
+    def spec(leaf: Space[Any]) -> ArraySpec:
+        return ArraySpec(tuple(leaf.shape or ()), observation_dtype(leaf).name)
+
+    found: Tree[ArraySpec] = map_leaves(spec, space_tree(space))
+    return found
+
+
+def is_masked(space: Space[Any]) -> bool:
+    """Says whether observations hold an action mask.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+
+    Returns:
+        bool: True for a Dict with the key `"action_mask"`.
+    """
+    return isinstance(space, Dict) and ACTION_MASK in space.spaces
+
+
+def check_mask_space(space: Space[Any], size: int) -> None:
+    """Refuses an action mask that does not fit the actions.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+        size: int. Flags that the action space wants; 0 where nothing in it
+            can be forbidden.
+
+    Raises:
+        ValueError: If there is a mask of another length, or for nothing.
+    """
+    if not is_masked(space):
+        return
+    assert isinstance(space, Dict)
+    shape = space[ACTION_MASK].shape
+    if size and shape == (size,):
+        return
+    expected = (
+        f"of shape ({size},), a flag for each thing that can be chosen"
+        if size
+        else "not to be there, since nothing of the action space can be "
+        "forbidden one by one: rename the key"
+    )
+    raise ValueError(
+        f"Expected {ACTION_MASK!r} of the observation {expected}. "
+        f"Received: {space[ACTION_MASK]}"
+    )
+
+
+def network_shape(space: Space[Any]) -> tuple[int, ...]:
+    """Returns the shape in which networks get one array of an observation.
+
+    Args:
+        space: `gymnasium.Space` of the array, neither `Dict` nor `Tuple`.
+
+    Returns:
+        tuple of ints: `(n,)` for the one-hot row of a Discrete, `(sum(nvec),)`
+        for those of a MultiDiscrete, `(1,)` for a single number.
+
+    Example:
+
+    >>> network_shape(MultiDiscrete([2, 3]))
+    (5,)
+    """
+    if isinstance(space, Discrete):
+        return (int(space.n),)
+    if isinstance(space, MultiDiscrete):
+        return (int(space.nvec.sum()),)
+    return tuple(space.shape or (1,))
+
+
+def input_name(path: str) -> str:
+    """Returns what the input of a network for an array is called.
+
+    Args:
+        path: str. Of the array within an observation.
+
+    Returns:
+        The path, with `_` in the place of `/`, which Keras does not allow.
+
+    Example:
+
+    >>> input_name("arm/left.angle")
+    'arm_left.angle'
+    """
+    return path.replace("/", "_")
+
+
+def check_critic_space(space: Space[Any]) -> None:
+    """Refuses an observation that a critic cannot tell from its action.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+
+    Raises:
+        ValueError: If an array of it is called `"action"`.
+    """
+    if isinstance(space, Dict) and ACTION in space.spaces:
+        raise ValueError(
+            f"Expected no array of the observation to be called {ACTION!r}, "
+            "the name of what critics value: rename the key. "
+            f"Received: {describe(space)}"
+        )
 
 
 def check_observation_space(space: Any) -> None:
@@ -28,28 +190,81 @@ def check_observation_space(space: Any) -> None:
 
     Args:
         space: `gymnasium.Space` of one environment. `Box` of any numeric
-            dtype and `Discrete` are supported.
+            dtype, `Discrete`, `MultiDiscrete`, `MultiBinary`, and `Dict` and
+            `Tuple` of these, nested as deep as one likes, are supported.
 
     Raises:
         ValueError: If `space` is anything else.
 
     Example:
 
-    >>> check_observation_space(Discrete(3))
-    >>> check_observation_space(MultiBinary(3))
+    >>> from gymnasium.spaces import Text
+    >>> check_observation_space(Dict({"at": Discrete(3)}))
+    >>> check_observation_space(Dict({"at": Discrete(3), "say": Text(9)}))
     Traceback (most recent call last):
-    ValueError: Expected an observation space of type Box ...
+    ValueError: Expected an observation space of Box (with a numeric dtype)...
     """
-    if isinstance(space, Discrete):
-        return
-    if isinstance(space, Box) and space.dtype.kind in _BOX_KINDS:
-        return
-    raise ValueError(
-        "Expected an observation space of type Box (with a numeric dtype) or "
-        "Discrete. Other spaces can be flattened first with "
-        "gymnasium.wrappers.FlattenObservation. "
-        f"Received: observation_space={space}"
-    )
+    for path, leaf in _leaf_spaces(space):
+        if isinstance(leaf, Dict) and len(leaf):
+            raise ValueError(
+                "Expected a Dict observation with strings for keys, none of "
+                f"them empty. Received: the keys {[*leaf]}"
+            )
+        if isinstance(leaf, Discrete | MultiDiscrete | MultiBinary):
+            continue
+        if isinstance(leaf, Box) and leaf.dtype.kind in _BOX_KINDS:
+            continue
+        raise ValueError(
+            "Expected an observation space of Box (with a numeric dtype), "
+            "Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of "
+            f"these that is not empty. {_remedy(space, path)}. Received: "
+            f"{f'{path}: ' if path else 'observation_space='}{leaf}"
+        )
+    if is_masked(space) and len(space) == 1:
+        raise ValueError(
+            f"Expected something to observe beside {ACTION_MASK!r}. "
+            f"Received: observation_space={space}"
+        )
+    _check_told_apart([input_name(path) for path, _ in _leaf_spaces(space)])
+
+
+def _check_told_apart(names: list[str]) -> None:
+    """Refuses two arrays of the same name, by dots or slashes in keys."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            "Expected keys by which arrays can be told apart, with `.` between "
+            f"those within each other. Received: more than one {twice[0]!r}"
+        )
+
+
+def _leaf_spaces(space: Any) -> Iterator[tuple[str, Any]]:
+    """Gives the leaves of a space with their paths, and what is no tree."""
+    if isinstance(space, Tuple):
+        branches = {str(index): each for index, each in enumerate(space)}
+    elif isinstance(space, Dict) and all(
+        isinstance(key, str) and key for key in space
+    ):
+        branches = dict(sorted(space.items()))
+    else:
+        branches = {}
+    if not branches:
+        yield "", space
+    for key, branch in branches.items():
+        for path, leaf in _leaf_spaces(branch):
+            yield f"{key}.{path}" if path else key, leaf
+
+
+def _remedy(space: Any, path: str) -> str:
+    """Says which wrapper takes away what cannot be used."""
+    if not path:
+        return "`gymnasium.wrappers.TransformObservation` can give one"
+    bad = path.split(".")[0]
+    keys: list[Any] = [*space] if isinstance(space, Dict) else []
+    if isinstance(space, Tuple):
+        keys = [*range(len(space))]
+    kept = [key for key in keys if str(key) != bad]
+    return f"`gymnasium.wrappers.FilterObservation(env, {kept})` leaves it out"
 
 
 def check_action_space(space: Any) -> None:
@@ -57,8 +272,8 @@ def check_action_space(space: Any) -> None:
 
     Args:
         space: `gymnasium.Space` of one environment. `Box` with a floating
-            dtype, `Discrete` (with any start), `MultiDiscrete` and
-            `MultiBinary` are supported.
+            dtype, `Discrete` (with any start), `MultiDiscrete`,
+            `MultiBinary`, and `Dict` and `Tuple` of these are supported.
 
     Raises:
         ValueError: If `space` is anything else.
@@ -68,16 +283,22 @@ def check_action_space(space: Any) -> None:
     >>> check_action_space(Discrete(2, start=1))
     >>> check_action_space(Box(0, 255, (2,), "uint8"))
     Traceback (most recent call last):
-    ValueError: Expected an action space of type Box (with a floating dtype)...
+    ValueError: Expected an action space of Box (with a floating dtype)...
     """
-    if isinstance(space, Discrete | MultiDiscrete | MultiBinary):
-        return
-    if isinstance(space, Box) and space.dtype.kind == "f":
-        return
-    raise ValueError(
-        "Expected an action space of type Box (with a floating dtype), "
-        "Discrete, MultiDiscrete or MultiBinary. "
-        f"Received: action_space={space}"
+    for path, leaf in _leaf_spaces(space):
+        if isinstance(leaf, Discrete | MultiDiscrete | MultiBinary):
+            continue
+        if isinstance(leaf, Box) and leaf.dtype.kind == "f":
+            continue
+        raise ValueError(
+            "Expected an action space of Box (with a floating dtype), "
+            "Discrete, MultiDiscrete, MultiBinary, or a Dict (with strings "
+            "for keys) or Tuple of these that is not empty. "
+            f"Received: {f'{path}: ' if path else 'action_space='}{leaf}"
+        )
+    # As exported policies name what they give.
+    _check_told_apart(
+        [path.replace(".", "_") for path, _ in _leaf_spaces(space)]
     )
 
 
@@ -97,6 +318,11 @@ def describe(space: Space[Any]) -> str:
     >>> describe(Discrete(4, start=1))
     'Discrete(4, start=1)'
     """
+    if isinstance(space, Dict):
+        inner = ", ".join(f"{k}: {describe(v)}" for k, v in space.items())
+        return f"Dict({inner})"
+    if isinstance(space, Tuple):
+        return f"Tuple({', '.join(map(describe, space))})"
     if isinstance(space, Box) and space.low.size:
         low, high = float(space.low.min()), float(space.high.max())
         return f"Box([{low:g}, {high:g}], {space.shape}, {space.dtype})"
@@ -126,6 +352,10 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
     """
     if type(a) is not type(b) or a.shape != b.shape:
         return False
+    if isinstance(a, Dict) and isinstance(b, Dict):
+        return set(a) == set(b) and all(same_space(a[k], b[k]) for k in a)
+    if isinstance(a, Tuple) and isinstance(b, Tuple):
+        return len(a) == len(b) and all(map(same_space, a, b))
     if isinstance(a, Box) and isinstance(b, Box):
         # With rtol alone, bounds of float32 and float64 agree; zero is exact.
         return (
@@ -162,265 +392,20 @@ def observation_dtype(space: Space[Any]) -> np.dtype[Any]:
     """Returns the dtype in which observations are stored and handed on.
 
     Args:
-        space: `gymnasium.Space` of one observation.
+        space: `gymnasium.Space` of one observation, neither `Dict` nor
+            `Tuple`.
 
     Returns:
-        np.dtype: float32 for float64, int32 for Discrete, else as declared.
+        np.dtype: float32 for float64, int32 for Discrete and MultiDiscrete,
+        else as declared.
 
     Example:
 
     >>> observation_dtype(Box(0, 255, (84, 84, 4), np.uint8)).name
     'uint8'
     """
-    if isinstance(space, Discrete):
+    if isinstance(space, Discrete | MultiDiscrete):
         return np.dtype(np.int32)
     if space.dtype == np.float64:
         return np.dtype(np.float32)
     return np.dtype(space.dtype)
-
-
-def as_space(space: Any) -> Space[Any] | None:
-    """Returns a space that was given as such, as its config, or not at all.
-
-    Args:
-        space: `gymnasium.Space`, a dict of `space_to_config`, or None.
-
-    Returns:
-        The space, or None.
-
-    Raises:
-        ValueError: If it is neither.
-
-    Example:
-
-    >>> as_space(space_to_config(Discrete(3)))
-    Discrete(3)
-    """
-    if space is None or isinstance(space, Space):
-        return space
-    return space_from_config(space)
-
-
-def space_to_config(space: Space[Any]) -> dict[str, Any]:
-    """Writes a space as plain JSON.
-
-    Bounds that are the same everywhere become one number, infinity becomes
-    the string "inf", which JSON has no number for.
-
-    Args:
-        space: `gymnasium.Space`: `Box`, `Discrete`, `MultiDiscrete` or
-            `MultiBinary`.
-
-    Returns:
-        A dictionary that `space_from_config` turns into an equal space.
-
-    Raises:
-        ValueError: If `space` is of any other type.
-
-    Example:
-
-    >>> space_to_config(Box(-1, np.inf, (2,)))
-    {'type': 'Box', 'low': -1.0, 'high': 'inf', 'shape': [2],
-     'dtype': 'float32'}
-    """
-    if isinstance(space, Box):
-        return {
-            "type": "Box",
-            "low": _bounds_to_json(space.low),
-            "high": _bounds_to_json(space.high),
-            "shape": list(space.shape),
-            "dtype": str(space.dtype),
-        }
-    if isinstance(space, Discrete):
-        return {
-            "type": "Discrete",
-            "n": int(space.n),
-            "start": int(space.start),
-            "dtype": str(space.dtype),
-        }
-    if isinstance(space, MultiDiscrete):
-        return {
-            "type": "MultiDiscrete",
-            "nvec": space.nvec.tolist(),
-            "start": space.start.tolist(),
-            "dtype": str(space.dtype),
-        }
-    if isinstance(space, MultiBinary):
-        return {"type": "MultiBinary", "shape": list(space.shape)}
-    raise ValueError(
-        "Expected a space of type Box, Discrete, MultiDiscrete or "
-        f"MultiBinary. Received: space={space}"
-    )
-
-
-def space_from_config(config: Any) -> Space[Any]:
-    """Makes a space from what `space_to_config` wrote.
-
-    The dictionary may come from a file that somebody else made, so only known
-    keys with values of known types are accepted, and nothing large is
-    allocated.
-
-    Args:
-        config: dict, as returned by `space_to_config`.
-
-    Returns:
-        A `gymnasium.Space`.
-
-    Raises:
-        ValueError: If `config` is anything else.
-
-    Example:
-
-    >>> space_from_config({"type": "MultiBinary", "shape": [3]})
-    MultiBinary(3)
-    """
-    kind = config.get("type") if isinstance(config, dict) else None
-    if not isinstance(kind, str) or kind not in _READERS:
-        raise ValueError(
-            f"Expected a dictionary with a type among {sorted(_READERS)}. "
-            f"Received: config={reprlib.repr(config)}"
-        )
-    reader, keys = _READERS[kind]
-    try:
-        _require(set(config) == {"type", *keys}, f"the keys {keys}")
-        return reader(config)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(
-            f"Expected the config of a {kind} space: {error}. "
-            f"Received: config={reprlib.repr(config)}"
-        ) from error
-
-
-def _bounds_to_json(bounds: np.ndarray) -> Any:
-    """Returns one number if all bounds are equal, else nested lists."""
-    if bounds.size and (bounds == bounds.flat[0]).all():
-        return _number_to_json(bounds.flat[0].item())
-    return _map_nested(_number_to_json, bounds.tolist())
-
-
-def _number_to_json(number: float) -> float | str:
-    """Writes infinity as text."""
-    if isinstance(number, float) and math.isinf(number):
-        return "inf" if number > 0 else "-inf"
-    return number
-
-
-def _map_nested(
-    function: Callable[[Any], Any], value: Any, depth: int = 0
-) -> Any:
-    """Applies a function to each element of nested lists."""
-    if isinstance(value, list) and depth < _MAX_AXES:
-        return [_map_nested(function, item, depth + 1) for item in value]
-    return function(value)
-
-
-def _require(condition: bool, expected: str) -> None:
-    """Refuses a value that is not what was expected."""
-    if not condition:
-        raise ValueError(f"expected {expected}")
-
-
-def _read_number(number: Any) -> float:
-    """Reads a bound: a number, or infinity as text."""
-    if isinstance(number, str) and number in ("inf", "-inf"):
-        return float(number)
-    if type(number) not in (bool, int, float) or math.isnan(number):
-        raise ValueError("expected numbers, 'inf' or '-inf' as bounds")
-    return float(number) if isinstance(number, float) else int(number)
-
-
-def _read_integer(value: Any) -> int:
-    """Reads an integer of 64 bits, which a bool is not."""
-    if type(value) is not int or abs(value) >= 2**63:
-        raise ValueError("expected integers")
-    return value
-
-
-def _read_integers(value: Any) -> np.ndarray:
-    """Reads nested lists of integers."""
-    _require(isinstance(value, list) and len(value) > 0, "a list")
-    return np.array(_map_nested(_read_integer, value), np.int64)
-
-
-def _read_shape(value: Any) -> tuple[int, ...]:
-    """Reads a shape of a sane size."""
-    _require(isinstance(value, list) and len(value) <= _MAX_AXES, "a shape")
-    shape = tuple(_read_integer(size) for size in value)
-    _require(min(shape, default=0) >= 0, "sizes of 0 or more")
-    _require(
-        math.prod(shape) <= _MAX_ELEMENTS, f"at most {_MAX_ELEMENTS} elements"
-    )
-    return shape
-
-
-def _read_dtype(value: Any, kinds: str) -> np.dtype[Any]:
-    """Reads the name of a numeric dtype."""
-    dtypes = [np.dtype(code) for code in np.typecodes["All"]]
-    names = sorted({dtype.name for dtype in dtypes if dtype.kind in kinds})
-    _require(isinstance(value, str) and value in names, f"dtype among {names}")
-    return np.dtype(str(value))
-
-
-def _read_bounds(
-    value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> np.ndarray:
-    """Reads bounds that are one number or nested lists of the shape."""
-    bounds = np.array(_map_nested(_read_number, value), dtype)
-    _require(bounds.shape in ((), shape), f"bounds of shape {shape}")
-    return np.full(shape, bounds)
-
-
-def _read_box(config: dict[str, Any]) -> Space[Any]:
-    """Makes a Box."""
-    shape = _read_shape(config["shape"])
-    dtype = _read_dtype(config["dtype"], _BOX_KINDS)
-    low = _read_bounds(config["low"], shape, dtype)
-    high = _read_bounds(config["high"], shape, dtype)
-    _require(bool((low <= high).all()), "low <= high")
-    return Box(low, high, shape, dtype)
-
-
-def _read_discrete(config: dict[str, Any]) -> Space[Any]:
-    """Makes a Discrete."""
-    n, start = _read_integer(config["n"]), _read_integer(config["start"])
-    dtype = _read_dtype(config["dtype"], "iu")
-    _require_values([n], [start], dtype)
-    return Discrete(n, start=start, dtype=dtype.type)
-
-
-def _read_multi_discrete(config: dict[str, Any]) -> Space[Any]:
-    """Makes a MultiDiscrete."""
-    nvec = _read_integers(config["nvec"])
-    start = _read_integers(config["start"])
-    dtype = _read_dtype(config["dtype"], "iu")
-    _require(nvec.shape == start.shape, "nvec and start of one shape")
-    _require_values(nvec.ravel().tolist(), start.ravel().tolist(), dtype)
-    return MultiDiscrete(nvec, dtype, start=start)
-
-
-def _require_values(
-    sizes: list[int], starts: list[int], dtype: np.dtype[Any]
-) -> None:
-    """Refuses sizes below 1 and values that overflow the dtype."""
-    limits = np.iinfo(dtype)
-    for size, start in zip(sizes, starts, strict=True):
-        last = max(size, start + size - 1)
-        _require(size >= 1, "sizes of 1 or more")
-        _require(limits.min <= start and last <= limits.max, "a wider dtype")
-
-
-def _read_multi_binary(config: dict[str, Any]) -> Space[Any]:
-    """Makes a MultiBinary."""
-    shape = _read_shape(config["shape"])
-    _require(min(shape, default=0) >= 1, "sizes of 1 or more")
-    return MultiBinary(shape[0] if len(shape) == 1 else shape)
-
-
-_READERS: dict[
-    str, tuple[Callable[[dict[str, Any]], Space[Any]], tuple[str, ...]]
-] = {
-    "Box": (_read_box, ("low", "high", "shape", "dtype")),
-    "Discrete": (_read_discrete, ("n", "start", "dtype")),
-    "MultiDiscrete": (_read_multi_discrete, ("nvec", "start", "dtype")),
-    "MultiBinary": (_read_multi_binary, ("shape",)),
-}

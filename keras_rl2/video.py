@@ -22,7 +22,8 @@ class Play:
 
     Args:
         env: `gymnasium.Env` with `render_mode="rgb_array"`.
-        policy: Callable from an observation to an action.
+        policy: Callable from an observation to an action. If it has a method
+            `begin`, that is called before each episode.
         episodes: int. Episodes to play. Defaults to `1`.
         seed: int or None. Seed of the first episode; each has the next one.
             None for other episodes each time. Defaults to `0`.
@@ -55,6 +56,9 @@ class Play:
         for episode in range(self._episodes):
             seed = None if self._seed is None else self._seed + episode
             observation, _ = self._env.reset(seed=seed)
+            begin = getattr(self._policy, "begin", None)
+            if begin is not None:
+                begin()
             total = 0.0
             yield self._picture()
             for _ in range(self._max_steps):

@@ -187,7 +187,10 @@ def test_no_loss_is_left_out():
     assert public == set(ARGUMENTS) == set(losses.__all__)
 
 
-@pytest.mark.parametrize("count", [None, 1, 100])
+@pytest.mark.parametrize(
+    "count",
+    [None, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 100))],
+)
 @pytest.mark.parametrize(("name", "wrong"), MIXED)
 def test_the_broken_form_is_refused_while_it_is_traced(name, wrong, count):
     with pytest.raises(ValueError, match=r"(?s)Expected .*Received: "):

@@ -81,10 +81,13 @@ def test_channels_first_and_last_are_one_network():
     )
 
 
-@pytest.mark.parametrize("shape", [(35, 36, 1), (84, 84), (16,)])
+@pytest.mark.parametrize("shape", [(35, 36, 1), (84, 35), (36,) * 5, (16,)])
 def test_cnn_refuses_what_is_no_image(shape):
-    with pytest.raises(ValueError, match=r"three axes.*Received"):
+    with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
         networks.nature_cnn(shape, 2)
+    smaller = tuple(size // 9 for size in shape)
+    with pytest.raises(ValueError, match=r"at least 5 x 5.*Received"):
+        networks.small_cnn(smaller, 2)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +98,11 @@ def test_cnn_refuses_what_is_no_image(shape):
         (gymnasium.spaces.Discrete(7, start=2), (None, 7), "Dense"),
         (Box(0, 255, (84, 84, 4), "uint8"), (None, 84, 84, 4), "Conv2D"),
         (Box(0, 255, (4, 84, 84), "uint8"), (None, 4, 84, 84), "Conv2D"),
-        (Box(0, 255, (8, 8, 3), "uint8"), (None, 8, 8, 3), "Dense"),
-        (Box(0, 1, (84, 84, 3), "float32"), (None, 84, 84, 3), "Dense"),
+        (Box(0, 255, (8, 8, 3), "uint8"), (None, 8, 8, 3), "Conv2D"),
+        (Box(0, 255, (4, 8, 3), "uint8"), (None, 4, 8, 3), "Dense"),
+        (Box(0, 255, (84, 84), "uint8"), (None, 84, 84), "Conv2D"),
+        (Box(0, 1, (84, 84, 3), "float32"), (None, 84, 84, 3), "Conv2D"),
+        (Box(-1, 1, (84, 84, 3), "float32"), (None, 84, 84, 3), "Dense"),
     ],
 )
 def test_network_for_a_space(space, shape, name):
@@ -139,10 +145,12 @@ def test_streams_share_all_but_the_last_hidden_layer(hidden, shared, own):
 def test_streams_of_images():
     """Wang et al., 2016: convolutions are shared, 512 units are not."""
     space = Box(0, 255, (36, 36, 4), "uint8")
-    model = networks.network_for(space, [1, 6], hidden=(4,), seed=0)
-    dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
-    assert sorted(layer.units for layer in dense) == [1, 6, 512, 512]
-    assert model.output_shape == (None, 7)
+    for hidden, own in ((None, 512), ((4,), 4)):
+        model = networks.network_for(space, [1, 6], hidden=hidden, seed=0)
+        dense = [x for x in model.layers if isinstance(x, keras.layers.Dense)]
+        widths = sorted(layer.units for layer in dense)
+        assert widths == sorted([1, 6, own, own])
+        assert model.output_shape == (None, 7)
 
 
 def test_networks_are_saved_as_plain_keras_models(tmp_path):

@@ -14,7 +14,11 @@ from support.processes import printed_by
 
 ROOT = Path(__file__).resolve().parents[1]
 # Names of packages that are not those of their distributions.
-_DISTRIBUTIONS = {"PIL": "pillow", "ai_edge_litert": "ai-edge-litert"}
+_DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "ai_edge_litert": "ai-edge-litert",
+    "ale_py": "ale-py",
+}
 
 
 def _config():

@@ -60,9 +60,12 @@ class Greedy:
     def litert_policy(self):
         return None
 
-    def act(self, observation, deterministic):
+    def initial_state(self, batch_size):
+        return ()
+
+    def act(self, observation, state, deterministic):
         assert deterministic
-        return 1
+        return 1, state
 
 
 @pytest.fixture

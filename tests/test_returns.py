@@ -78,6 +78,7 @@ def test_unknown_length_gives_the_same(length):
     np.testing.assert_allclose(advantages, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
 def test_graph_equals_eager(name, jit):
@@ -323,6 +324,7 @@ def test_one_environment_equals_a_batch_of_one(name, length, make):
         np.testing.assert_allclose(one, other[:, 0], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("name", OF_ONE_ENVIRONMENT)
 @pytest.mark.parametrize("length", [37, None], ids=["known", "unknown"])
 @pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])

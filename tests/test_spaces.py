@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from keras_rl2.space_configs import space_from_config
+from keras_rl2.space_configs import space_to_config
 from keras_rl2.spaces import check_action_space
 from keras_rl2.spaces import check_observation_space
 from keras_rl2.spaces import describe
 from keras_rl2.spaces import same_space
-from keras_rl2.spaces import space_from_config
-from keras_rl2.spaces import space_to_config
 
 SPACES = [
     spaces.Box(-1.0, 1.0, (3,), np.float32),
@@ -29,11 +29,16 @@ SPACES = [
     spaces.MultiDiscrete([[2, 3], [4, 5]], dtype=np.int32),
     spaces.MultiBinary(5),
     spaces.MultiBinary((2, 3)),
-]
-STRANGE = [
     spaces.Dict({"a": spaces.Discrete(2)}),
     spaces.Tuple([spaces.Discrete(2)]),
+]
+NUMBER = spaces.Box(-1.0, 1.0, (), np.float32)
+STRANGE = [
     spaces.Text(3),
+    spaces.Sequence(NUMBER),
+    spaces.Graph(NUMBER, None),
+    spaces.Dict({}),
+    spaces.Tuple([]),
     None,
     3,
 ]
@@ -83,6 +88,8 @@ BOX = space_to_config(SPACES[0])
 DISCRETE = space_to_config(SPACES[8])
 MULTI_DISCRETE = space_to_config(SPACES[11])
 MULTI_BINARY = space_to_config(SPACES[14])
+DICT = space_to_config(SPACES[16])
+TUPLE = space_to_config(SPACES[17])
 
 
 def nested(depth):
@@ -90,6 +97,13 @@ def nested(depth):
     for _ in range(depth):
         value = [value]
     return value
+
+
+def nested_tuple(depth):
+    config = DISCRETE
+    for _ in range(depth):
+        config = {"type": "Tuple", "spaces": [config]}
+    return config
 
 
 @pytest.mark.parametrize(
@@ -150,6 +164,17 @@ def nested(depth):
         {**MULTI_BINARY, "shape": []},
         {**MULTI_BINARY, "shape": [2**30]},
         {**MULTI_BINARY, "n": 3},
+        {**DICT, "spaces": {}},
+        {**DICT, "spaces": [DISCRETE]},
+        {**DICT, "spaces": {"a": 3}},
+        {**DICT, "spaces": {3: DISCRETE}},
+        {**DICT, "spaces": {"a": {**DICT, "spaces": 3}}},
+        {**DICT, "spaces": {"a": {**BOX, "extra": 1}}},
+        {**TUPLE, "spaces": []},
+        {**TUPLE, "spaces": {"a": DISCRETE}},
+        {**TUPLE, "extra": 1},
+        {**TUPLE, "spaces": [{**BOX, "shape": [2**24]}] * 2},
+        nested_tuple(100),
     ],
     ids=lambda config: str(config)[:80],
 )
@@ -159,12 +184,36 @@ def test_hostile_configs_are_refused(config):
 
 
 def test_observation_spaces():
-    for space in SPACES[:11]:
+    for space in SPACES:
         check_observation_space(space)
-    for space in (*SPACES[11:], *STRANGE):
+    for space in STRANGE:
         with pytest.raises(ValueError, match=r"Box .* Discrete") as caught:
             check_observation_space(space)
         assert f"observation_space={space}" in str(caught.value)
+
+
+def test_what_cannot_be_used_is_named_where_it_lies():
+    space = spaces.Dict(
+        {
+            "a": spaces.Discrete(2),
+            "b": spaces.Tuple([spaces.Discrete(2), spaces.Text(3)]),
+        }
+    )
+    for check in (check_observation_space, check_action_space):
+        with pytest.raises(ValueError, match=r"Received: b\.1: Text\("):
+            check(space)
+    for keys in ([0, 1], ["a", 1], ["a", ""]):
+        space = spaces.Dict([(key, spaces.Discrete(2)) for key in keys])
+        for check in (check_observation_space, check_action_space):
+            with pytest.raises(ValueError, match="strings for keys"):
+                check(space)
+
+
+def test_a_mask_alone_is_no_observation():
+    mask = {"action_mask": spaces.Box(0, 1, (2,), np.int8)}
+    check_observation_space(spaces.Dict({**mask, "a": NUMBER}))
+    with pytest.raises(ValueError, match=r"beside 'action_mask'.*Received"):
+        check_observation_space(spaces.Dict(mask))
 
 
 def test_action_spaces():

@@ -3,6 +3,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.stopwatch import Stopwatch
 from keras_rl2.stopwatch import in_section
+from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
 from support.agents import make_eager_agent
 from support.agents import make_env
@@ -72,6 +73,7 @@ def test_without_a_stopwatch_a_method_is_what_it_was(clock):
     assert Cook.dine.__doc__ == "Serves courses."
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", ["PPO", "REINFORCE", "DQN", "SAC"])
 def test_each_dataset_tells_what_a_round_is_at(name):
     case = EVERY_AGENT[name]

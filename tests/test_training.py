@@ -88,7 +88,12 @@ def test_an_off_policy_run_takes_its_schedules_to_the_end():
 @pytest.mark.parametrize(
     ("algorithm", "environment", "settings"),
     [
-        ("PPO", "CartPole-v1", {**SMALL, "total_steps": 512}),
+        pytest.param(
+            "PPO",
+            "CartPole-v1",
+            {**SMALL, "total_steps": 512},
+            marks=pytest.mark.slow,
+        ),
         ("DQN", "CartPole-v1", REPLAY),
     ],
 )

@@ -1,5 +1,7 @@
 """The policy outside of training: traced once, and asked for actions."""
 
+from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
@@ -10,11 +12,19 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import actions
 from keras_rl2.data import policy_function
+from keras_rl2.data.masks import check_mask
 from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.distributions import Distribution
+from keras_rl2.litert import for_environment
 from keras_rl2.shapes import Tensor
+from keras_rl2.spaces import action_spec
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
+from keras_rl2.trees import with_leaves
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
@@ -73,12 +83,17 @@ class Acting:
         return self._functions[key]
 
     def act(
-        self, observation: Any, deterministic: bool, with_log_prob: bool
+        self,
+        observation: Any,
+        state: Sequence[Any] | None,
+        deterministic: bool,
+        with_log_prob: bool,
     ) -> Any:
         """Chooses an action, or a batch of actions; see `Agent.act`.
 
         Args:
             observation: `[...]` or `[B, ...]`. Raw observations.
+            state: Sequence of `[B, ...]` or None. What is remembered.
             deterministic: bool. Whether there is no noise, and none is drawn.
             with_log_prob: bool. Whether to return log-probabilities too.
 
@@ -87,8 +102,8 @@ class Acting:
             `[B, ...]`; or a tuple of it and `[]` or `[B]`.
 
         Raises:
-            ValueError: If the observation's shape is not that of the space,
-                or the policy has no probabilities.
+            ValueError: If the observation's shape is not that of the space, a
+                mask allows nothing, or the policy has no probabilities.
         """
         agent = self._agent
         if with_log_prob and not hasattr(agent, "distribution"):
@@ -97,38 +112,153 @@ class Acting:
                 f"{type(agent).__name__} have no log-probability. "
                 "Received: return_log_prob=True"
             )
-        shape = agent.observation_shape
-        array: npt.NDArray[Any] = np.asarray(
-            observation, agent.observation_dtype
-        )
-        single = array.shape == shape
-        if not single and (
-            array.ndim != len(shape) + 1 or array.shape[1:] != shape
-        ):
-            raise ValueError(
-                f"Expected one observation of shape {shape} or a batch "
-                f"{('B', *shape)}. Received: shape {array.shape}"
-            )
-        batch = array[None] if single else array
-        inputs = [batch]
+        batch, single = as_batch(agent.observation_spec, observation)
+        count = len(leaves(batch)[0])
+        if agent.is_masked:
+            self._check_mask(batch, count)
+        inputs = leaves(batch)
         if not deterministic:
-            noise, _ = agent.draw_noise(self._noise, (len(batch),))
+            noise, _ = agent.draw_noise(self._noise, (count,))
             inputs.append(noise)
+        memory = self._memory(state, count)
         function = self.function(deterministic, with_log_prob=with_log_prob)
-        outputs = function(*inputs)
-        action, *rest = outputs if with_log_prob else outputs[-1:]
-        dtype = agent.action_space.dtype
-        given: list[npt.NDArray[Any]] = [
-            action.numpy().astype(dtype, copy=False)
+        outputs = [*function(*inputs, *memory)]
+        after = [outputs.pop() for _ in memory[1:]][::-1]
+        log_prob = outputs.pop() if with_log_prob else None
+        spec = action_spec(agent.action_space)
+
+        def taken(one: ArraySpec, output: Any) -> npt.NDArray[Any]:
+            array: npt.NDArray[Any]
+            array = output.numpy().astype(one.dtype, copy=False)
+            # [1, ...] -> [...] where one observation was given
+            return array[0] if single else array
+
+        given = [map_leaves(taken, spec, for_environment(spec, outputs))]
+        if log_prob is not None:
+            given.append(log_prob.numpy()[0] if single else log_prob.numpy())
+        if state is not None:
+            given.append(tuple(each.numpy() for each in after))
+        return tuple(given) if len(given) > 1 else given[0]
+
+    def _memory(
+        self, state: Sequence[Any] | None, count: int
+    ) -> list[npt.NDArray[Any]]:
+        """Returns what a policy that remembers is given beside the rest."""
+        initial = self._agent.initial_state(count)
+        if state is None:
+            state = initial
+        shapes = [np.shape(each) for each in state]
+        expected = [each.shape for each in initial]
+        if shapes != expected:
+            raise ValueError(
+                f"Expected a state of arrays of shapes {expected}, as of "
+                f"`initial_state({count})`. Received: shapes {shapes}"
+            )
+        if not initial:
+            return []
+        arrays = [
+            np.asarray(each, own.dtype)
+            for each, own in zip(state, initial, strict=True)
         ]
-        given += [log_prob.numpy() for log_prob in rest]
-        # [1, ...] -> [...] where one observation was given
-        chosen = tuple(each[0] if single else each for each in given)
-        return chosen if with_log_prob else chosen[0]
+        return [np.zeros(count, np.float32), *arrays]
+
+    def _check_mask(self, batch: Any, count: int) -> None:
+        """Refuses to act where nothing is allowed."""
+        waiting = np.zeros(count, np.bool_)
+        head = self._agent.policy_head
+        check_mask(head, batch, waiting, "what `act` was given", 0)
+
+
+def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
+    """Takes one observation, or a batch, as a batch.
+
+    Args:
+        spec: tree of `ArraySpec`. What one observation is like.
+        observation: `[...]` or `[B, ...]`, a tree of what NumPy takes.
+
+    Returns:
+        Tree of arrays `[B, ...]`, and whether it was one observation.
+
+    Raises:
+        ValueError: If its form, or a shape, is not that of the space.
+    """
+    if not _same_form(spec, observation):
+        raise ValueError(
+            f"Expected an observation of the form {_form(spec)}. "
+            f"Received: {_form(observation)}"
+        )
+    pairs = [
+        (path, one, _as_array(path, one, given))
+        for (path, one), given in zip(
+            named_leaves(spec), leaves(observation), strict=True
+        )
+    ]
+    arrays = with_leaves(spec, [array for _, _, array in pairs])
+    # () of one observation, (B,) of a batch: what most of the arrays say.
+    leading = Counter(
+        array.shape[: max(array.ndim - len(one.shape), 0)]
+        for _, one, array in pairs
+    )
+    count = leading.most_common(1)[0][0][:1]
+    for path, one, array in pairs:
+        if array.shape != (*count, *one.shape):
+            raise ValueError(
+                f"Expected {f'{path!r} of ' if path else ''}one observation of "
+                f"shape {one.shape} or a batch {('B', *one.shape)}. "
+                f"Received: shape {array.shape}"
+            )
+    if count:
+        return arrays, False
+    # [...] -> [1, ...]
+    return map_leaves(lambda array: array[None], arrays), True
+
+
+def _as_array(path: str, spec: ArraySpec, given: Any) -> npt.NDArray[Any]:
+    """Returns an array of the dtype that is expected.
+
+    Refuses what is no number, and fractions where there are none.
+    """
+    array = np.asarray(given)
+    kinds = "fiub" if np.dtype(spec.dtype).kind == "f" else "iub"
+    if array.dtype.kind not in kinds:
+        raise ValueError(
+            f"Expected {f'{path!r} of ' if path else ''}observations of dtype "
+            f"{spec.dtype}. Received: dtype {array.dtype}"
+        )
+    return array.astype(spec.dtype, copy=False)
+
+
+def _same_form(spec: Any, tree: Any) -> bool:
+    """Whether a tree has the keys and lengths of a specification."""
+    if isinstance(spec, Mapping):
+        return (
+            isinstance(tree, Mapping)
+            and set(spec) == set(tree)
+            and all(_same_form(spec[key], tree[key]) for key in spec)
+        )
+    if isinstance(spec, tuple):
+        return (
+            isinstance(tree, tuple)
+            and len(spec) == len(tree)
+            and all(map(_same_form, spec, tree))
+        )
+    return not isinstance(tree, Mapping)
+
+
+def _form(tree: Any) -> str:
+    """Describes a tree by its keys."""
+    if isinstance(tree, Mapping):
+        return f"{{{', '.join(f'{k!r}: {_form(tree[k])}' for k in tree)}}}"
+    if isinstance(tree, tuple):
+        return f"({', '.join(map(_form, tree))})"
+    return "an array"
 
 
 def actions_and_log_probs(
-    agent: "Agent", observation: Tensor, noise: Tensor | None = None
+    agent: "Agent",
+    observation: Any,
+    noise: Tensor | None = None,
+    memory: Sequence[Tensor] = (),
 ) -> list[Tensor]:
     """Chooses actions as the environment takes them, with log-probabilities.
 
@@ -136,13 +266,20 @@ def actions_and_log_probs(
         agent: `keras_rl2.Agent`. One whose policy is a distribution.
         observation: `[B, ...]`. Raw observations.
         noise: `[B, *noise_shape]` float32 or None. Defaults to `None`.
+        memory: As of `keras_rl2.data.actions`. Defaults to `()`.
 
     Returns:
-        list: `[B, ...]` and `[B]` float32.
+        list: as of `keras_rl2.data.actions`, with the log-probability `[B]`
+        float32 before the state.
     """
     head = agent.policy_head
-    action = head.to_environment(actions(agent, observation, noise)[0])
+    own = actions(agent, observation, noise, memory)[0]
+    for_env = head.to_environment(own)
     # Of what is returned: bounds may have clipped what was drawn.
-    taken = head.from_environment(action)
-    policy = cast(_Stochastic, agent).distribution(observation)
-    return [action, policy.log_prob(taken)]
+    taken = head.from_environment(for_env)
+    state: Sequence[Tensor] = ()
+    if memory:
+        policy, state = agent.policy_step(observation, memory[0], memory[1:])
+    else:
+        policy = cast(_Stochastic, agent).distribution(observation)
+    return [own, *leaves(for_env), policy.log_prob(taken), *state]

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from keras_rl2 import arguments
+from keras_rl2 import space_configs
 from keras_rl2 import spaces
 from keras_rl2.agents import default_agent
 from keras_rl2.agents import exporting
@@ -23,17 +24,21 @@ from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.observation_encoder import ObservationEncoder
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.data import actors
 from keras_rl2.data.policy_function import PolicyFunction
+from keras_rl2.distributions import Distribution
 from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.metrics import MeanOfEach
+from keras_rl2.network_inputs import Memory
 from keras_rl2.observers import Observers
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
 from keras_rl2.target_networks import TargetNetworks
+from keras_rl2.trees import Tree
 
 
 class Agent(keras.Model, abc.ABC):
@@ -71,6 +76,8 @@ class Agent(keras.Model, abc.ABC):
     default_initialization = "orthogonal"
     #: Arguments of a base that an algorithm settles itself.
     arguments_not_taken: frozenset[str] = frozenset()
+    #: Whether its networks may remember.
+    takes_memory = False
     #: What `fit` runs in one call; None for Keras' own loop.
     round_size: fitting.RoundSize | None = None
     train_function: Any
@@ -100,8 +107,8 @@ class Agent(keras.Model, abc.ABC):
         self.action_space = cast(gymnasium.Space[Any], None)
         self.policy_head = cast(PolicyHead, None)
         self._requested_spaces = (
-            spaces.as_space(observation_space),
-            spaces.as_space(action_space),
+            space_configs.as_space(observation_space),
+            space_configs.as_space(action_space),
         )
         self.statistics = MeanOfEach(self.statistics_names, name="statistics")
         self.target_networks = TargetNetworks()
@@ -129,6 +136,7 @@ class Agent(keras.Model, abc.ABC):
         activation: str | None = None,
         normalize_observations: bool = False,
         initialization: str | None = None,
+        memory: Any = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -136,8 +144,10 @@ class Agent(keras.Model, abc.ABC):
 
         Args:
             env: An environment, vector environment or id string.
-            hidden: Sequence of ints or None. Widths of the hidden layers; None
-                for the algorithm's own. Defaults to `None`.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
@@ -145,6 +155,10 @@ class Agent(keras.Model, abc.ABC):
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)` say.
+                What the policy remembers with, between its hidden layers and
+                its outputs; see `keras_rl2.networks.MemoryNetwork`. Defaults
+                to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             **kwargs: Further arguments of the constructor. A `dtype` is that
@@ -162,11 +176,12 @@ class Agent(keras.Model, abc.ABC):
             cls,
             env,
             {
-                "hidden": cls.default_hidden if hidden is None else hidden,
+                "hidden": hidden,
                 "activation": activation or cls.default_activation,
                 "normalize_observations": normalize_observations,
                 "initialization": initialization or cls.default_initialization,
             },
+            memory=memory,
             seed=seed,
             **kwargs,
         )
@@ -230,11 +245,11 @@ class Agent(keras.Model, abc.ABC):
         """Returns the networks by the constructor's argument for them."""
 
     @abc.abstractmethod
-    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
         """Draws actions of the policy `[B, ...]` from standard noise."""
 
     @abc.abstractmethod
-    def greedy_action(self, observation: Tensor) -> Tensor:
+    def greedy_action(self, observation: Any) -> Tensor:
         """Returns the policy's most probable actions `[B, ...]`."""
 
     @property
@@ -290,11 +305,14 @@ class Agent(keras.Model, abc.ABC):
             return
         encode = ObservationEncoder(observation_space)
         spaces.check_action_space(action_space)
+        head = self.make_policy_head(action_space)
+        spaces.check_mask_space(observation_space, head.mask_size)
         self.encode = encode
         self.observation_space = observation_space
         self.action_space = action_space
-        self.policy_head = self.make_policy_head(action_space)
+        self.policy_head = head
         try:
+            network_checks.refuse_memory(self)
             self._check_and_build()
             network_checks.refuse_stateful(self)
         except Exception:
@@ -308,21 +326,30 @@ class Agent(keras.Model, abc.ABC):
         return network_checks.all_layers(self)
 
     @property
-    def observation_shape(self) -> tuple[int, ...]:
-        """Shape of one observation as it is stored."""
+    def observation_spec(self) -> Tree[ArraySpec]:
+        """Shapes and dtypes of one observation as it is stored."""
         self._require_bound()
-        return self.encode.shape
+        return self.encode.spec
 
     @property
-    def observation_dtype(self) -> str:
-        """Dtype of observations as they are stored."""
-        self._require_bound()
-        return self.encode.dtype
+    def is_masked(self) -> bool:
+        """Whether observations say which actions are allowed."""
+        return spaces.is_masked(self.observation_space)
 
-    @property
-    def observation_start(self) -> int:
-        """Smallest value of a Discrete observation."""
-        return self.encode.start
+    def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
+        """Takes forbidden actions out of what a network gave for a head.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+            parameters: `[B, P]`. Logits, or values of actions.
+
+        Returns:
+            `[B, P]`: the same where nothing is masked.
+        """
+        if not self.is_masked:
+            return parameters
+        mask = observation[spaces.ACTION_MASK]
+        return self.policy_head.forbid(parameters, mask)
 
     @property
     def _is_bound(self) -> bool:
@@ -344,6 +371,7 @@ class Agent(keras.Model, abc.ABC):
     def act(
         self,
         observation: Any,
+        state: Sequence[Any] | bool | None = None,
         deterministic: bool = False,
         *,
         return_log_prob: bool = False,
@@ -351,7 +379,12 @@ class Agent(keras.Model, abc.ABC):
         """Chooses an action, or a batch of actions.
 
         Args:
-            observation: `[...]` or `[B, ...]`. One raw observation or a batch.
+            observation: `[...]` or `[B, ...]`. One raw observation or a batch;
+                for a Dict or Tuple space a dict or tuple of these.
+            state: tuple of `[B, ...]` or None. What an agent with memory
+                remembers: at first `initial_state(B)`, then what the last call
+                gave. Defaults to `None`: nothing. (A bool is taken as
+                `deterministic`, which stood here before there was memory.)
             deterministic: bool. Whether to take the most probable action
                 instead of a sample. Defaults to `False`.
             return_log_prob: bool. Whether to return the action's
@@ -361,14 +394,23 @@ class Agent(keras.Model, abc.ABC):
 
         Returns:
             np.ndarray: the action as the environment takes it, or `[B, ...]`;
-            with `return_log_prob` a tuple of that and `[]` or `[B]` float32.
+            with `return_log_prob` a tuple of that and `[]` or `[B]` float32;
+            with `state` a tuple of that and the state after the step, last.
 
         Raises:
             ValueError: If the observation's shape is not that of the space,
                 or the policy has no probabilities.
         """
         self._require_bound()
-        return self._acting.act(observation, deterministic, return_log_prob)
+        if isinstance(state, bool):
+            return self.act(
+                observation,
+                deterministic=state,
+                return_log_prob=return_log_prob,
+            )
+        return self._acting.act(
+            observation, state, deterministic, return_log_prob
+        )
 
     def policy_function(
         self,
@@ -390,7 +432,8 @@ class Agent(keras.Model, abc.ABC):
                 given with each call, after the rest. Defaults to `()`.
 
         Returns:
-            `tf.function` from raw observations `[B, ...]`, and unless
+            `tf.function` from raw observations `[B, ...]` (one argument for
+            each array of them, in the order of `trees.leaves`), and unless
             `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
             list: the policy's own actions, and last those for the
             environment, where they are others.
@@ -400,6 +443,47 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         return self._acting.function(deterministic, num_envs, variables)
+
+    # Memory.
+
+    @property
+    def memory(self) -> Memory | None:
+        """The network of the policy that remembers, if there is one."""
+        for network in self.acting_networks:
+            if isinstance(network, Memory):
+                return network
+        return None
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns what the policy remembers at the beginning of an episode.
+
+        Args:
+            batch_size: int. Episodes, B; 1 for a single observation.
+
+        Returns:
+            tuple of `[B, ...]`, for `act`; empty if it remembers nothing.
+        """
+        memory = self.memory
+        if memory is None:
+            return ()
+        return tuple(map(np.asarray, memory.initial_state(batch_size)))
+
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            begins: `[B]` float32. 1 where an episode begins.
+            state: Sequence of `[B, ...]`. As of `initial_state`.
+
+        Returns:
+            The distribution of actions, and a sequence alike `state`.
+        """
+        raise NotImplementedError(
+            f"Expected an agent that can remember. Received: {type(self)}"
+        )
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -576,7 +660,7 @@ class Agent(keras.Model, abc.ABC):
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
         bound = self._is_bound
-        space_config = spaces.space_to_config
+        space_config = space_configs.space_to_config
         return {
             "name": self.name,
             "dtype": self.dtype_policy.name,

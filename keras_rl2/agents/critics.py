@@ -15,8 +15,11 @@ from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.objective import Terms
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_copies import sibling
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.spaces import check_critic_space
 
 if TYPE_CHECKING:
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
@@ -71,35 +74,37 @@ def complete(
         ValueError: If a critic does not fit the spaces, or shares variables
             with another network.
     """
-    inputs = critic_input(agent, units)
+    action = critic_action(agent, units)
+    if action is not None:
+        check_critic_space(agent.observation_space)
+    seen = agent.encode.network_input
     for critic in critics:
-        network_checks.check_critic(agent, critic, inputs, units or 1)
-        check_value_ending(critic, inputs)
+        network_checks.check_critic(agent, critic, action, units or 1)
+        check_value_ending(critic, inputs_for(critic, seen, action))
     missing = range(len(critics), number)
     made = [*critics, *(sibling(critics[0], index) for index in missing)]
     for critic in made[len(critics) :]:
-        network_checks.check_critic(agent, critic, inputs, units or 1)
+        network_checks.check_critic(agent, critic, action, units or 1)
     _check_apart([actor, *made])
     return made
 
 
-def critic_input(
+def critic_action(
     agent: "OffPolicyAgent", units: int | None
-) -> network_checks.Inputs:
-    """Returns a symbolic batch of what critics are given.
+) -> keras.KerasTensor | None:
+    """Returns a symbolic batch of the actions that critics are given.
 
     Args:
         agent: `OffPolicyAgent` whose spaces are set.
         units: int or None. As of `complete`.
 
     Returns:
-        `keras.KerasTensor` of observations, or a list of it and actions.
+        `keras.KerasTensor`, or None where critics are given none.
     """
-    observation = agent.encode.network_input
     if units is not None:
-        return observation
+        return None
     shape = (None, *agent.policy_head.action_shape)
-    return [observation, keras.KerasTensor(shape, "float32")]
+    return keras.KerasTensor(shape, "float32")
 
 
 def targets_of(critics: Sequence[keras.Model]) -> list[keras.Model]:
@@ -140,7 +145,7 @@ def default_networks(
 
 def action_values(
     critics: Sequence[keras.Model],
-    encoded: Tensor,
+    encoded: Any,
     action: Tensor,
     training: bool = False,
 ) -> list[Tensor]:
@@ -148,7 +153,7 @@ def action_values(
 
     Args:
         critics: Sequence of `keras.Model`.
-        encoded: `[B, ...]`. Observations as networks take them.
+        encoded: tree of `[B, ...]`. Observations as networks take them.
         action: `[B, A]`. Within the unit box.
         training: bool. Passed on to the critics. Defaults to `False`.
 
@@ -156,7 +161,7 @@ def action_values(
         list of `[B]` float32.
     """
     return [
-        one_value_each(critic([encoded, action], training=training))
+        one_value_each(run_network(critic, encoded, training, action))
         for critic in critics
     ]
 

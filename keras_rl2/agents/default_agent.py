@@ -15,12 +15,19 @@ import keras
 import numpy as np
 
 from keras_rl2.envs import as_vector_env
+from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
+from keras_rl2.networks import is_image
 from keras_rl2.networks import network_for
+from keras_rl2.networks.memory import outputs_of
+from keras_rl2.networks.memory import seeded_cell
 from keras_rl2.policy_heads import PolicyHead
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
+
+# What a picture is made of before a network remembers it.
+_PICTURE_FEATURES = 256
 
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
@@ -31,7 +38,12 @@ class NetworkBuilder:
     Args:
         observation_space: `gymnasium.Space`. What networks take.
         policy_head: `PolicyHead`. What an actor's output is for.
-        options: Mapping. Arguments of the builders in `keras_rl2.networks`.
+        options: Mapping. Arguments of the builders in `keras_rl2.networks`;
+            `hidden` may be None there.
+        default_hidden: Sequence of ints. The algorithm's own hidden layers,
+            which images do without.
+        memory: RNN cell of Keras or None. What the policy is to remember
+            with.
         seed: int or None. Seeds all weights.
         dtype: str or None. Dtype policy of all layers; None for the global
             one. Defaults to `None`.
@@ -46,9 +58,13 @@ class NetworkBuilder:
         observation_space: gymnasium.Space[Any],
         policy_head: PolicyHead,
         options: Mapping[str, Any],
+        default_hidden: Sequence[int],
+        memory: Any,
         seed: int | None,
         dtype: str | None = None,
     ) -> None:
+        self.memory = memory
+        self._default_hidden = tuple(default_hidden)
         self.head = policy_head
         self._space = observation_space
         self._options = dict(options)
@@ -89,6 +105,9 @@ class NetworkBuilder:
         Returns:
             `keras.Model`.
         """
+        options = self._options
+        if options["hidden"] is None and not is_image(self._space):
+            options = {**options, "hidden": self._default_hidden}
         with keras.name_scope(name), _dtype_policy(self._dtype):
             return network_for(
                 self._space,
@@ -96,7 +115,7 @@ class NetworkBuilder:
                 output_gain=output_gain,
                 seed=seed,
                 name=name,
-                **self._options,
+                **options,
             )
 
     def actor(self, units: int, seed: int | None) -> keras.Model:
@@ -104,15 +123,51 @@ class NetworkBuilder:
         orthogonal = self._options["initialization"] == "orthogonal"
         return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
 
+    def remembering(
+        self, name: str, units: Sequence[int], seed: int | None
+    ) -> keras.Model:
+        """Makes a network that remembers, of all outputs that are wanted.
+
+        Args:
+            name: str. Of the model.
+            units: Sequence of ints. Widths of the outputs, the policy's first.
+            seed: int or None. Of the weights.
+
+        Returns:
+            `keras_rl2.networks.MemoryNetwork`.
+        """
+        seeds = np.random.SeedSequence(seed).generate_state(3).tolist()
+        hidden = self._options["hidden"] or self._default_hidden
+        if self._options["hidden"] is None and is_image(self._space):
+            hidden = (_PICTURE_FEATURES,)
+        *before, features = hidden
+        options = {**self._options, "hidden": before, "seed": seeds[0]}
+        with keras.name_scope(name), _dtype_policy(self._dtype):
+            cell = seeded_cell(self.memory, seeds[1])
+            return MemoryNetwork(
+                network_for(self._space, features, name="encoder", **options),
+                cell,
+                outputs_of(
+                    cell.output_size,
+                    units,
+                    self._options["initialization"],
+                    seed=seeds[2],
+                ),
+                name=name,
+            )
+
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network that values an observation with an action."""
+        hidden = self._options["hidden"]
+        if hidden is None:
+            hidden = self._default_hidden
         with keras.name_scope(name), _dtype_policy(self._dtype):
             return critic_for(
                 self._space,
                 self.head.noise_shape[0],
                 seed=seed,
                 name=name,
-                **self._options,
+                **self._options | {"hidden": hidden},
             )
 
 
@@ -120,6 +175,7 @@ def make(
     kind: "type[MadeAgent]",
     env: Any,
     options: Mapping[str, Any],
+    memory: Any,
     seed: int | None,
     **settings: Any,
 ) -> "MadeAgent":
@@ -129,6 +185,7 @@ def make(
         kind: class of agents.
         env: An environment, vector environment or id string.
         options: Mapping. What networks are like.
+        memory: RNN cell of Keras or None. What the policy remembers with.
         seed: int or None. Seeds weights, updates and `act`.
         **settings: Further arguments of the constructor.
 
@@ -140,11 +197,18 @@ def make(
         TypeError: If there is an argument that the algorithm does not take.
     """
     kind.refuse_arguments(settings)
+    if memory is not None and not kind.takes_memory:
+        raise ValueError(
+            f"Expected `memory=None` for {kind.__name__}, which cannot be "
+            f"trained with memory. Received: memory={memory}"
+        )
     adapter = as_vector_env(env)
     build = NetworkBuilder(
         adapter.observation_space,
         kind.make_policy_head(adapter.action_space),
         options,
+        kind.default_hidden,
+        memory,
         seed,
         settings.get("dtype"),
     )

@@ -7,6 +7,7 @@ from typing import cast
 import gymnasium
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import network_checks
@@ -17,13 +18,21 @@ from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.sequences import flat
+from keras_rl2.agents.sequences import sequences_like
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
+from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import copy_of
+from keras_rl2.network_inputs import Memory
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.network_inputs import run_memory
+from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import map_leaves
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -46,6 +55,9 @@ class DQN(OffPolicyAgent):
       logits on fixed atoms (C51, trained by cross-entropy to the projected
       target) or by quantiles (QR-DQN, trained by the quantile Huber loss with
       a threshold of 1). Q is its mean.
+
+    With a network that remembers it learns from sequences, as R2D2 does: see
+    `sequence_length` and `burn_in` of the `ReplayDataset`.
 
     Args:
         q_network: `keras.Model` from observations to `[B, n]`, a value for
@@ -102,8 +114,11 @@ class DQN(OffPolicyAgent):
         - [Bellemare et al., 2017](https://arxiv.org/abs/1707.06887), C51.
         - [Dabney et al., 2018](https://arxiv.org/abs/1710.10044), QR-DQN.
         - [Hessel et al., 2018](https://arxiv.org/abs/1710.02298), Rainbow.
+        - [Kapturowski et al., 2019](https://openreview.net/forum?id=r1lyTjAqYX),
+          R2D2.
     """
 
+    takes_memory = True
     policy_head: DiscreteHead
     updates_per_step = 0.25
     default_batch_size = 64
@@ -158,6 +173,9 @@ class DQN(OffPolicyAgent):
         """Makes a Q-network."""
         each = value_distribution(distributional, atoms, (0, 1), "mse").atoms
         units = cast(DiscreteHead, build.head).n * each
+        if build.memory is not None:
+            rows = units + dueling * each
+            return (build.remembering("q_network", (rows,), build.seed),)
         return (
             build.network(
                 "q_network", (each, units) if dueling else units, build.seed
@@ -185,7 +203,9 @@ class DQN(OffPolicyAgent):
             atoms=self._values.atoms,
             dueling=self.dueling,
         )
-        check_value_ending(self.q_network, self.encode.network_input)
+        if self.memory is None:
+            inputs = inputs_for(self.q_network, self.encode.network_input)
+            check_value_ending(self.q_network, inputs)
         self.target_network = copy_of(
             self.q_network, f"target_{self.q_network.name}"
         )
@@ -206,7 +226,7 @@ class DQN(OffPolicyAgent):
         """The target network, with the network that it follows."""
         return [(self.target_network, self.q_network)]
 
-    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+    def call(self, observation: Any, training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
         encoded = self.encode(observation)
         return self.q_values(self._outputs(self.q_network, encoded, training))
@@ -222,8 +242,8 @@ class DQN(OffPolicyAgent):
         """
         return self._values.mean(outputs)
 
-    def value(self, observation: Tensor) -> Tensor:
-        """Returns the value of the best action.
+    def value(self, observation: Any) -> Tensor:
+        """Returns the value of the best action that is allowed.
 
         Args:
             observation: `[B, ...]`. Raw observations.
@@ -231,13 +251,21 @@ class DQN(OffPolicyAgent):
         Returns:
             `[B]` float32.
         """
-        return ops.max(self(observation), axis=-1)
+        return ops.max(self._choices(observation), axis=-1)
+
+    def _choices(self, observation: Any) -> Tensor:
+        """Returns Q-values `[B, n]`, those of forbidden actions far below."""
+        return self.allowed(observation, self(observation))
 
     def _outputs(
-        self, network: keras.Model, encoded: Tensor, training: bool = False
+        self, network: keras.Model, encoded: Any, training: bool = False
     ) -> Tensor:
         """Returns what a network says of each action, `[B, n, N]` float32."""
-        outputs = ops.cast(network(encoded, training=training), "float32")
+        return self._of_actions(run_network(network, encoded, training))
+
+    def _of_actions(self, outputs: Tensor) -> Tensor:
+        """Parts the outputs of a network by actions, `[B, n, N]` float32."""
+        outputs = ops.cast(outputs, "float32")
         rows = self.policy_head.n + bool(self.dueling)
         outputs = ops.reshape(outputs, (-1, rows, self._values.atoms))
         if not self.dueling:
@@ -245,15 +273,58 @@ class DQN(OffPolicyAgent):
         value, advantages = outputs[:, :1], outputs[:, 1:]
         return value + advantages - ops.mean(advantages, axis=1, keepdims=True)
 
+    def run_sequences(
+        self,
+        network: keras.Model,
+        observation: Any,
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """Runs a network that remembers through sequences.
+
+        Args:
+            network: `keras.Model`. The Q-network or its target.
+            observation: tree of `[B, T, ...]`. Raw observations.
+            begins: `[B, T]`. 1 where a step is the first of an episode.
+            state: Sequence of `[B, ...]`. Before the first step.
+            training: bool. Passed on to the network. Defaults to `False`.
+
+        Returns:
+            What it says of each action, `[B, T, n, N]`, and the state after
+            the last step.
+        """
+        sequences = sequences_like(begins)
+        outputs, after = run_memory(
+            cast(Memory, network),
+            map_leaves(sequences, self.encode(map_leaves(flat, observation))),
+            begins,
+            state,
+            training,
+        )
+        return sequences(self._of_actions(flat(outputs))), after
+
     # Acting.
 
-    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
-        """Returns the best actions, or those that the noise forces."""
-        return self.policy_head(self(observation)).sample(noise)
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the greedy policy of one step and the state after it."""
+        # [B, ...] -> [B, 1, ...]
+        step = map_leaves(lambda each: each[:, None], observation)
+        outputs, after = self.run_sequences(
+            self.q_network, step, begins[:, None], state
+        )
+        values = self.allowed(observation, self.q_values(outputs[:, 0]))
+        return self.policy_head(values), after
 
-    def greedy_action(self, observation: Tensor) -> Tensor:
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+        """Returns the best actions, or those that the noise forces."""
+        return self.policy_head(self._choices(observation)).sample(noise)
+
+    def greedy_action(self, observation: Any) -> Tensor:
         """Returns the best actions `[B]`."""
-        return self.policy_head(self(observation)).mode()
+        return self.policy_head(self._choices(observation)).mode()
 
     def draw_noise(
         self,
@@ -263,7 +334,11 @@ class DQN(OffPolicyAgent):
     ) -> tuple[np.ndarray, Any]:
         """Draws which actions are random; see `EpsilonGreedy.draw`."""
         noise = self._exploring.draw(
-            generator, shape, self.policy_head.n, self.env_steps
+            generator,
+            shape,
+            self.policy_head.n,
+            self.env_steps,
+            ranked=self.is_masked,
         )
         return noise, state
 
@@ -279,6 +354,8 @@ class DQN(OffPolicyAgent):
 
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
+        if self.memory is not None:
+            return self.loss_terms(*self._unrolled(batch))
         encoded = self.encode(batch["observation"])
         outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
@@ -289,21 +366,18 @@ class DQN(OffPolicyAgent):
         Args:
             outputs: `[B, n, N]` float32. What the network says of each action,
                 N numbers, of the forward pass; `q_values` makes values of it.
-            batch: dict of `[B, ...]`; see `train_step`.
+            batch: dict of `[B, ...]`; see `train_step`. Of sequences, B are
+                their steps, and `next_outputs` and `selector` are there in
+                place of `next_observation`.
 
         Returns:
             dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
             scalars for the logs.
         """
-        following = self.encode(batch["next_observation"])
-        next_outputs = self._outputs(self.target_network, following)
-        selector = self.q_values(
-            self._outputs(self.q_network, following)
-            if self.double
-            else next_outputs
-        )
+        if "next_outputs" not in batch:
+            batch = batch | self._following(batch["next_observation"])
         each, td_error = self._values.loss(
-            outputs, batch, next_outputs, selector
+            outputs, batch, batch["next_outputs"], batch["selector"]
         )
         # [B, n] -> [B], those of the actions taken
         taken = ops.cast(batch["action"], "int32")[:, None]
@@ -312,6 +386,73 @@ class DQN(OffPolicyAgent):
             "loss": ops.mean(batch["weight"] * each),
             "q_value": ops.mean(values),
             "td_error": td_error,
+        }
+
+    def _following(self, observation: Any) -> Batch:
+        """Returns what is said of the actions that follow.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            dict of `next_outputs` `[B, n, N]`, of the target network, and
+            `selector` `[B, n]`, whose largest is the action that follows.
+        """
+        encoded = self.encode(observation)
+        next_outputs = self._outputs(self.target_network, encoded)
+        selector = self.q_values(
+            self._outputs(self.q_network, encoded)
+            if self.double
+            else next_outputs
+        )
+        return {
+            "next_outputs": next_outputs,
+            "selector": self.allowed(observation, selector),
+        }
+
+    def _unrolled(self, batch: Batch) -> tuple[Tensor, Batch]:
+        """Runs the networks through sequences.
+
+        Args:
+            batch: dict, as of `keras_rl2.data.SequenceReplayBuffer.sample`.
+
+        Returns:
+            What `loss_terms` is given of M * L steps.
+        """
+        steps: dict[str, Any] = dict(batch)
+        span, states = steps.pop("span"), steps.pop("state")
+        warming, begins = steps.pop("burn_in"), steps.pop("begins")
+        seen = steps.pop("observation")
+        learned = span.shape[1]
+
+        def outputs_of(network: keras.Model, training: bool) -> Tensor:
+            state: Sequence[Tensor] = states
+            if warming["begins"].shape[1]:
+                _, state = self.run_sequences(network, **warming, state=state)
+                state = map_leaves(ops.stop_gradient, tuple(state))
+            outputs, _ = self.run_sequences(
+                network, seen, begins, state, training
+            )
+            return outputs
+
+        def following(array: Tensor) -> Tensor:
+            # [M, L + n, ...] -> [M * L, ...], from where each bootstraps
+            places = ops.arange(learned, dtype="int32") + span
+            return flat(tf.gather(array, places, axis=1, batch_dims=1))
+
+        outputs = outputs_of(self.q_network, training=True)
+        next_outputs = outputs_of(self.target_network, training=False)
+        choosing = ops.stop_gradient(outputs) if self.double else next_outputs
+        every_step = map_leaves(flat, seen)
+        selector = sequences_like(begins)(
+            self.allowed(every_step, self.q_values(flat(choosing)))
+        )
+        first = map_leaves(lambda each: flat(each[:, :learned]), seen)
+        return flat(outputs[:, :learned]), {
+            **map_leaves(flat, steps),
+            "observation": first,
+            "next_outputs": following(next_outputs),
+            "selector": following(selector),
         }
 
     def get_config(self) -> dict[str, Any]:

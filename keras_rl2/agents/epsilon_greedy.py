@@ -75,6 +75,7 @@ class EpsilonGreedy:
         shape: Sequence[int],
         actions: int,
         env_steps: int,
+        ranked: bool = False,
     ) -> np.ndarray:
         """Draws which actions are random.
 
@@ -83,13 +84,21 @@ class EpsilonGreedy:
             shape: Leading shape, `(T, B)` or `(B,)`.
             actions: int. Their number, n.
             env_steps: int. Environment steps so far.
+            ranked: bool. Whether all actions are put into a random order, of
+                which the first that is allowed will be taken. Defaults to
+                `False`: all of them are allowed.
 
         Returns:
             `[*shape, n]` float32: zeros, but for a number beyond all values
-            at each action that is to be taken at random.
+            at each action that is to be taken at random; or, `ranked`, such
+            numbers at all actions.
         """
         shape = tuple(shape)
         explores = generator.random(shape) < self.present(env_steps)
+        if ranked:
+            rank = 1.0 - generator.random((*shape, actions))
+            forced = explores[..., None] * rank * _FORCED
+            return forced.astype(np.float32)
         action = generator.integers(actions, size=shape)
         forced = (np.arange(actions) == action[..., None]) & explores[..., None]
         return np.where(forced, np.float32(_FORCED), np.float32(0.0))

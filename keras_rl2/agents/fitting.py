@@ -181,13 +181,20 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     step = tf.function(agent.train_step, autograph=False)
 
     def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
-        def update(index: Tensor | int) -> dict[str, Tensor]:
+        def update(index: Tensor) -> dict[str, Tensor]:
             return step(minibatch(one_round, index))
 
+        # What the loop begins with has the form of an update's logs. Making
+        # the first update outside of the loop would give it, and all of the
+        # graph a second time, to be optimised and compiled.
+        logs = step.get_concrete_function(minibatch(one_round, 0))
+        first: dict[str, Tensor] = tf.nest.map_structure(
+            _zeros, logs.structured_outputs
+        )
         return tf.while_loop(
             lambda index, _: index < size.updates,
             lambda index, _: (index + 1, update(index)),
-            (tf.constant(1), update(0)),
+            (tf.constant(0), first),
             parallel_iterations=1,
         )[1]
 
@@ -219,6 +226,11 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     return run
 
 
+def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
+    """Returns zeros as a specification asks for."""
+    return tf.zeros(spec.shape, spec.dtype)
+
+
 def _arguments(agent: "Agent") -> CompileArguments:
     """Returns the arguments of an agent that was compiled."""
     return cast(CompileArguments, agent.compile_arguments)
@@ -244,7 +256,11 @@ def _prepare_execution(agent: "Agent", x: RoundDataset) -> RoundSize | None:
         size = RoundSize(
             updates=updates,
             compiled=_pays_to_compile(agent, x.batch_size),
-            from_trajectory=agent.learns_from_trajectories and updates == 1,
+            from_trajectory=(
+                agent.learns_from_trajectories
+                and updates == 1
+                and agent.memory is None
+            ),
         )
     _set_execution(agent, steps, size)
     return size
@@ -271,8 +287,12 @@ def _pays_to_compile(agent: "Agent", batch_size: int) -> bool:
         return bool(asked)
     layers = network_checks.all_layers(agent)
     largest = max(math.prod(v.shape) for v in agent.trainable_variables)
-    return (
+    # A memory's products are those of single steps, and many.
+    small = agent.memory is not None or (
         largest * batch_size <= _LARGEST_COMPILED_PRODUCT
+    )
+    return (
+        small
         and all(getattr(layer, "supports_jit", True) for layer in layers)
         and not any(len(v.shape) > 2 for v in agent.trainable_variables)
     )

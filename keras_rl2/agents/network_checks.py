@@ -7,16 +7,20 @@ from typing import cast
 
 import gymnasium
 import keras
+import numpy as np
 
 from keras_rl2.arguments import either
+from keras_rl2.network_inputs import Memory
+from keras_rl2.network_inputs import run_memory
+from keras_rl2.network_inputs import run_network
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import is_leaf
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-
-Inputs = Tensor | Sequence[Tensor]
-"""What a network takes: observations, or a list of them and actions."""
 
 Outputs = Tensor | Sequence[Tensor]
 """What a network of somebody's own gives."""
@@ -52,8 +56,7 @@ def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
         ValueError: If a network does not take the observation, or one without
             a critic has not two outputs.
     """
-    encoded = agent.encode.network_input
-    outputs = _run("actor", agent.actor, encoded, agent)
+    outputs = _run("actor", agent.actor, agent)
     # As such looked at only where it is one tensor.
     single = cast(Tensor, outputs)
     if agent.critic is None:
@@ -70,7 +73,7 @@ def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
         )
     else:
         policy = single
-        value = cast(Tensor, _run("critic", agent.critic, encoded, agent))
+        value = cast(Tensor, _run("critic", agent.critic, agent))
     for name, output in (("policy", policy), ("value", value)):
         if not hasattr(output, "shape") or len(output.shape) > 2:
             raise ValueError(
@@ -140,27 +143,27 @@ def check_policy(agent: "Agent", actor: keras.Model, units: int) -> None:
     Raises:
         ValueError: If it does not take observations or gives another width.
     """
-    _check_width(
-        "actor", _run("actor", actor, agent.encode.network_input, agent), units
-    )
+    _check_width("actor", _run("actor", actor, agent), units)
 
 
 def check_critic(
-    agent: "Agent", critic: keras.Model, inputs: Inputs, units: int
+    agent: "Agent",
+    critic: keras.Model,
+    action: keras.KerasTensor | None,
+    units: int,
 ) -> None:
     """Refuses a critic that does not fit, building it if need be.
 
     Args:
         agent: `OffPolicyAgent` whose spaces are set.
-        critic: `keras.Model`. From the inputs to values.
-        inputs: `keras.KerasTensor` of observations, or a list of it and
-            actions.
+        critic: `keras.Model`. From observations to values.
+        action: `keras.KerasTensor` or None. What it is given beside them.
         units: int. Width of the output that is wanted.
 
     Raises:
         ValueError: If it does not take its inputs or gives another width.
     """
-    _check_width("critic", _run("critic", critic, inputs, agent), units)
+    _check_width("critic", _run("critic", critic, agent, action), units)
 
 
 def check_q_network(
@@ -183,7 +186,7 @@ def check_q_network(
     Raises:
         ValueError: If it does not take observations or gives another width.
     """
-    output = _run("q_network", network, agent.encode.network_input, agent)
+    output = _run("q_network", network, agent)
     units = (actions + bool(dueling)) * atoms
     shape: tuple[Any, ...] | None = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] != units:
@@ -249,28 +252,82 @@ def refuse_stateful(agent: keras.Model) -> None:
             )
 
 
+def refuse_memory(agent: "Agent") -> None:
+    """Refuses a network that remembers where the algorithm cannot train it.
+
+    Args:
+        agent: `Agent` with its networks.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    if agent.takes_memory:
+        return
+    for network in agent.acting_networks:
+        if isinstance(network, Memory):
+            raise ValueError(
+                f"Expected networks without memory for {type(agent).__name__}. "
+                f"Received: {network.name!r}, which has an `initial_state`"
+            )
+
+
 def _run(
-    name: str, network: keras.Model, encoded: Inputs, agent: "Agent"
+    name: str,
+    network: keras.Model,
+    agent: "Agent",
+    action: keras.KerasTensor | None = None,
 ) -> Outputs:
     """Calls a network symbolically."""
+    encoded = agent.encode.network_input
     try:
-        outputs: Outputs = network(encoded)
+        outputs: Outputs
+        if isinstance(network, Memory):
+            outputs = _run_memory(network, encoded)
+        else:
+            outputs = run_network(network, encoded, action=action)
         return outputs
     except Exception as error:
         raise ValueError(
-            f"Expected the {name} to take {_shapes(encoded)} for the "
+            f"Expected the {name} to take {_shapes(encoded, action)} for the "
             f"action space {agent.action_space} and the observation space "
             f"{agent.observation_space}. Received: {network.name!r}, which "
             f"raised {type(error).__name__}: {error}"
         ) from error
 
 
-def _shapes(inputs: Inputs) -> str:
+def _run_memory(network: Memory, encoded: Any) -> Outputs:
+    """Calls a network that remembers, for one step."""
+
+    def symbol(shape: tuple[int | None, ...], dtype: str) -> Any:
+        return keras.KerasTensor(shape, dtype)
+
+    outputs, _ = run_memory(
+        network,
+        map_leaves(
+            lambda each: symbol((None, None, *each.shape[1:]), each.dtype),
+            encoded,
+        ),
+        symbol((None, None), "float32"),
+        tuple(
+            symbol((None, *np.shape(each)[1:]), "float32")
+            for each in network.initial_state(1)
+        ),
+    )
+    # [B, T, ...] -> [B, ...]
+    first: Outputs = keras.tree.map_structure(lambda each: each[:, 0], outputs)
+    return first
+
+
+def _shapes(encoded: Any, action: keras.KerasTensor | None) -> str:
     """Describes what a network is given."""
-    if isinstance(inputs, list):
-        observation, action = inputs
-        return (
-            f"a list of observations of shape {tuple(observation.shape)} and "
-            f"actions of shape {tuple(action.shape)}"
-        )
-    return f"observations of shape {tuple(cast(Tensor, inputs).shape)}"
+    if is_leaf(encoded):
+        seen = f"observations of shape {tuple(encoded.shape)}"
+        start = "a list of "
+    else:
+        shapes = {
+            path: tuple(leaf.shape) for path, leaf in named_leaves(encoded)
+        }
+        seen, start = f"observations of shapes {shapes}", ""
+    if action is None:
+        return seen
+    return f"{start}{seen} and actions of shape {tuple(action.shape)}"

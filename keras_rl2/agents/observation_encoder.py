@@ -1,14 +1,19 @@
 """How observations are stored, and what networks are given of them."""
 
+import math
 from typing import Any
 
 import gymnasium
 import keras
-import tensorflow as tf
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.spaces import MultiDiscrete
 from keras import ops
 
 from keras_rl2 import spaces
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
 
 
 class ObservationEncoder:
@@ -18,9 +23,8 @@ class ObservationEncoder:
         space: `gymnasium.Space`. Of a single environment's observations.
 
     Attributes:
-        shape: tuple of ints. Shape of one observation as it is stored.
-        dtype: str. Dtype of observations as they are stored.
-        start: int. Smallest value of a Discrete observation.
+        spec: tree of `ArraySpec`. Shapes and dtypes of one observation as it
+            is stored.
 
     Raises:
         ValueError: If the space is not supported.
@@ -35,46 +39,73 @@ class ObservationEncoder:
     def __init__(self, space: gymnasium.Space[Any]) -> None:
         spaces.check_observation_space(space)
         self.space = space
-        self.shape = tuple(space.shape or ())
-        self.dtype: str = spaces.observation_dtype(space).name
-        self.start = int(getattr(space, "start", 0))
+        self.spec = spaces.observation_spec(space)
+        self._leaves = map_leaves(_LeafEncoder, spaces.space_tree(space))
 
-    def __call__(self, observation: Tensor) -> Tensor:
+    def __call__(self, observation: Tree[Tensor]) -> Any:
         """Turns observations into what the networks take.
 
         Args:
-            observation: `[B, ...]`. Raw observations.
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
 
         Returns:
-            One-hot rows `[B, n]` for a Discrete space; `[B, 1]` for a single
-            number; else the same, numbers other than uint8 images as floats.
+            A tree alike: one-hot rows `[B, n]` for Discrete, several side by
+            side for MultiDiscrete; `[B, 1]` for a single number; else the
+            same, numbers other than uint8 images as floats.
         """
-        if isinstance(self.space, gymnasium.spaces.Discrete):
-            index = observation - self.start
-            return ops.one_hot(index, int(self.space.n), dtype="float32")
-        if not self.shape:
+        return map_leaves(_LeafEncoder.__call__, self._leaves, observation)
+
+    @property
+    def network_input(self) -> Any:
+        """A symbolic batch of what the networks are given."""
+        return map_leaves(lambda leaf: leaf.network_input, self._leaves)
+
+
+class _LeafEncoder:
+    """Turns one array of the observations into what networks take.
+
+    Args:
+        space: `gymnasium.Space`. Neither `Dict` nor `Tuple`.
+    """
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        self._space = space
+        self._shape = tuple(space.shape or ())
+        dtype = spaces.observation_dtype(space)
+        self._is_image = dtype == np.uint8 and len(self._shape) in (3, 4)
+
+    def __call__(self, observation: Tensor) -> Tensor:
+        """Turns `[B, ...]` into what networks take; see the encoder."""
+        if isinstance(self._space, Discrete):
+            index = observation - int(self._space.start)
+            return ops.one_hot(index, int(self._space.n), dtype="float32")
+        if isinstance(self._space, MultiDiscrete):
+            return self._one_hot_each(observation)
+        if not self._shape:
             # [B] -> [B, 1]
             observation = observation[:, None]
         if self._is_image:
-            return observation
+            # Keras takes no lists of arrays and tensors.
+            return ops.convert_to_tensor(observation)
         return ops.cast(observation, "float32")
 
-    @property
-    def spec(self) -> tf.TensorSpec:
-        """Signature of a batch of raw observations."""
-        return tf.TensorSpec(
-            (None, *self.shape), self.dtype, name="observation"
-        )
+    def _one_hot_each(self, observation: Tensor) -> Tensor:
+        """Turns choices `[B, ...]` into one-hot rows `[B, sum(nvec)]`."""
+        assert isinstance(self._space, MultiDiscrete)
+        # [B, ...] -> [B, K]
+        index = ops.reshape(
+            ops.cast(observation, "int32"), (-1, math.prod(self._shape))
+        ) - ops.convert_to_tensor(self._space.start.ravel(), "int32")
+        rows = [
+            ops.one_hot(index[:, k], int(n), dtype="float32")
+            for k, n in enumerate(self._space.nvec.ravel())
+        ]
+        return ops.concatenate(rows, axis=-1)
 
     @property
     def network_input(self) -> keras.KerasTensor:
-        """A symbolic batch of what the networks are given."""
-        if isinstance(self.space, gymnasium.spaces.Discrete):
-            return keras.KerasTensor((None, int(self.space.n)), "float32")
-        dtype = "uint8" if self._is_image else "float32"
-        return keras.KerasTensor((None, *(self.shape or (1,))), dtype)
-
-    @property
-    def _is_image(self) -> bool:
-        """Whether it is an image, or a stack of some, that stays uint8."""
-        return self.dtype == "uint8" and len(self.shape) in (3, 4)
+        """A symbolic batch of what networks are given."""
+        return keras.KerasTensor(
+            (None, *spaces.network_shape(self._space)),
+            "uint8" if self._is_image else "float32",
+        )

@@ -176,11 +176,16 @@ class OffPolicyAgent(Agent):
                 steps.add(each, gradients)
                 losses[name] = found.pop("loss")
                 terms |= found
-        with tf.control_dependencies(steps.computed()):
-            # Before the others move: its gradient is that of the same weights.
-            for name, each in objectives.items():
-                if each.every > 1:
-                    losses[name] = self._now_and_then(each, batch)
+        # Not after the gradients so far: it runs beside them.
+        delayed = {
+            name: self._now_and_then(each, batch)
+            for name, each in objectives.items()
+            if each.every > 1
+        }
+        # The others move after it: its gradient is that of the same weights.
+        with tf.control_dependencies([*delayed.values()]):
+            steps.computed()
+        losses |= delayed
         norm = steps.apply()
         if all(each.optimizer for each in objectives.values()):
             # Counts updates, which its parts do each for itself.
@@ -305,8 +310,8 @@ class _Steps:
         taken += gradients
         variables += objective.trained
 
-    def computed(self) -> list[Tensor]:
-        """Returns all gradients, none of which is there before the others."""
+    def computed(self) -> None:
+        """Takes each gradient only when all of them are there."""
         gathered = self._gathered
         ready = all_computed([each[1] for each in gathered.values()])
         self._gathered = {
@@ -315,7 +320,6 @@ class _Steps:
                 gathered.items(), ready, strict=True
             )
         }
-        return [gradient for gradients in ready for gradient in gradients]
 
     def apply(self) -> Tensor:
         """Makes the steps, and returns the norm of the first one's gradient."""

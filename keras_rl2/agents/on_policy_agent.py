@@ -1,6 +1,9 @@
 """Agents that learn from fresh rollouts of their present policy."""
 
+import operator
+from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import keras
 import numpy as np
@@ -17,15 +20,24 @@ from keras_rl2.agents.network_outputs import check_policy_ending
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.rollout_samples import RolloutSamples
+from keras_rl2.agents.sequences import flat
+from keras_rl2.agents.sequences import sequences_like
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_in_range
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import Trajectory
 from keras_rl2.data import unpack
 from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import added_losses
+from keras_rl2.network_inputs import Memory
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.network_inputs import run_memory
+from keras_rl2.network_inputs import run_network
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
 
 
 class OnPolicyAgent(Agent):
@@ -61,6 +73,7 @@ class OnPolicyAgent(Agent):
         **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
     """
 
+    takes_memory = True
     #: Whether a single network without a value output is refused.
     needs_value = True
 
@@ -108,8 +121,11 @@ class OnPolicyAgent(Agent):
     @classmethod
     def default_networks(
         cls, build: NetworkBuilder, **settings: Any
-    ) -> tuple[keras.Model, keras.Model]:
-        """Makes a policy network and a value network."""
+    ) -> tuple[keras.Model, ...]:
+        """Makes a policy network and a value network, or one that remembers."""
+        if build.memory is not None:
+            units = (build.head.parameter_sizes[0], 1)
+            return (build.remembering("actor_critic", units, build.seed),)
         actor_seed, critic_seed = build.seeds(2)
         return (
             build.actor(build.head.parameter_sizes[0], actor_seed),
@@ -124,20 +140,27 @@ class OnPolicyAgent(Agent):
         """Checks the networks against the spaces and makes all variables."""
         sizes = network_checks.output_sizes(self)
         network_checks.check_outputs(self, sizes)
-        head, inputs = self.policy_head, self.encode.network_input
-        self._gives_probabilities = check_policy_ending(
-            self.actor, inputs, self.action_space
-        )
-        if self.critic is not None:
-            check_value_ending(self.critic, inputs)
-        elif self.needs_value:
-            check_value_ending(self.actor, inputs, output=1)
-        if head.log_std_size and sizes[0] == head.log_std_size:
+        head = self.policy_head
+        if self.memory is None:
+            self._check_endings()
+        if head.log_std_size and sizes[0] == head.parameter_sizes[0]:
             self.log_std = self.add_weight(
                 shape=(head.log_std_size,),
                 initializer=keras.initializers.Constant(self.initial_log_std),
                 name="log_std",
             )
+
+    def _check_endings(self) -> None:
+        """Looks at the activations that the networks end in."""
+        seen = self.encode.network_input
+        inputs = inputs_for(self.actor, seen)
+        self._gives_probabilities = check_policy_ending(
+            self.actor, inputs, self.action_space
+        )
+        if self.critic is not None:
+            check_value_ending(self.critic, inputs_for(self.critic, seen))
+        elif self.needs_value:
+            check_value_ending(self.actor, inputs, output=1)
 
     @property
     def acting_networks(self) -> list[keras.Model]:
@@ -174,17 +197,17 @@ class OnPolicyAgent(Agent):
 
     # Policy and value.
 
-    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+    def call(self, observation: Any, training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
-        outputs = self.actor(self.encode(observation), training=training)
+        outputs = run_network(self.actor, self.encode(observation), training)
         return self._parts(outputs)[0]
 
-    def distribution(self, observation: Tensor) -> Distribution:
+    def distribution(self, observation: Any) -> Distribution:
         """Returns the distribution of actions for raw observations."""
-        return self._policy(self(observation))
+        return self.policy_of(self(observation), observation)
 
     def policy_and_value(
-        self, observation: Tensor, training: bool = False
+        self, observation: Any, training: bool = False
     ) -> tuple[Distribution, Tensor]:
         """Runs the networks once.
 
@@ -198,7 +221,7 @@ class OnPolicyAgent(Agent):
         return self.evaluate_rows(observation, None, training)
 
     def evaluate_rows(
-        self, rows: Tensor, steps: int | None, training: bool
+        self, rows: Any, steps: int | None, training: bool
     ) -> tuple[Distribution, Tensor]:
         """Returns the policy of the first rows and the values of them all.
 
@@ -211,30 +234,71 @@ class OnPolicyAgent(Agent):
         Returns:
             The policy `[steps]`, and values `[M]` float32.
         """
+
+        def acted_on(tree: Any) -> Any:
+            return map_leaves(operator.itemgetter(slice(steps)), tree)
+
         encoded = self.encode(rows)
         if self.critic is None:
-            outputs = self.actor(encoded, training=training)
+            outputs = run_network(self.actor, encoded, training)
             parameters, value = self._parts(outputs)
-            if steps is not None:
-                parameters = parameters[:steps]
-            return self._policy(parameters), value
-        acted_on = encoded if steps is None else encoded[:steps]
-        parameters = self.actor(acted_on, training=training)
-        value = self.critic(encoded, training=training)
-        return self._policy(parameters), one_value_each(value)
+            parameters = acted_on(parameters)
+        else:
+            parameters = run_network(self.actor, acted_on(encoded), training)
+            value = one_value_each(run_network(self.critic, encoded, training))
+        return self.policy_of(parameters, acted_on(rows)), value
 
-    def value(self, observation: Tensor) -> Tensor:
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it."""
+        # [B, ...] -> [B, 1, ...]
+        step = map_leaves(lambda each: each[:, None], observation)
+        parameters, _, after = self.run_sequences(step, begins[:, None], state)
+        return self.policy_of(parameters[:, 0], observation), after
+
+    def run_sequences(
+        self,
+        observation: Any,
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
+    ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+        """Runs a network that remembers through sequences.
+
+        Args:
+            observation: tree of `[B, T, ...]`. Raw observations.
+            begins: `[B, T]`. 1 where a step is the first of an episode.
+            state: Sequence of `[B, ...]`. Before the first step.
+            training: bool. Passed on to the network. Defaults to `False`.
+
+        Returns:
+            The parameters of the policy `[B, T, P]`, values `[B, T]`, and the
+            state after the last step.
+        """
+        sequences = sequences_like(begins)
+        outputs, after = run_memory(
+            cast(Memory, self.actor),
+            map_leaves(sequences, self.encode(map_leaves(flat, observation))),
+            begins,
+            state,
+            training,
+        )
+        parameters, value = self._parts(keras.tree.map_structure(flat, outputs))
+        return sequences(parameters), sequences(value), after
+
+    def value(self, observation: Any) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         encoded = self.encode(observation)
         if self.critic is None:
-            return self._parts(self.actor(encoded, training=False))[1]
-        return one_value_each(self.critic(encoded, training=False))
+            return self._parts(run_network(self.actor, encoded))[1]
+        return one_value_each(run_network(self.critic, encoded))
 
-    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
         """Draws actions of the policy from standard noise."""
         return self.distribution(observation).sample(noise)
 
-    def greedy_action(self, observation: Tensor) -> Tensor:
+    def greedy_action(self, observation: Any) -> Tensor:
         """Returns the policy's most probable actions."""
         return self.distribution(observation).mode()
 
@@ -247,10 +311,19 @@ class OnPolicyAgent(Agent):
             return outputs[0], one_value_each(outputs[1])
         return outputs, ops.zeros_like(outputs[:, 0], "float32")
 
-    def _policy(self, parameters: Tensor) -> Distribution:
-        """Returns the action distribution that parameters stand for."""
+    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
+        """Returns the action distribution that parameters stand for.
+
+        Args:
+            parameters: `[B, P]`. What the network gave.
+            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+
+        Returns:
+            `Distribution` of `[B]` actions.
+        """
         if self._gives_probabilities:
             parameters = as_logits(parameters)
+        parameters = self.allowed(observation, parameters)
         log_std: Tensor | None = self.log_std
         if log_std is not None:
             log_std = ops.convert_to_tensor(log_std)
@@ -320,13 +393,29 @@ class OnPolicyAgent(Agent):
         """Makes one update from a minibatch of samples."""
         batch = minibatch_of(data)
         with tf.GradientTape() as tape:
-            policy, value = self.policy_and_value(
-                batch["observation"], training=True
-            )
+            policy, value, batch = self._forward(batch)
             terms = self._terms(policy, value, batch)
             scaled = self.optimizer.scale_loss(terms["loss"])
         with self.target_networks.following(self.optimizer.iterations):
             return self._learn(terms, scaled, tape)
+
+    def _forward(
+        self, batch: dict[str, Any]
+    ) -> tuple[Distribution, Tensor, dict[str, Any]]:
+        """Runs the networks, and returns a minibatch of single steps."""
+        if self.memory is None:
+            policy, value = self.policy_and_value(
+                batch["observation"], training=True
+            )
+            return policy, value, batch
+        batch = dict(batch)
+        begins, state = batch.pop("begins"), batch.pop("state")
+        parameters, value, _ = self.run_sequences(
+            batch["observation"], begins, state, training=True
+        )
+        steps = map_leaves(flat, batch)
+        policy = self.policy_of(flat(parameters), steps["observation"])
+        return policy, flat(value), steps
 
     def train_on_trajectory(
         self, arrays: dict[str, Tensor]
@@ -394,7 +483,7 @@ class OnPolicyAgent(Agent):
 
     def prepare(
         self, trajectory: Trajectory
-    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes what the updates need, in one compiled call.
 
         Args:
@@ -406,15 +495,22 @@ class OnPolicyAgent(Agent):
         """
         return self._rollout_samples.prepare(trajectory)
 
-    def sample_spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+    def sample_spec(
+        self, length: int | None = None
+    ) -> dict[str, Tree[ArraySpec]]:
         """Returns shape and dtype of each entry of one sample.
+
+        Args:
+            length: int or None. Steps of a sequence, L, for an agent that
+                remembers: all entries have that many, beside them are `begins`
+                and the `state` before the first. Defaults to `None`.
 
         Returns:
             dict: `observation` and `action` as collected; `log_prob` and
             `value` under the weights that acted; `advantage`; `returns`, the
             target of the value. All but the first two are float32 scalars.
         """
-        return self._rollout_samples.spec
+        return self._rollout_samples.spec(length)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

@@ -11,9 +11,14 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import returns
+from keras_rl2.agents.sequences import flat
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import Trajectory
+from keras_rl2.data.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
 
 if TYPE_CHECKING:
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
@@ -34,29 +39,41 @@ class RolloutSamples:
         self._agent = agent
         self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
 
-    @property
-    def spec(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """Shape and dtype of each entry of one sample."""
-        agent = self._agent
-        scalar = ((), np.dtype(np.float32))
-        return {
-            "observation": (
-                agent.observation_shape,
-                np.dtype(agent.observation_dtype),
-            ),
-            "action": (
-                tuple(agent.policy_head.action_shape),
-                np.dtype(agent.policy_head.action_dtype),
-            ),
+    def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
+        """Returns shapes and dtypes of each entry of one sample.
+
+        Args:
+            length: int or None. Steps of a sequence, where samples are
+                sequences. Defaults to `None`.
+
+        Returns:
+            dict of trees of `ArraySpec`.
+        """
+        agent, scalar = self._agent, ArraySpec((), "float32")
+        head = agent.policy_head
+        one: dict[str, Tree[ArraySpec]] = {
+            "observation": agent.observation_spec,
+            "action": ArraySpec(tuple(head.action_shape), head.action_dtype),
             "log_prob": scalar,
             "advantage": scalar,
             "returns": scalar,
             "value": scalar,
         }
+        if length is None:
+            return one
+        one["begins"] = scalar
+        sequence: dict[str, Tree[ArraySpec]] = map_leaves(
+            lambda spec: ArraySpec((length, *spec.shape), spec.dtype), one
+        )
+        sequence["state"] = tuple(
+            ArraySpec(each.shape[1:], each.dtype.name)
+            for each in agent.initial_state(1)
+        )
+        return sequence
 
     def prepare(
         self, trajectory: Trajectory
-    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes what updates need, in one call; see `Agent.prepare`.
 
         Args:
@@ -74,23 +91,29 @@ class RolloutSamples:
                 autograph=False,
             )
         computed, statistics = self._functions[key](trajectory.arrays())
-        samples = {
+        samples: dict[str, Any] = {
             name: cast(tf.Tensor, value).numpy()
             for name, value in computed.items()
         }
-        # [T, B, ...] -> [N, ...], of observations without the last one
         steps = trajectory.reward.size
-        samples["observation"] = trajectory.observation[:-1].reshape(
-            steps, *trajectory.observation.shape[2:]
-        )
-        samples["action"] = trajectory.action.reshape(
-            steps, *trajectory.action.shape[2:]
-        )
+
+        def each_step(array: np.ndarray) -> np.ndarray:
+            # [T, B, ...] -> [N, ...], of observations without the last one
+            array = array[: len(trajectory.reward)]
+            return array.reshape(steps, *array.shape[2:])
+
+        if trajectory.state:
+            samples = _in_sequences(samples, trajectory)
+        else:
+            samples["observation"] = map_leaves(
+                each_step, trajectory.observation
+            )
+            samples["action"] = each_step(trajectory.action)
         return samples, {
             k: float(cast(tf.Tensor, v)) for k, v in statistics.items()
         }
 
-    def _prepared(self, arrays: dict[str, Tensor]) -> Prepared:
+    def _prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Does what `prepare` promises, in the graph."""
         policy, _, samples = self.of(arrays, training=False)
         samples["log_prob"] = policy.log_prob(samples["action"])
@@ -105,8 +128,8 @@ class RolloutSamples:
         )
 
     def of(
-        self, arrays: dict[str, Tensor], training: bool
-    ) -> tuple[Distribution, Tensor, dict[str, Tensor]]:
+        self, arrays: dict[str, Any], training: bool
+    ) -> tuple[Distribution, Tensor, dict[str, Any]]:
         """Runs the networks over a rollout and computes targets, in the graph.
 
         Args:
@@ -122,24 +145,27 @@ class RolloutSamples:
         horizon, num_envs = arrays["reward"].shape
         steps = horizon * num_envs
 
-        def flat(array: Tensor) -> Tensor:
-            # [T, B, ...] -> [N, ...]
-            return ops.reshape(array, (-1, *array.shape[2:]))
-
         def rollout(array: Tensor) -> Tensor:
             # [N] -> [T, B]
             return ops.reshape(array, (horizon, num_envs))
 
-        # [N + B + E, ...]: of each step, of what follows the last ones, and
-        # of the E episodes that ended within a step.
-        rows = flat(arrays["observation"])
+        rows = map_leaves(flat, arrays["observation"])
         has_final = "final_index" in arrays
-        everything = rows
-        if has_final:
-            everything = ops.concatenate(
-                [rows, arrays["final_observation"]], axis=0
+        if "state" in arrays:
+            policy, value = self._remembered(arrays, training)
+        else:
+            # [N + B + E, ...]: of each step, of what follows the last ones,
+            # and of the E episodes that ended within a step.
+            everything = rows
+            if has_final:
+                everything = map_leaves(
+                    lambda *both: ops.concatenate(both, axis=0),
+                    rows,
+                    arrays["final_observation"],
+                )
+            policy, value = self._agent.evaluate_rows(
+                everything, steps, training
             )
-        policy, value = self._agent.evaluate_rows(everything, steps, training)
         known = ops.stop_gradient(value)
         following = known[num_envs : steps + num_envs]
         if has_final:
@@ -155,7 +181,7 @@ class RolloutSamples:
             policy,
             value[:steps],
             {
-                "observation": rows[:steps],
+                "observation": map_leaves(lambda each: each[:steps], rows),
                 "action": flat(arrays["action"]),
                 "advantage": flat(advantages),
                 "returns": flat(targets),
@@ -164,8 +190,51 @@ class RolloutSamples:
             },
         )
 
+    def _remembered(
+        self, arrays: dict[str, Any], training: bool
+    ) -> tuple[Distribution, Tensor]:
+        """Runs a network that remembers over a rollout.
+
+        Args:
+            arrays: dict, as of `Trajectory.arrays`.
+            training: bool. Passed on to the network.
+
+        Returns:
+            The policy `[N]`, and values `[N + B + E]`, step after step.
+        """
+        agent = self._agent
+
+        def swapped(array: Tensor) -> Tensor:
+            # [T + 1, B, ...] -> [B, T + 1, ...], and back
+            other: Tensor = ops.swapaxes(array, 0, 1)
+            return other
+
+        steps = int(np.prod(arrays["reward"].shape))
+        parameters, value, _ = agent.run_sequences(
+            map_leaves(swapped, arrays["observation"]),
+            swapped(arrays["begins"]),
+            tuple(each[0] for each in arrays["state"]),
+            training,
+        )
+        policy = agent.policy_of(
+            flat(swapped(parameters))[:steps],
+            map_leaves(lambda each: flat(each)[:steps], arrays["observation"]),
+        )
+        values = [flat(swapped(value))]
+        if "final_index" in arrays:
+            index = ops.cast(arrays["final_index"], "float32")
+            _, value, _ = agent.run_sequences(
+                # [E, ...] -> [E, 1, ...]
+                map_leaves(lambda a: a[:, None], arrays["final_observation"]),
+                ops.zeros_like(index)[:, None],
+                arrays["final_state"],
+                training,
+            )
+            values.append(flat(value))
+        return policy, ops.concatenate(values, axis=0)
+
     def _targets(
-        self, arrays: dict[str, Tensor], values: Tensor, next_values: Tensor
+        self, arrays: dict[str, Any], values: Tensor, next_values: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Returns advantages and value targets `[T, B]`."""
         going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
@@ -179,14 +248,49 @@ class RolloutSamples:
         )
 
 
-def _trajectory_spec(trajectory: Trajectory) -> dict[str, tf.TensorSpec]:
+def _in_sequences(
+    samples: dict[str, np.ndarray], trajectory: Trajectory
+) -> dict[str, Any]:
+    """Returns samples of an agent that remembers: sequences of steps.
+
+    Args:
+        samples: dict of `[T * B]`. What was computed of each step.
+        trajectory: `Trajectory`. What was collected, with states.
+
+    Returns:
+        dict of `[K * B, L, ...]`, and the `state` `[K * B, ...]` before each.
+    """
+    steps, num_envs = trajectory.reward.shape
+    length = steps // len(trajectory.state[0])
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        return as_sequences(array[:steps], length)
+
+    by_step = {
+        key: value.reshape(steps, num_envs) for key, value in samples.items()
+    }
+    by_step["action"] = trajectory.action
+    assert trajectory.begins is not None
+    by_step["begins"] = trajectory.begins
+    sequences: dict[str, Any] = {k: cut(each) for k, each in by_step.items()}
+    sequences["observation"] = map_leaves(cut, trajectory.observation)
+    # [K, B, ...] -> [K * B, ...]
+    sequences["state"] = tuple(
+        each.reshape(-1, *each.shape[2:]) for each in trajectory.state
+    )
+    return sequences
+
+
+def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:
     """Returns a signature that leaves the number of final rows open."""
+
+    def exact(array: np.ndarray) -> tf.TensorSpec:
+        return tf.TensorSpec(array.shape, array.dtype)
+
+    def any_number(array: np.ndarray) -> tf.TensorSpec:
+        return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+
     return {
-        key: tf.TensorSpec(
-            (None, *array.shape[1:])
-            if key.startswith("final")
-            else array.shape,
-            array.dtype,
-        )
+        key: map_leaves(any_number if key.startswith("final") else exact, array)
         for key, array in trajectory.arrays().items()
     }

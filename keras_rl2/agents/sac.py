@@ -24,10 +24,14 @@ from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import Distribution
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.trees import leaves
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -61,7 +65,8 @@ class SAC(OffPolicyAgent):
         learn_temperature: bool. Whether α follows the target entropy; if not
             it stays what it is. Defaults to `True`.
         target_entropy: float or None. In nats; None for -A, as published, or
-            0.89 log n for Discrete actions. Defaults to `None`.
+            0.89 log n for n Discrete actions that are allowed. Defaults to
+            `None`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise that
             is added to the actions of a Box policy, in half their range, for
             goals that its own chance does not find; see `TD3`. Defaults to
@@ -169,7 +174,7 @@ class SAC(OffPolicyAgent):
         network_checks.check_policy(self, self.actor, head.parameter_sizes[-1])
         self._gives_probabilities = check_policy_ending(
             self.actor,
-            self.encode.network_input,
+            inputs_for(self.actor, self.encode.network_input),
             self.action_space,
             squash=True,
         )
@@ -194,12 +199,21 @@ class SAC(OffPolicyAgent):
 
     @property
     def _target_entropy(self) -> float:
-        """Entropy that the temperature aims at, in nats."""
+        """Entropy that the temperature aims at where nothing is masked."""
         if self.target_entropy is not None:
             return self.target_entropy
         if self.is_discrete:
             return 0.89 * math.log(self._discrete_head.n)
         return -float(np.prod(self.policy_head.action_shape))
+
+    def _target_entropy_of(self, observation: Any) -> float | Tensor:
+        """Returns the entropy to aim at, `[B]` by what is allowed."""
+        if self.target_entropy is not None or not self.is_masked:
+            return self._target_entropy
+        mask = ops.cast(observation[ACTION_MASK], "float32")
+        # An episode may end with nothing left to do.
+        choices = ops.maximum(ops.sum(mask, axis=-1), 1.0)
+        return 0.89 * ops.log(choices)
 
     # Networks.
 
@@ -217,22 +231,22 @@ class SAC(OffPolicyAgent):
         """Trainable variables that a `critic_optimizer` owns."""
         return [v for c in self.critics for v in c.trainable_variables]
 
-    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+    def call(self, observation: Any, training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
-        parameters: Tensor = self.actor(
-            self.encode(observation), training=training
+        parameters: Tensor = run_network(
+            self.actor, self.encode(observation), training
         )
         return parameters
 
-    def distribution(self, observation: Tensor) -> Distribution:
+    def distribution(self, observation: Any) -> Distribution:
         """Returns the distribution of actions for raw observations."""
-        return self._policy(self(observation))
+        return self._policy(self(observation), observation)
 
-    def _policy(self, parameters: Tensor) -> Distribution:
+    def _policy(self, parameters: Tensor, observation: Any) -> Distribution:
         """Returns the action distribution that parameters stand for."""
         if self._gives_probabilities:
             parameters = as_logits(parameters)
-        return self.policy_head(parameters)
+        return self.policy_head(self.allowed(observation, parameters))
 
     # Acting.
 
@@ -266,7 +280,7 @@ class SAC(OffPolicyAgent):
         """Returns the scale of the added noise, where that changes."""
         return self._noise.logs(self.env_steps)
 
-    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
         """Draws actions of the policy from noise of `draw_noise`."""
         policy = self.distribution(observation)
         if self.exploration is None:
@@ -274,7 +288,7 @@ class SAC(OffPolicyAgent):
         noise, added = ops.split(noise, 2, axis=-1)
         return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
 
-    def greedy_action(self, observation: Tensor) -> Tensor:
+    def greedy_action(self, observation: Any) -> Tensor:
         """Returns the policy's actions without chance."""
         return self.distribution(observation).mode()
 
@@ -318,8 +332,9 @@ class SAC(OffPolicyAgent):
         Returns:
             `[B]` float32.
         """
-        following = self.encode(batch["next_observation"])
-        next_value, _ = self.soft_value(self.target_critics, following, 0)
+        next_value, _ = self.soft_value(
+            self.target_critics, batch["next_observation"], 0
+        )
         return batch["reward"] + batch["discount"] * next_value
 
     def actor_terms(self, batch: Batch) -> Terms:
@@ -332,14 +347,14 @@ class SAC(OffPolicyAgent):
             dict: `loss`, a scalar, which is minimised; other scalars for the
             logs.
         """
-        encoded = self.encode(batch["observation"])
+        observation = batch["observation"]
         value, entropy = self.soft_value(
-            self.critics, encoded, 1, training=True
+            self.critics, observation, 1, training=True
         )
         actor_loss = -ops.mean(batch["weight"] * value)
         loss = actor_loss
         if self.learn_temperature:
-            loss = loss + self._temperature_loss(entropy)
+            loss = loss + self._temperature_loss(observation, entropy)
         return {
             "loss": loss,
             "actor_loss": actor_loss,
@@ -350,7 +365,7 @@ class SAC(OffPolicyAgent):
     def soft_value(
         self,
         networks: list[keras.Model],
-        encoded: Tensor,
+        observation: Any,
         stream: int,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
@@ -358,7 +373,7 @@ class SAC(OffPolicyAgent):
 
         Args:
             networks: list of `keras.Model`. Critics, the smaller value counts.
-            encoded: `[B, ...]`. Observations as networks take them.
+            observation: `[B, ...]`. Raw observations.
             stream: int. Which of the update's draws.
             training: bool. Whether the policy is being trained. Defaults to
                 `False`.
@@ -366,7 +381,9 @@ class SAC(OffPolicyAgent):
         Returns:
             `[B]` and `[B]` float32.
         """
-        policy = self._policy(self.actor(encoded, training=training))
+        encoded = self.encode(observation)
+        parameters = run_network(self.actor, encoded, training)
+        policy = self._policy(parameters, observation)
         # Has a loss of its own.
         temperature = ops.stop_gradient(ops.exp(self.log_temperature))
         if self.is_discrete:
@@ -376,13 +393,14 @@ class SAC(OffPolicyAgent):
             )
             return value, policy.entropy()
         # The last batch of a dataset of one's own may be a smaller one.
-        shape = ops.shape(encoded)[:1] + self.policy_head.noise_shape
+        count = ops.shape(leaves(encoded)[0])[:1]
+        shape = count + self.policy_head.noise_shape
         noise = self.draw_normal(shape, stream)
         action, log_prob = policy.sample_and_log_prob(noise)
         values = critics.action_values(networks, encoded, action)
         return losses.soft_value(log_prob, values, temperature), -log_prob
 
-    def _values_of(self, encoded: Tensor, action: Tensor) -> list[Tensor]:
+    def _values_of(self, encoded: Any, action: Tensor) -> list[Tensor]:
         """Returns what each critic that is trained thinks of actions taken."""
         if not self.is_discrete:
             return critics.action_values(
@@ -395,13 +413,13 @@ class SAC(OffPolicyAgent):
             for values in _all_values(self.critics, encoded, training=True)
         ]
 
-    def _temperature_loss(self, entropy: Tensor) -> Tensor:
+    def _temperature_loss(self, observation: Any, entropy: Tensor) -> Tensor:
         """Returns the scalar loss of the temperature."""
         return ops.mean(
             losses.temperature_loss(
                 ops.convert_to_tensor(self.log_temperature),
                 entropy,
-                self._target_entropy,
+                self._target_entropy_of(observation),
             )
         )
 
@@ -417,10 +435,10 @@ class SAC(OffPolicyAgent):
 
 
 def _all_values(
-    networks: list[keras.Model], encoded: Tensor, training: bool = False
+    networks: list[keras.Model], encoded: Any, training: bool = False
 ) -> list[Tensor]:
     """Returns what each critic thinks of all actions, `[B, n]` float32."""
     return [
-        ops.cast(critic(encoded, training=training), "float32")
+        ops.cast(run_network(critic, encoded, training), "float32")
         for critic in networks
     ]

@@ -21,6 +21,8 @@ from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.arguments import check_in_range
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.network_copies import copy_of
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
@@ -174,7 +176,7 @@ class TD3(OffPolicyAgent):
         units = self.policy_head.parameter_sizes[0]
         network_checks.check_policy(self, self.actor, units)
         self._gives_actions = check_action_ending(
-            self.actor, self.encode.network_input
+            self.actor, inputs_for(self.actor, self.encode.network_input)
         )
         self.critics = critics.complete(
             self, self.actor, self.critics, self.number_of_critics
@@ -201,9 +203,11 @@ class TD3(OffPolicyAgent):
         """Trainable variables that a `critic_optimizer` owns."""
         return [v for c in self.critics for v in c.trainable_variables]
 
-    def call(self, observation: Tensor, training: bool = False) -> Tensor:
+    def call(self, observation: Any, training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
-        output: Tensor = self.actor(self.encode(observation), training=training)
+        output: Tensor = run_network(
+            self.actor, self.encode(observation), training
+        )
         return output
 
     # Keras' own verbs.
@@ -238,11 +242,11 @@ class TD3(OffPolicyAgent):
         """The `ExplorationNoise` of actions, or None."""
         return self._noise.exploration
 
-    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
         """Disturbs the policy's actions by noise of `draw_noise`."""
         return ops.clip(self.greedy_action(observation) + noise, -1.0, 1.0)
 
-    def greedy_action(self, observation: Tensor) -> Tensor:
+    def greedy_action(self, observation: Any) -> Tensor:
         """Returns the policy's actions in the unit box `[B, A]`."""
         return self._action(self(observation))
 
@@ -268,7 +272,7 @@ class TD3(OffPolicyAgent):
     def values(
         self,
         networks: list[keras.Model],
-        observation: Tensor,
+        observation: Any,
         action: Tensor,
     ) -> list[Tensor]:
         """Returns what critics think of actions.
@@ -349,7 +353,7 @@ class TD3(OffPolicyAgent):
         smallest = functools.reduce(ops.minimum, values)
         return batch["reward"] + batch["discount"] * smallest
 
-    def target_action(self, encoded: Tensor) -> Tensor:
+    def target_action(self, encoded: Any) -> Tensor:
         """Returns the actions that targets are made with.
 
         Args:
@@ -358,7 +362,7 @@ class TD3(OffPolicyAgent):
         Returns:
             `[B, A]` float32 in the unit box, with noise if asked for.
         """
-        action = self._action(self.target_actor(encoded, training=False))
+        action = self._action(run_network(self.target_actor, encoded))
         if not self.target_noise:
             return action
         noise = self.target_noise * self.draw_normal(ops.shape(action), 0)
@@ -377,7 +381,7 @@ class TD3(OffPolicyAgent):
             dict: `loss`, a scalar, which is minimised.
         """
         encoded = self.encode(batch["observation"])
-        action = self._action(self.actor(encoded, training=True))
+        action = self._action(run_network(self.actor, encoded, training=True))
         [value] = critics.action_values(self.critics[:1], encoded, action)
         return {"loss": -ops.mean(batch["weight"] * value)}
 

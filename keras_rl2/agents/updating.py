@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import map_leaves
 
 Gradients = TypeVar("Gradients")
 
@@ -26,10 +27,12 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     """
     given: dict[str, Tensor]
     given, _, _ = keras.utils.unpack_x_y_sample_weight(data)
-    batch = {
-        key: ops.cast(each, "float32") if each.dtype == "float64" else each
-        for key, each in given.items()
-    }
+    batch: dict[str, Tensor] = map_leaves(
+        lambda each: (
+            ops.cast(each, "float32") if each.dtype == "float64" else each
+        ),
+        given,
+    )
     if "weight" in batch:
         return batch
     weight = ops.ones(ops.shape(batch["action"])[:1], "float32")

@@ -1,5 +1,6 @@
 """What `doctor` looks at: pure functions of what an environment did."""
 
+import operator
 from typing import Any
 from typing import NamedTuple
 
@@ -7,10 +8,17 @@ import numpy as np
 from gymnasium import Space
 from gymnasium.spaces import Box
 from gymnasium.spaces import Discrete
+from gymnasium.spaces import MultiBinary
+from gymnasium.spaces import MultiDiscrete
 
 from keras_rl2 import spaces
+from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.random_rollout import RandomRollout
+from keras_rl2.cli.random_rollout import random_action
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
 
 # Networks begin with weights that expect inputs and targets of about 1.
 _LARGE_OBSERVATION = 10.0
@@ -55,11 +63,24 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     names = ["A2C", "PPO", "REINFORCE"]
     if isinstance(action, Discrete):
         names += ["DQN", "SAC"]
+    masked = spaces.is_masked(observation)
+    if masked:
+        # Brings Keras along, which most environments can be seen without.
+        tensorflow_notes.import_tensorflow()
+        from keras_rl2.policy_heads import policy_head
+
+        try:
+            size = policy_head(action).mask_size
+            spaces.check_mask_space(observation, size)
+        except ValueError as error:
+            return Finding("spaces", False, " ".join(str(error).split()))
     unbounded = isinstance(action, Box) and not action.is_bounded()
     if isinstance(action, Box) and not unbounded:
         names += ["DDPG", "SAC", "TD3"]
     seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
     text = f"{seen}: {', '.join(sorted(names))}"
+    if masked:
+        text += ", with action masks"
     if unbounded:
         text += " (DDPG, SAC and TD3 need actions with finite bounds)"
     return Finding("spaces", True, text)
@@ -77,14 +98,35 @@ def check_observations(
     Returns:
         list of `Finding`.
     """
+    findings = []
+    for (path, leaf), values in zip(
+        named_leaves(spaces.space_tree(space)),
+        leaves(rollout.observation),
+        strict=True,
+    ):
+        where = f"{path}: " if path else ""
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            text = "NaN or infinity was observed: mend the environment"
+            return [Finding("observations", False, where + text)]
+        if path != spaces.ACTION_MASK:
+            found = _scale_of(leaf, values)
+            findings.append(found._replace(text=where + found.text))
+    return [_inside(rollout), *findings]
+
+
+def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
+    """Looks at the range of one array of the observations."""
+    states = None
     if isinstance(space, Discrete):
-        text = f"{space.n} states, which networks see as one-hot vectors"
-        return [_inside(rollout), Finding("observation scale", True, text)]
-    values = rollout.observation.astype(np.float64)
-    if not np.isfinite(values).all():
-        text = "NaN or infinity was observed: mend the environment"
-        return [Finding("observations", False, text)]
-    return [_inside(rollout), _scale(values, rollout.observation.dtype)]
+        states = int(space.n)
+    if isinstance(space, MultiDiscrete):
+        states = int(space.nvec.sum())
+    if states is not None:
+        text = f"{states} states, which networks see as one-hot vectors"
+        return Finding("observation scale", True, text)
+    if isinstance(space, MultiBinary):
+        return Finding("observation scale", True, "switches, zeros and ones")
+    return _scale(values.astype(np.float64), values.dtype)
 
 
 def _inside(rollout: RandomRollout) -> Finding:
@@ -93,7 +135,7 @@ def _inside(rollout: RandomRollout) -> Finding:
         text = "all were members of their space"
         return Finding("observations", True, text)
     text = (
-        f"{rollout.outside} of {len(rollout.observation)} were no members of "
+        f"{rollout.outside} of {len(rollout.reward) + 1} were no members of "
         "the observation space: mend its shape, dtype, low or high"
     )
     return Finding("observations", False, text)
@@ -170,12 +212,18 @@ def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
     """
     name = "determinism"
     for key in ("observation", "reward", "terminated", "truncated"):
-        a, b = getattr(first, key), getattr(second, key)
-        same = a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
-        if not same:
+        pairs = zip(
+            named_leaves(getattr(first, key)),
+            leaves(getattr(second, key)),
+            strict=True,
+        )
+        for (path, a), b in pairs:
+            if a.shape == b.shape and _equal(a, b):
+                continue
             step = _first_difference(a, b)
+            what = f"{key} {path}" if path else key
             text = (
-                f"{key} differs at step {step} of two runs with one seed: "
+                f"{what} differs at step {step} of two runs with one seed: "
                 "draw from self.np_random only, after "
                 "super().reset(seed=seed)"
             )
@@ -184,10 +232,15 @@ def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
     return Finding(name, True, text)
 
 
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether arrays are equal; NaN is a matter of floats."""
+    return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
+
+
 def _first_difference(a: np.ndarray, b: np.ndarray) -> int:
     """Returns the index of the first row that differs."""
     for index, (one, other) in enumerate(zip(a, b, strict=False)):
-        if not np.array_equal(one, other, equal_nan=True):
+        if not _equal(one, other):
             return index
     return min(len(a), len(b))
 
@@ -245,10 +298,10 @@ def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
     env.action_space.seed(seed)
     ends = 0
     try:
-        env.reset(seed=seed)
+        observation = env.reset(seed=seed)
         for _ in range(steps):
-            action = [env.action_space.sample() for _ in range(env.num_envs)]
-            _, _, terminated, truncated, _ = env.step(np.stack(action))
+            action = _random_actions(env, observation)
+            observation, _, terminated, truncated, _ = env.step(action)
             ends += int(np.count_nonzero(terminated | truncated))
     except ValueError as error:
         said = " ".join(str(error).split())
@@ -259,3 +312,18 @@ def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
         "and others began"
     )
     return Finding(name, True, text)
+
+
+def _random_actions(env: VectorEnvAdapter, observation: Any) -> Any:
+    """Draws an action of each environment, of those that are allowed."""
+    seen = spaces.space_tree(env.observation_space)
+    actions = []
+    for index in range(env.num_envs):
+        own = map_leaves(operator.itemgetter(index), observation)
+        if env.pending_reset[index] and spaces.is_masked(env.observation_space):
+            # Its last observation allows nothing perhaps, and nothing is done.
+            own = map_leaves(lambda _, array: np.ones_like(array), seen, own)
+        actions.append(
+            random_action(env.action_space, env.observation_space, own)
+        )
+    return map_leaves(lambda *rows: np.stack(rows), *actions)

@@ -2,11 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.trees import named_leaves
 
 SUMMARY = "write the greedy policy of a saved agent for other programs"
 _ENDINGS = {"tf_saved_model": "", "onnx": ".onnx", "litert": ".tflite"}
@@ -51,7 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
     agent.export(output, format=arguments.format)
     print(
         f"{output}: greedy policy as {arguments.format}, raw observations "
-        f"[batch, {', '.join(map(str, agent.observation_shape))}] in, "
+        f"{_shapes(agent.observation_spec)} in, "
         "actions out"
     )
     return 0
+
+
+def _shapes(spec: Any) -> str:
+    """Describes a batch of observations, each array with its path."""
+    return ", ".join(
+        f"{f'{path} ' if path else ''}"
+        f"[{', '.join(map(str, ('batch', *one.shape)))}]"
+        for path, one in named_leaves(spec)
+    )

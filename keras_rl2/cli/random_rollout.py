@@ -3,7 +3,15 @@
 import dataclasses
 from typing import Any
 
+import gymnasium
 import numpy as np
+
+from keras_rl2.cli import tensorflow_notes
+from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.spaces import is_masked
+from keras_rl2.spaces import space_tree
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,21 +22,23 @@ class RandomRollout:
 
     Attributes:
         observation: `[N + 1, ...]`. Of each step, and the last one; after an
-            end, the one that the next episode begins with.
+            end, the one that the next episode begins with. A tree of arrays
+            for a Dict or Tuple.
         action: list of N actions.
         reward: `[N]` float64.
         terminated: `[N]` bool.
         truncated: `[N]` bool.
-        next_observation: `[N, ...]`. What each step led to, also at an end.
+        next_observation: `[N, ...]`. What each step led to, also at an end; a
+            tree alike.
         outside: int. Observations that are no members of their space.
     """
 
-    observation: np.ndarray
+    observation: Tree[np.ndarray]
     action: list[Any]
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    next_observation: np.ndarray
+    next_observation: Tree[np.ndarray]
     outside: int
 
     @property
@@ -58,28 +68,73 @@ def play(env: Any, steps: int, seed: int) -> RandomRollout:
     """
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=seed)
-    observations, following = [np.array(observation)], []
+    space = env.observation_space
+    observations, following = [_copied(space, observation)], []
     actions, rewards, terminations, truncations = [], [], [], []
-    contains = env.observation_space.contains
+    contains = space.contains
     outside = int(not contains(observation))
     for _ in range(steps):
-        action = env.action_space.sample()
+        action = random_action(env.action_space, space, observation)
         observation, reward, terminated, truncated, _ = env.step(action)
         outside += not contains(observation)
-        following.append(np.array(observation))
+        following.append(_copied(space, observation))
         actions.append(action)
         rewards.append(float(reward))
         terminations.append(bool(terminated))
         truncations.append(bool(truncated))
         if terminated or truncated:
             observation, _ = env.reset()
-        observations.append(np.array(observation))
+        observations.append(_copied(space, observation))
     return RandomRollout(
-        np.stack(observations),
+        _stacked(observations),
         actions,
         np.array(rewards),
         np.array(terminations),
         np.array(truncations),
-        np.stack(following),
+        _stacked(following),
         outside,
     )
+
+
+def random_action(
+    action_space: gymnasium.Space[Any],
+    observation_space: gymnasium.Space[Any],
+    observation: Any,
+) -> Any:
+    """Draws an action, of those that the observation allows.
+
+    Args:
+        action_space: `gymnasium.Space`. Its own generator is used.
+        observation_space: `gymnasium.Space`.
+        observation: What is acted on, with an action mask perhaps.
+
+    Returns:
+        A member of the action space.
+    """
+    if not is_masked(observation_space):
+        return action_space.sample()
+    # Brings Keras along, which most environments can be seen without.
+    tensorflow_notes.import_tensorflow()
+    from keras_rl2.policy_heads import policy_head
+
+    head = policy_head(action_space)
+    generator = action_space.np_random
+    mask = np.asarray(observation[ACTION_MASK])[None]
+    action = head.to_environment(head.random_action(generator, (1,), mask))
+    return map_leaves(
+        lambda space, array: np.asarray(array)[0].astype(space.dtype),
+        space_tree(action_space),
+        action,
+    )
+
+
+def _copied(space: gymnasium.Space[Any], observation: Any) -> Any:
+    """Copies an observation, since an environment may change it."""
+    return map_leaves(
+        lambda _, array: np.array(array), space_tree(space), observation
+    )
+
+
+def _stacked(trees: list[Any]) -> Any:
+    """Stacks observations: N of `[...]` -> `[N, ...]`."""
+    return map_leaves(lambda *rows: np.stack(rows), *trees)

@@ -11,6 +11,7 @@ from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import minibatch
+from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.sum_tree import SumTree
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.trajectory import unpack
@@ -24,6 +25,7 @@ __all__ = [
     "ReplayDataset",
     "RolloutDataset",
     "RoundDataset",
+    "SequenceReplayBuffer",
     "SumTree",
     "Trajectory",
     "actions",

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
@@ -11,20 +12,28 @@ import gymnasium
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import conversions
 from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.data.policy_function import input_specs
 from keras_rl2.data.policy_function import policy_function
 from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.litert import LiteRTRunner
+from keras_rl2.litert import for_environment
+from keras_rl2.spaces import action_spec
+from keras_rl2.spaces import space_tree
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
 
 logger = logging.getLogger(__name__)
 
-# The policy's actions [B, ...], and the same as environments take them.
-Actions = tuple[np.ndarray, np.ndarray]
+# The policy's actions [B, ...], and the same as environments take them, a tree
+# of arrays perhaps.
+Actions = tuple[np.ndarray, Any]
 
 # From observations [B, ...] and the noise of one step to actions: an
 # `ActorSnapshot`, or whatever takes its place.
-Actor = Callable[[np.ndarray, Any], Actions]
+Actor = Callable[[Any, Any], Actions]
 
 # Actions that decide whether a conversion is to be trusted.
 _COMPARED_ACTIONS = 16
@@ -68,6 +77,11 @@ class ActorSnapshot:
         self.deterministic = deterministic
         self.num_envs = num_envs
         self.variables = list(agent.acting_variables)
+        self._action = action_spec(agent.action_space)
+        #: What it remembers of each environment, `[B, ...]` each; or nothing.
+        self.state = agent.initial_state(num_envs)
+        #: Environments whose next step is the first of an episode, `[B]`.
+        self.begins = np.ones(num_envs, np.float32)
         self._runner = _make_runner(agent, num_envs, deterministic, self)
         self.sync()
 
@@ -81,12 +95,13 @@ class ActorSnapshot:
         self._runner.set_weights(_read(self.variables))
 
     def __call__(
-        self, observation: np.ndarray, noise: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, observation: Any, noise: np.ndarray | None = None
+    ) -> Actions:
         """Chooses actions.
 
         Args:
-            observation: `[B, ...]`. Observations, contiguous.
+            observation: `[B, ...]`. Observations, a tree of contiguous
+                arrays.
             noise: `[B, *noise_shape]` float32. Standard noise of the policy;
                 None for a deterministic actor. Defaults to `None`.
 
@@ -94,7 +109,27 @@ class ActorSnapshot:
             The policy's actions `[B, ...]`, and the same as the environment
             takes them (shifted or clipped to its space).
         """
-        return self._runner(observation, noise)
+        if self.state:
+            return self._remembering(observation, noise)
+        outputs = self._runner(observation, noise)
+        return outputs[0], for_environment(self._action, outputs)
+
+    def _remembering(self, observation: Any, noise: Any) -> Actions:
+        """Chooses actions, and remembers what it is for the next step."""
+        count = len(self.state)
+        outputs = self._runner(observation, noise, (self.begins, *self.state))
+        self.state = tuple(outputs[-count:])
+        self.begins = np.zeros(self.num_envs, np.float32)
+        acted = outputs[:-count]
+        return acted[0], for_environment(self._action, acted)
+
+    def begin(self, envs: np.ndarray) -> None:
+        """Says that the next step is the first of an episode.
+
+        Args:
+            envs: `[B]` bool. Of which environments.
+        """
+        self.begins = np.maximum(self.begins, envs).astype(np.float32)
 
 
 def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
@@ -116,8 +151,10 @@ def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
         # Copies: an array that is held on to makes each update allocate.
         [np.array(weight) for weight in _read(actor.variables)],
         runner.threads,
-        np.dtype(agent.observation_dtype).name,
-        np.dtype(agent.action_space.dtype).name,
+        agent.observation_spec,
+        runner.observations,
+        actor._action,
+        agent.initial_state(1),
     )
 
 
@@ -129,8 +166,11 @@ class _Runner(Protocol):
     def set_weights(self, weights: list[np.ndarray]) -> None: ...
 
     def __call__(
-        self, observation: np.ndarray, noise: np.ndarray | None
-    ) -> Actions: ...
+        self,
+        observation: Any,
+        noise: np.ndarray | None,
+        memory: Sequence[np.ndarray] = (),
+    ) -> list[np.ndarray]: ...
 
 
 class _TensorFlowRunner:
@@ -147,15 +187,18 @@ class _TensorFlowRunner:
         self._weights = [tf.constant(np.array(w)) for w in weights]
 
     def __call__(
-        self, observation: np.ndarray, noise: np.ndarray | None
-    ) -> Actions:
+        self,
+        observation: Any,
+        noise: np.ndarray | None,
+        memory: Sequence[np.ndarray] = (),
+    ) -> list[np.ndarray]:
         """Calls the function and returns NumPy arrays."""
-        noises = () if noise is None else (tf.constant(noise),)
-        outputs = self._function(
-            tf.constant(observation), *noises, *self._weights
-        )
-        arrays: list[np.ndarray] = [output.numpy() for output in outputs]
-        return arrays[0], arrays[-1]
+        given = leaves(observation)
+        if noise is not None:
+            given.append(noise)
+        given += memory
+        outputs = self._function(*map(tf.constant, given), *self._weights)
+        return [output.numpy() for output in outputs]
 
 
 def _make_runner(
@@ -168,16 +211,31 @@ def _make_runner(
     function = policy_function(
         agent, deterministic, num_envs, snapshot.variables
     )
+    seen = input_specs(agent.observation_spec)
+    names = [str(spec.name) for spec in seen]
     # Images are worth a thread per core, small networks are not.
-    threads = os.cpu_count() if len(agent.observation_shape) > 1 else 1
+    pictures = any(len(spec.shape) > 2 for spec in seen)
+    threads = os.cpu_count() if pictures else 1
     key = conversions.fingerprint(function)
     converted = conversions.find(key)
     if converted is not None:
-        return LiteRTRunner(converted, len(snapshot.variables), threads)
+        return LiteRTRunner(
+            converted,
+            len(snapshot.variables),
+            threads,
+            names,
+            len(snapshot.state),
+        )
     fallback = _TensorFlowRunner(function)
     try:
         converted = conversions.convert(function)
-        runner = LiteRTRunner(converted, len(snapshot.variables), threads)
+        runner = LiteRTRunner(
+            converted,
+            len(snapshot.variables),
+            threads,
+            names,
+            len(snapshot.state),
+        )
     except Exception as error:
         # Whatever the converter dislikes, TensorFlow itself can still run.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -219,7 +277,7 @@ def _read(variables: list[Any]) -> list[np.ndarray]:
 
 def _example_inputs(
     agent: ActingAgent, num_envs: int, deterministic: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+) -> Iterator[tuple[Any, np.ndarray | None, tuple[np.ndarray, ...]]]:
     """Draws observations and noise on which both runners are compared.
 
     Several times, since the only action of one environment agrees by chance;
@@ -232,25 +290,36 @@ def _example_inputs(
         if not deterministic:
             noise, _ = agent.draw_noise(generator, (num_envs,))
             noise = noise * np.float32(index % 2)
-        yield observation, noise
+        state = [
+            generator.standard_normal(each.shape).astype(each.dtype)
+            for each in agent.initial_state(num_envs)
+        ]
+        begins = (generator.random(num_envs) < 0.5).astype(np.float32)
+        yield observation, noise, (begins, *state) if state else ()
 
 
 def _example_observation(
     agent: ActingAgent, num_envs: int, generator: np.random.Generator
-) -> np.ndarray:
+) -> Any:
     """Draws observations that the networks can be run on."""
-    shape = (num_envs, *agent.observation_shape)
-    dtype = np.dtype(agent.observation_dtype)
-    if dtype.kind == "f":
-        return generator.standard_normal(shape).astype(dtype)
-    space = agent.observation_space
-    first, end = 0, 128
-    if isinstance(space, gymnasium.spaces.Discrete):
-        first, end = int(space.start), int(space.start + space.n)
-    return generator.integers(first, end, shape).astype(dtype)
+
+    def drawn(space: gymnasium.Space[Any], spec: ArraySpec) -> np.ndarray:
+        shape, dtype = (num_envs, *spec.shape), np.dtype(spec.dtype)
+        if dtype.kind == "f":
+            return generator.standard_normal(shape).astype(dtype)
+        if isinstance(space, gymnasium.spaces.MultiBinary):
+            # Its `n` is a shape, where it has several axes.
+            return generator.integers(2, size=shape).astype(dtype)
+        first: Any = getattr(space, "start", 0)
+        end: Any = first + getattr(space, "n", getattr(space, "nvec", 128))
+        return generator.integers(first, end, shape).astype(dtype)
+
+    return map_leaves(
+        drawn, space_tree(agent.observation_space), agent.observation_spec
+    )
 
 
-def _agree(actions: Actions, expected: Actions) -> bool:
+def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     """Whether two runners chose the same."""
     return all(
         np.allclose(a, e, rtol=1e-4, atol=1e-4)

@@ -5,6 +5,7 @@ a `keras_rl2.Agent`. In shapes T are steps, B environments, and what follows
 belongs to one observation, action or draw of noise.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 from typing import SupportsInt
@@ -14,9 +15,12 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.distributions import Distribution
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
 
 
 class ActingAgent(Protocol):
@@ -31,12 +35,8 @@ class ActingAgent(Protocol):
         """The space of one environment's actions."""
 
     @property
-    def observation_shape(self) -> tuple[int, ...]:
-        """Shape of one observation as it is stored."""
-
-    @property
-    def observation_dtype(self) -> str:
-        """Dtype of observations as they are stored."""
+    def observation_spec(self) -> Tree[ArraySpec]:
+        """Shapes and dtypes of one observation as it is stored."""
 
     @property
     def policy_head(self) -> PolicyHead:
@@ -51,6 +51,31 @@ class ActingAgent(Protocol):
         """Keras variables that actions depend on.
 
         A snapshot copies their values and follows no others.
+        """
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns what a policy that remembers has at the start of episodes.
+
+        Args:
+            batch_size: int. Episodes, B.
+
+        Returns:
+            tuple of `[B, ...]`; empty if it remembers nothing, and then
+            `policy_step` is never called.
+        """
+
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
+            begins: `[B]` float32. 1 where an episode begins.
+            state: Sequence of `[B, ...]`. As of `initial_state`.
+
+        Returns:
+            The distribution of actions, and a sequence alike `state`.
         """
 
     def bind(
@@ -89,22 +114,22 @@ class ActingAgent(Protocol):
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
 
-    def sample_action(self, observation: Tensor, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
         """Draws the policy's actions, in a graph.
 
         Args:
-            observation: `[B, ...]`. Raw observations.
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
             noise: `[B, *noise_shape]` float32. As of `draw_noise`.
 
         Returns:
             `[B, *policy_head.action_shape]`, of its `action_dtype`.
         """
 
-    def greedy_action(self, observation: Tensor) -> Tensor:
+    def greedy_action(self, observation: Any) -> Tensor:
         """Returns the policy's most probable actions, in a graph.
 
         Args:
-            observation: `[B, ...]`. Raw observations.
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
 
         Returns:
             As of `sample_action`.
@@ -151,7 +176,7 @@ class RolloutAgent(CollectingAgent, Protocol):
 
     def prepare(
         self, trajectory: Trajectory
-    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    ) -> tuple[dict[str, Any], dict[str, float]]:
         """Computes what the updates need.
 
         Args:
@@ -163,9 +188,14 @@ class RolloutAgent(CollectingAgent, Protocol):
         """
 
     def sample_spec(
-        self,
-    ) -> dict[str, tuple[tuple[int, ...], npt.DTypeLike]]:
-        """Returns shape and dtype of each entry of one sample."""
+        self, length: int | None = None
+    ) -> dict[str, Tree[ArraySpec]]:
+        """Returns shape and dtype of each entry of one sample.
+
+        Args:
+            length: int or None. Steps of a sequence, which is a sample of an
+                agent that remembers. Defaults to `None`: a sample is one step.
+        """
 
 
 class ReplayAgent(CollectingAgent, Protocol):

@@ -94,6 +94,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         kind = EpisodeCollector if agent.whole_episodes else Collector
         if type(self._collector) is not kind:
             self._collector = kind(self.env, self.horizon, agent.policy_head)
+        self._collector.sequence_length = self._sequence_length_for(accepted)
+
+    def _sequence_length_for(self, agent: AgentT) -> int | None:
+        """Returns how often the state of an agent that remembers is kept."""
+        return self.horizon if agent.initial_state(1) else None
 
     @in_section("acting")
     def collect(self) -> Trajectory:
@@ -137,6 +142,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         )
         if self._collector.adrift:
             self._begin_episodes()
+            if isinstance(actor, ActorSnapshot):
+                actor.begin(np.ones(self.env.num_envs, np.bool_))
         trajectory = self._collector.collect(actor, noise)
         agent.env_steps += int(np.count_nonzero(trajectory.valid))
         agent.observe(trajectory)

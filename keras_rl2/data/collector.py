@@ -8,6 +8,8 @@ import numpy as np
 
 from keras_rl2.data.actors import Actions
 from keras_rl2.data.actors import Actor
+from keras_rl2.data.masks import check_mask
+from keras_rl2.data.masks import masking_head
 from keras_rl2.data.record import Record
 from keras_rl2.data.record import check_finite
 from keras_rl2.data.trajectory import Trajectory
@@ -32,6 +34,9 @@ class Collector:
         head: `PolicyHead`. Says what actions look like.
         window: int. Episodes over which returns are averaged. Defaults to
             `100`.
+        sequence_length: int or None. Steps after which the state of a policy
+            that remembers is kept; None for one that does not. Defaults to
+            `None`.
     """
 
     #: What a rollout in progress is written to.
@@ -43,13 +48,16 @@ class Collector:
         horizon: int,
         head: PolicyHead,
         window: int = 100,
+        sequence_length: int | None = None,
     ) -> None:
         self.env: VectorEnvAdapter | TimedEnv = env
         self.horizon = horizon
         self.head = head
-        self.observation: np.ndarray | None = None
+        self.sequence_length = sequence_length
+        self.observation: Any = None
         self.episode_returns: deque[float] = deque(maxlen=window)
         self.episode_lengths: deque[int] = deque(maxlen=window)
+        self._masking = masking_head(env.observation_space, head)
         self._resets_seen = -1
         self._return = np.zeros(env.num_envs)
         self._length = np.zeros(env.num_envs, np.int64)
@@ -104,31 +112,81 @@ class Collector:
             raise error
         check_finite(record)
         self._resets_seen = self.env.resets
-        self.observation = record.observation[-1]
+        self.observation = record.observation_at(self.horizon)
         trajectory = record.trajectory()
         self._count_episodes(trajectory)
         return trajectory
 
     def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
         """Acts, steps and stores, T times."""
+        step = self._step
+        if self.sequence_length is not None:
+            step = self._remembered_step
         for t in range(self.horizon):
-            self._step(actor, noise, record, t)
+            step(actor, noise, record, t)
 
     def _step(
         self, actor: Actor, noise: StepNoise, record: Record, t: int
     ) -> None:
         """Acts, steps and stores once."""
-        record.action[t], action = actor(record.observation[t], noise[t])
+        observation = self._acted_on(record, t)
+        if self._masking is not None:
+            self._check_mask(self._masking, observation, record, t)
+        record.action[t], action = actor(observation, noise[t])
         (
-            record.observation[t + 1],
+            observation,
             record.reward[t],
             record.terminated[t],
             record.truncated[t],
             final,
         ) = self.env.step(action)
+        record.keep_observation(t + 1, observation)
         if final is not None:
             record.keep_final(t, final)
         record.steps = t + 1
+
+    def _remembered_step(
+        self, actor: Any, noise: StepNoise, record: Record, t: int
+    ) -> None:
+        """Does what `_step` does, and keeps what the policy remembers."""
+        assert self.sequence_length is not None
+        if t == 0:
+            record.keep_begins(actor.begins)
+        if t % self.sequence_length == 0:
+            record.keep_state(actor.state)
+        # NEXT_STEP environments begin an episode after the step that resets.
+        resetting = self.env.pending_reset
+        finals = len(record._final)
+        self._step(actor, noise, record, t)
+        if len(record._final) > finals:
+            record.keep_final_state(t, actor.state)
+        actor.begin(self._beginning(record, t, resetting))
+        record.keep_begins(actor.begins)
+
+    def _beginning(
+        self, record: Record, t: int, resetting: np.ndarray
+    ) -> np.ndarray:
+        """Says where the step after step `t` is the first of an episode."""
+        if self.env.masks_reset_rows:
+            return resetting
+        ended: np.ndarray = record.terminated[t] | record.truncated[t]
+        return ended
+
+    def _acted_on(self, record: Record, t: int) -> Any:
+        """Returns what the actor is shown at step `t`."""
+        return record.observation_at(t)
+
+    def _check_mask(
+        self, head: PolicyHead, observation: Any, record: Record, t: int
+    ) -> None:
+        """Refuses to act where nothing is allowed."""
+        check_mask(
+            head,
+            observation,
+            self.env.pending_reset | record.is_over(t),
+            self.env.name,
+            t,
+        )
 
     def _count_episodes(self, trajectory: Trajectory) -> None:
         """Adds up returns and lengths of the episodes that ended."""

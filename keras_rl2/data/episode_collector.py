@@ -1,5 +1,7 @@
 """Collecting whole episodes."""
 
+from typing import Any
+
 import numpy as np
 
 from keras_rl2.data.actors import Actor
@@ -9,6 +11,9 @@ from keras_rl2.data.record import Record
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.trees import Tree
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
 
 
 class EpisodeRecord(Record):
@@ -30,16 +35,23 @@ class EpisodeRecord(Record):
         env: VectorEnvAdapter | TimedEnv,
         head: PolicyHead,
         horizon: int,
-        first: np.ndarray,
+        first: Tree[np.ndarray],
     ) -> None:
         super().__init__(env, head, horizon, first)
         for array in (self.action, self.reward):
             array[:] = 0
         self.alive = np.zeros(self.reward.shape, np.bool_)
+        #: What the environments show, also those whose episode is over.
+        self.present = first
         for flags in (self.terminated, self.truncated):
             flags[:] = False
 
-    def keep_final(self, t: int, final_observation: np.ndarray) -> None:
+    def keep_observation(self, t: int, observation: Any) -> None:
+        """Keeps what step `t` is to act on, `[B, ...]`."""
+        super().keep_observation(t, observation)
+        self.present = observation
+
+    def keep_final(self, t: int, final_observation: Any) -> None:
         """Puts last observations in the place of those of the resets.
 
         Args:
@@ -47,7 +59,11 @@ class EpisodeRecord(Record):
             final_observation: `[B, ...]`. Rows of episodes that ended count.
         """
         ended = self.terminated[t] | self.truncated[t]
-        self.observation[t + 1, ended] = final_observation[ended]
+
+        def put(array: np.ndarray, last: np.ndarray) -> None:
+            array[t + 1, ended] = last[ended]
+
+        map_leaves(put, self.observation, final_observation)
 
     def forget_others(self, t: int) -> None:
         """Takes back what environments gave whose episode was over.
@@ -58,15 +74,22 @@ class EpisodeRecord(Record):
         over = ~self.alive[t]
         if not over.any():
             return
-        self.observation[t + 1, over] = self.observation[t, over]
+        for array in leaves(self.observation):
+            array[t + 1, over] = array[t, over]
         for array in (self.action, self.reward, self.terminated):
             array[t, over] = 0
         self.truncated[t, over] = False
 
     def finish(self) -> None:
         """Cuts off what still runs, and fills the rows of no step."""
-        self.observation[self.steps + 1 :] = self.observation[self.steps]
+        for array in leaves(self.observation):
+            array[self.steps + 1 :] = array[self.steps]
         self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
+
+    def is_over(self, t: int) -> np.ndarray:
+        """Marks environments whose episode is over, `[B]`."""
+        over: np.ndarray = ~self.alive[t]
+        return over
 
     def valid(self) -> np.ndarray:
         """Marks the steps of the episodes, `[T, B]`."""
@@ -89,15 +112,47 @@ class EpisodeCollector(Collector):
         """Whether the environments are to be reset: always."""
         return True
 
+    def _acted_on(self, record: Record, t: int) -> Any:
+        """Returns what the actor is shown at step `t`.
+
+        Of masked environments it is what they show at present: those whose
+        episode is over have begun another one, and may refuse what their last
+        observation allowed.
+        """
+        assert isinstance(record, EpisodeRecord)
+        if self._masking is None:
+            return super()._acted_on(record, t)
+        return map_leaves(np.ascontiguousarray, record.present)
+
     def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
         """Acts, steps and stores until every episode has ended."""
         assert isinstance(record, EpisodeRecord)
         running = np.ones(self.env.num_envs, np.bool_)
+        step = self._step
+        if self.sequence_length is not None:
+            step = self._remembered_step
         for t in range(self.horizon):
             record.alive[t] = running
-            self._step(actor, noise, record, t)
+            step(actor, noise, record, t)
             record.forget_others(t)
             running = running & ~(record.terminated[t] | record.truncated[t])
             if not running.any():
                 break
+        if self.sequence_length is not None:
+            self._fill_memory(actor, record, self.sequence_length)
         record.finish()
+
+    def _beginning(
+        self, record: Record, t: int, resetting: np.ndarray
+    ) -> np.ndarray:
+        """Says that no other episode begins: what follows is of no account."""
+        return np.zeros(self.env.num_envs, np.bool_)
+
+    def _fill_memory(
+        self, actor: Any, record: Record, sequence_length: int
+    ) -> None:
+        """Keeps something for the steps that are never taken."""
+        for t in range(record.steps, self.horizon):
+            record.keep_begins(actor.begins)
+            if t % sequence_length == 0:
+                record.keep_state(actor.state)

@@ -8,8 +8,13 @@ import numpy as np
 
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.data.masks import check_mask
+from keras_rl2.data.masks import masking_head
+from keras_rl2.data.record import first_not_finite
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
 
 
 class EvaluationDataset:
@@ -137,17 +142,31 @@ class EvaluationDataset:
         returns: list[float] = []
         lengths: list[int] = []
         observation = env.reset(seed=self.seed)
+        masking = masking_head(env.observation_space, agent.policy_head)
+        actor.begin(np.ones(env.num_envs, np.bool_))
+        step = 0
         while share.any():
             self._check_finite("observation", observation)
+            if masking is not None:
+                check_mask(
+                    masking, observation, env.pending_reset, env.name, step
+                )
+            step += 1
             noise = None
             if not self.deterministic:
                 noise, _ = agent.draw_noise(generator, (env.num_envs,))
-            counted = ~env.pending_reset
-            _, action = actor(np.ascontiguousarray(observation), noise)
+            resetting = env.pending_reset
+            counted = ~resetting
+            _, action = actor(
+                map_leaves(np.ascontiguousarray, observation), noise
+            )
             observation, reward, terminated, truncated, _ = env.step(action)
             self._check_finite("reward", reward)
             current_return += np.where(counted, reward, 0.0)
             current_length += counted
+            actor.begin(
+                resetting if env.masks_reset_rows else terminated | truncated
+            )
             for index in np.flatnonzero(terminated | truncated):
                 if share[index]:
                     share[index] -= 1
@@ -157,13 +176,14 @@ class EvaluationDataset:
                 current_length[index] = 0
         return returns, lengths
 
-    def _check_finite(self, key: str, array: np.ndarray) -> None:
+    def _check_finite(self, key: str, tree: Any) -> None:
         """Refuses NaN and infinity, naming where they came from."""
-        if array.dtype.kind != "f" or np.isfinite(array).all():
-            return
-        where = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(
-            f"Expected a finite {key} from every environment. Received: "
-            f"{key}={array[tuple(where)]} from environment {where[0]} of "
-            f"{self.env.name}, in an evaluation."
-        )
+        for path, array in named_leaves(tree):
+            where = first_not_finite(array)
+            if where is not None:
+                name = f"{key} {path}" if path else key
+                raise ValueError(
+                    f"Expected a finite {name} from every environment. "
+                    f"Received: {name}={array[where]} from environment "
+                    f"{where[0]} of {self.env.name}, in an evaluation."
+                )

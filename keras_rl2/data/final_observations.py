@@ -1,9 +1,14 @@
 """The last observations of episodes, which the environments have reset."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.data.memory import check_memory
+
+# Shape and dtype of what one step of one environment stores.
+Layout = tuple[tuple[int, ...], npt.DTypeLike]
 
 _FEWEST = 16
 
@@ -15,17 +20,21 @@ class FinalObservations:
     while a replay buffer fills up cannot be known beforehand.
 
     Args:
-        shape: tuple. Shape of one observation.
-        dtype: Its dtype.
+        layout: dict from names to shape and dtype. The arrays of one
+            observation.
 
     Attributes:
         slots: `[K]` int32. Where each of the K observations that are kept
-            lies in `array`, the oldest one first.
-        array: `[room, ...]`. The observations.
+            lies in `arrays`, the oldest one first.
+        arrays: dict of `[room, ...]`. The observations.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
-        self.array = np.empty((0, *shape), dtype)
+    def __init__(self, layout: Mapping[str, Layout]) -> None:
+        self.arrays = {
+            key: np.empty((0, *shape), dtype)
+            for key, (shape, dtype) in layout.items()
+        }
+        self._room = 0
         self._oldest = 0
         self._count = 0
 
@@ -34,18 +43,22 @@ class FinalObservations:
         """Places of what is kept, the oldest first."""
         return self._slots(self._oldest, self._count)
 
-    def push(self, observation: np.ndarray) -> np.ndarray:
+    def push(
+        self, observation: Mapping[str, np.ndarray], count: int
+    ) -> np.ndarray:
         """Keeps observations; `grow` has made room for them.
 
         Args:
-            observation: `[K, ...]`.
+            observation: dict of `[K, ...]`.
+            count: int. K.
 
         Returns:
             Where they lie, `[K]` int32.
         """
-        slots = self._slots(self._oldest + self._count, len(observation))
-        self.array[slots] = observation
-        self._count += len(observation)
+        slots = self._slots(self._oldest + self._count, count)
+        for key, array in self.arrays.items():
+            array[slots] = observation[key]
+        self._count += count
         return slots
 
     def drop(self, count: int) -> None:
@@ -54,7 +67,7 @@ class FinalObservations:
         Args:
             count: int. How many.
         """
-        self._oldest = (self._oldest + count) % max(len(self.array), 1)
+        self._oldest = (self._oldest + count) % max(self._room, 1)
         self._count -= count
 
     def grow(self, count: int) -> np.ndarray | None:
@@ -71,19 +84,32 @@ class FinalObservations:
             MemoryError: If there is no memory for it.
         """
         needed = self._count + count
-        if needed <= len(self.array):
+        if needed <= self._room:
             return None
-        room = max(needed, len(self.array) * 3 // 2, _FEWEST)
-        shape = self.array.shape[1:]
+        room = max(needed, self._room * 3 // 2, _FEWEST)
         check_memory(
-            room * int(np.prod(shape)) * self.array.itemsize,
-            f"the last observations of {room} episodes",
+            room * self.bytes_each, f"the last observations of {room} episodes"
         )
-        places = self.places()
-        grown = np.empty((room, *shape), self.array.dtype)
-        grown[: self._count] = self.array[self.slots]
-        self.array, self._oldest = grown, 0
+        places, slots = self.places(), self.slots
+        for key, array in self.arrays.items():
+            grown = np.empty((room, *array.shape[1:]), array.dtype)
+            grown[: self._count] = array[slots]
+            self.arrays[key] = grown
+        self._room, self._oldest = room, 0
         return places
+
+    @property
+    def bytes_each(self) -> int:
+        """Bytes of one observation."""
+        return sum(
+            int(np.prod(array.shape[1:])) * array.itemsize
+            for array in self.arrays.values()
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
 
     def places(self) -> np.ndarray:
         """Returns how old each slot's observation is, for all slots.
@@ -92,23 +118,28 @@ class FinalObservations:
             `[room + 1]` int32. 0 for the oldest observation, 1 for the next,
             and -1 where nothing is kept, also for slot -1.
         """
-        places = np.full(len(self.array) + 1, -1, np.int32)
+        places = np.full(self._room + 1, -1, np.int32)
         places[self.slots] = np.arange(self._count)
         return places
 
-    def replace(self, observation: np.ndarray) -> None:
+    def replace(
+        self, observation: Mapping[str, np.ndarray], count: int
+    ) -> None:
         """Forgets everything and keeps these, at 0, 1, ...
 
         Args:
-            observation: `[K, ...]`, the oldest one first.
+            observation: dict of `[K, ...]`, the oldest one first.
+            count: int. K.
         """
-        self.array = np.array(observation, self.array.dtype).reshape(
-            -1, *self.array.shape[1:]
-        )
-        self._oldest, self._count = 0, len(observation)
+        for key, array in self.arrays.items():
+            self.arrays[key] = np.array(observation[key], array.dtype).reshape(
+                -1, *array.shape[1:]
+            )
+        self._room = self._count = count
+        self._oldest = 0
 
     def _slots(self, first: int, count: int) -> np.ndarray:
         """Returns places that follow on each other around the ring."""
         return np.arange(first, first + count, dtype=np.int32) % np.int32(
-            max(len(self.array), 1)
+            max(self._room, 1)
         )

@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import itertools
+import re
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +13,13 @@ from typing import cast
 import keras
 import tensorflow as tf
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import ActingAgent
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
+from keras_rl2.trees import leaves
+from keras_rl2.trees import named_leaves
+from keras_rl2.trees import with_leaves
 
 PolicyFunction: TypeAlias = (
     "tf.types.experimental.PolymorphicFunction[..., list[tf.Tensor]]"
@@ -42,38 +49,110 @@ def policy_function(
             the function returns; None for `actions`. Defaults to `None`.
 
     Returns:
-        `tf.function` of `observation` `[B, ...]`, of `noise`
-        `[B, *noise_shape]` unless `deterministic`, and of the variables.
+        `tf.function` of `observation` `[B, ...]` (of each of its arrays, in
+        the order of `trees.leaves`, where it is a tree), of `noise`
+        `[B, *noise_shape]` unless `deterministic`, of `begins` `[B]` and the
+        state where it remembers, and of the variables.
     """
-    shape = (num_envs, *agent.observation_shape)
-    inputs = [tf.TensorSpec(shape, agent.observation_dtype, "observation")]
+    seen = input_specs(agent.observation_spec, num_envs)
+    noise = []
     if not deterministic:
         shape = (num_envs, *agent.noise_shape)
-        inputs.append(tf.TensorSpec(shape, "float32", "noise"))
+        noise.append(tf.TensorSpec(shape, "float32", "noise"))
+    memory = memory_specs(agent, num_envs)
     weights = [
         tf.TensorSpec(variable.shape, variable.dtype, f"weight_{index}")
         for index, variable in enumerate(variables)
     ]
+    parts = [len(seen), len(noise), len(memory), len(weights)]
 
     def policy(*given: Any) -> list[Tensor]:
-        values = given[len(inputs) :]
+        rest = iter(given)
+        leaves, drawn, state, values = (
+            [*itertools.islice(rest, count)] for count in parts
+        )
         mapping = list(zip(variables, values, strict=True))
         # A scope would keep what a network of one's own assigns.
         with keras.StatelessScope(mapping) if mapping else _NO_SCOPE:
-            return (decide or actions)(agent, *given[: len(inputs)])
+            return (decide or actions)(
+                agent,
+                with_leaves(agent.observation_spec, leaves),
+                drawn[0] if drawn else None,
+                state,
+            )
 
     # Not the function itself: TensorFlow tells functions apart by their code,
     # and would warn of retracing where there are many agents.
     traced = tf.function(
         functools.partial(policy),
-        input_signature=[*inputs, *weights],
+        input_signature=[*seen, *noise, *memory, *weights],
         autograph=False,
     )
     return cast(PolicyFunction, traced)
 
 
+def input_specs(
+    observation: Tree[ArraySpec], num_envs: int | None = None
+) -> list[tf.TensorSpec]:
+    """Returns what each array of a batch of observations is like.
+
+    Args:
+        observation: tree of `ArraySpec`. Of one observation.
+        num_envs: int or None. Observations of a batch, B; None for any
+            number. Defaults to `None`.
+
+    Returns:
+        list of `tf.TensorSpec` in the order of `trees.leaves`: `observation`
+        is the name of a single array, and otherwise `observation_<path>`,
+        with a number where that would be the name of two.
+    """
+    specs: dict[str, tf.TensorSpec] = {}
+    for path, spec in named_leaves(observation):
+        name = input_name(path)
+        if name in specs:
+            name = f"{name}_{len(specs)}"
+        specs[name] = tf.TensorSpec((num_envs, *spec.shape), spec.dtype, name)
+    return [*specs.values()]
+
+
+def input_name(path: str) -> str:
+    """Returns what the input for an array of the observation is called."""
+    # Of ASCII: LiteRT knows no other letters.
+    plain = re.sub(r"\W", "_", path, flags=re.ASCII)
+    return f"observation_{plain}" if path else "observation"
+
+
+def memory_specs(
+    agent: ActingAgent, num_envs: int | None = None
+) -> list[tf.TensorSpec]:
+    """Returns what is given to a policy that remembers, beside the rest.
+
+    Args:
+        agent: `ActingAgent`. Whose policy it is.
+        num_envs: int or None. As of `input_specs`. Defaults to `None`.
+
+    Returns:
+        list of `tf.TensorSpec`: `begins` `[B]`, 1 where an episode begins,
+        and each array of the state, `state_0` and so on; empty where nothing
+        is remembered.
+    """
+    state = agent.initial_state(1)
+    if not state:
+        return []
+    return [
+        tf.TensorSpec((num_envs,), "float32", "begins"),
+        *(
+            tf.TensorSpec((num_envs, *each.shape[1:]), each.dtype, f"state_{k}")
+            for k, each in enumerate(state)
+        ),
+    ]
+
+
 def actions(
-    agent: ActingAgent, observation: Tensor, noise: Tensor | None = None
+    agent: ActingAgent,
+    observation: Tree[Tensor],
+    noise: Tensor | None = None,
+    memory: Sequence[Tensor] = (),
 ) -> list[Tensor]:
     """Chooses actions, in the graph.
 
@@ -82,15 +161,22 @@ def actions(
         observation: `[B, ...]`. Raw observations.
         noise: `[B, *noise_shape]` float32, as of `draw_noise`; None for the
             most probable actions. Defaults to `None`.
+        memory: Sequence of `begins` `[B]` and each array of the state; empty
+            where nothing is remembered. Defaults to `()`.
 
     Returns:
-        list: the policy's own actions `[B, ...]`, and last those for the
-        environment, where they are others.
+        list: the policy's own actions `[B, ...]`; then those for the
+        environment, where they are others, each of their arrays in the order
+        of `trees.leaves`; and each array of the state after the step.
     """
-    if noise is None:
+    state: Sequence[Tensor] = ()
+    if memory:
+        policy, state = agent.policy_step(observation, memory[0], memory[1:])
+        own = policy.mode() if noise is None else policy.sample(noise)
+    elif noise is None:
         own = agent.greedy_action(observation)
     else:
         own = agent.sample_action(observation, noise)
     if not agent.policy_head.changes_action:
-        return [own]
-    return [own, agent.policy_head.to_environment(own)]
+        return [own, *state]
+    return [own, *leaves(agent.policy_head.to_environment(own)), *state]

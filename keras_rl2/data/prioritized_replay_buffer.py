@@ -44,8 +44,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     Example:
 
+    >>> from keras_rl2.array_spec import ArraySpec
+    >>> number = ArraySpec((), "float32")
     >>> buffer = PrioritizedReplayBuffer(
-    ...     100, 1, (), np.float32, (), np.int32, alpha=1.0, beta=1.0, seed=0)
+    ...     100, 1, number, (), np.int32, alpha=1.0, beta=1.0, seed=0)
     >>> for t in range(2):
     ...     buffer.add([t], [0], [1.0], [False], [False], [True], [t + 1])
     >>> buffer.update_priorities([0, 1], [3.0, 1.0])

@@ -1,12 +1,44 @@
 """Acting at random, as an actor does that has nothing learned yet."""
 
+from typing import Any
+
 import numpy as np
 
 from keras_rl2.data.actors import Actions
 from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.spaces import ACTION_MASK
 
 
-def random_actor(observation: np.ndarray, actions: Actions) -> Actions:
+class MaskedRandomActor:
+    """Acts at random among what is allowed; takes the place of an actor.
+
+    Args:
+        head: `PolicyHead`. Says what actions look like.
+        generator: NumPy generator.
+    """
+
+    def __init__(
+        self, head: PolicyHead, generator: np.random.Generator
+    ) -> None:
+        self._head = head
+        self._generator = generator
+
+    def __call__(self, observation: Any, noise: object) -> Actions:
+        """Draws an action for each environment.
+
+        Args:
+            observation: dict of `[B, ...]`, with an action mask.
+            noise: Not looked at.
+
+        Returns:
+            Pair of actions, of the policy and of the environment.
+        """
+        mask = observation[ACTION_MASK]
+        action = self._head.random_action(self._generator, mask.shape[:1], mask)
+        return action, np.asarray(self._head.to_environment(action))
+
+
+def random_actor(observation: Any, actions: Actions) -> Actions:
     """Acts with what `random_actions` drew; takes the place of an actor.
 
     Args:

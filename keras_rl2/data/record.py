@@ -1,11 +1,19 @@
 """Writing a rollout down while it happens."""
 
+import operator
+from typing import Any
+
 import numpy as np
 
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.trees import Tree
+from keras_rl2.trees import is_leaf
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
 
 
 class Record:
@@ -18,7 +26,8 @@ class Record:
         env: `VectorEnvAdapter`. The environments that are stepped.
         head: `PolicyHead`. Says what actions look like.
         horizon: int. Steps of the rollout, T.
-        first: `[B, ...]`. What the environments were left with.
+        first: `[B, ...]`. What the environments were left with: an array, or
+            a tree of arrays.
     """
 
     def __init__(
@@ -26,12 +35,17 @@ class Record:
         env: VectorEnvAdapter | TimedEnv,
         head: PolicyHead,
         horizon: int,
-        first: np.ndarray,
+        first: Tree[np.ndarray],
     ) -> None:
         leading = (horizon, env.num_envs)
-        # [T + 1, B, ...]: one more than there are actions.
-        self.observation = np.empty((horizon + 1, *first.shape), first.dtype)
-        self.observation[0] = first
+
+        def rows(array: np.ndarray) -> np.ndarray:
+            # [T + 1, B, ...]: one more than there are actions.
+            return np.empty((horizon + 1, *array.shape), array.dtype)
+
+        self.observation: Any = map_leaves(rows, first)
+        self._is_array = is_leaf(first)
+        self.keep_observation(0, first)
         self.action = np.empty(
             (*leading, *head.action_shape), head.action_dtype
         )
@@ -41,10 +55,29 @@ class Record:
         self.steps = 0
         self.masks_reset_rows = env.masks_reset_rows
         self.pending_reset = np.array(env.pending_reset, np.bool_)
-        self._final: list[np.ndarray] = []
+        self._final: list[Any] = []
+        self._begins: list[np.ndarray] = []
+        self._states: list[tuple[np.ndarray, ...]] = []
+        self._final_states: list[tuple[np.ndarray, ...]] = []
         self._final_index: list[np.ndarray] = []
 
-    def keep_final(self, t: int, final_observation: np.ndarray) -> None:
+    def observation_at(self, t: int) -> Any:
+        """Returns what step `t` acts on, `[B, ...]`."""
+        if self._is_array:
+            return self.observation[t]
+        return map_leaves(operator.itemgetter(t), self.observation)
+
+    def keep_observation(self, t: int, observation: Any) -> None:
+        """Keeps what step `t` is to act on, `[B, ...]`."""
+        if self._is_array:
+            self.observation[t] = observation
+            return
+        for array, row in zip(
+            leaves(self.observation), leaves(observation), strict=True
+        ):
+            array[t] = row
+
+    def keep_final(self, t: int, final_observation: Any) -> None:
         """Keeps the true last observations of the episodes that ended.
 
         Args:
@@ -53,21 +86,48 @@ class Record:
         """
         (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
         # [B, ...] -> [E, ...]
-        self._final.append(np.array(final_observation)[ended])
+        self._final.append(
+            map_leaves(operator.itemgetter(ended), final_observation)
+        )
         self._final_index.append(t * self.reward.shape[1] + ended)
 
-    def final(self) -> tuple[np.ndarray, np.ndarray]:
+    def keep_begins(self, begins: np.ndarray) -> None:
+        """Keeps where the next step is the first of an episode, `[B]`."""
+        self._begins.append(begins)
+
+    def keep_state(self, state: tuple[np.ndarray, ...]) -> None:
+        """Keeps what is remembered where a sequence starts, `[B, ...]`."""
+        self._states.append(state)
+
+    def keep_final_state(self, t: int, state: tuple[np.ndarray, ...]) -> None:
+        """Keeps what is remembered of the episodes that ended.
+
+        Args:
+            t: int. The step.
+            state: tuple of `[B, ...]`. After it.
+        """
+        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        # [B, ...] -> [E, ...]
+        self._final_states.append(tuple(each[ended] for each in state))
+
+    def final(self) -> tuple[Any, np.ndarray]:
         """Returns the final observations `[E, ...]` and their index `[E]`."""
         if not self._final:
-            shape = (0, *self.observation.shape[2:])
-            return np.empty(shape, self.observation.dtype), np.empty(
-                0, np.int32
-            )
-        # [E_t, ...] of each step t -> [E, ...]
+            none = map_leaves(_no_rows, self.observation)
+            return none, np.empty(0, np.int32)
+
+        def joined(array: np.ndarray, *parts: np.ndarray) -> np.ndarray:
+            # [E_t, ...] of each step t -> [E, ...]
+            return np.concatenate(parts).astype(array.dtype)
+
         return (
-            np.concatenate(self._final).astype(self.observation.dtype),
+            map_leaves(joined, self.observation, *self._final),
             np.concatenate(self._final_index).astype(np.int32),
         )
+
+    def is_over(self, t: int) -> np.ndarray:
+        """Marks environments that step `t` is of no account for, `[B]`."""
+        return np.zeros(self.reward.shape[1], np.bool_)
 
     def valid(self) -> np.ndarray:
         """Marks what is a transition and no mere reset, `[T, B]`."""
@@ -89,7 +149,28 @@ class Record:
             valid=self.valid(),
             final_observation=final_observation,
             final_index=final_index,
+            **self._memory(),
         )
+
+    def _memory(self) -> dict[str, Any]:
+        """Returns what was kept of a policy that remembers."""
+        if not self._states:
+            return {}
+        none = tuple(each[:0] for each in self._states[0])
+        finals = [none, *self._final_states]
+        # [B, ...] of each -> [K, B, ...], and [E_t, ...] -> [E, ...]
+        return {
+            "begins": np.array(self._begins, np.float32),
+            "state": tuple(map(np.stack, zip(*self._states, strict=True))),
+            "final_state": tuple(
+                map(np.concatenate, zip(*finals, strict=True))
+            ),
+        }
+
+
+def _no_rows(array: np.ndarray) -> np.ndarray:
+    """Returns no rows of an array of steps: [T + 1, B, ...] -> [0, ...]."""
+    return np.empty((0, *array.shape[2:]), array.dtype)
 
 
 def check_finite(record: Record) -> None:
@@ -103,22 +184,51 @@ def check_finite(record: Record) -> None:
     """
     final, final_index = record.final()
     count = record.steps
-    for key, array in (
-        ("observation", record.observation[: count + 1]),
+    checked = [
+        *_named("observation", record.observation, count + 1),
         ("reward", record.reward[:count]),
-        ("final observation", final),
-    ):
-        if array.dtype.kind != "f" or np.isfinite(array).all():
-            continue
-        where = np.argwhere(~np.isfinite(array))[0]
-        if key == "final observation":
+    ]
+    for key, array in checked:
+        where = first_not_finite(array)
+        if where is not None:
+            _refuse(key, array[where], step=where[0], env=where[1])
+    for key, array in _named("final observation", final, None):
+        where = first_not_finite(array)
+        if where is not None:
             step, env = divmod(
                 int(final_index[where[0]]), record.reward.shape[1]
             )
-        else:
-            step, env = int(where[0]), int(where[1])
-        raise ValueError(
-            f"Expected a finite {key} from every environment. Received: "
-            f"{key}={array[tuple(where)]} from environment {env} at step "
-            f"{step} of the rollout. No weight has been changed by it."
-        )
+            _refuse(key, array[where], step=step, env=env)
+
+
+def first_not_finite(array: np.ndarray) -> tuple[int, ...] | None:
+    """Returns where the first number is that is not finite, if there is one.
+
+    Args:
+        array: Of any shape and dtype.
+
+    Returns:
+        tuple of ints, or None.
+    """
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return None
+    return tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
+
+
+def _named(
+    name: str, tree: Any, count: int | None
+) -> list[tuple[str, np.ndarray]]:
+    """Returns the first rows of each array with a name for people."""
+    return [
+        (f"{name} {path}" if path else name, array[:count])
+        for path, array in named_leaves(tree)
+    ]
+
+
+def _refuse(key: str, number: Any, step: int, env: int) -> None:
+    """Names a number that is not finite."""
+    raise ValueError(
+        f"Expected a finite {key} from every environment. Received: "
+        f"{key}={number} from environment {env} at step {step} of the "
+        "rollout. No weight has been changed by it."
+    )

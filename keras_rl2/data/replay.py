@@ -17,13 +17,22 @@ from keras_rl2.data.agent_protocols import learns_from_replay
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.random_actions import MaskedRandomActor
 from keras_rl2.data.random_actions import random_actions
 from keras_rl2.data.random_actions import random_actor
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_buffers import Priorities
+from keras_rl2.data.replay_buffers import SequenceSizes
+from keras_rl2.data.replay_buffers import check_fits
+from keras_rl2.data.replay_buffers import make_replay_buffer
+from keras_rl2.data.replay_buffers import sequence_sizes
 from keras_rl2.data.replay_sizes import check_replay_sizes
+from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
+from keras_rl2.spaces import is_masked
 from keras_rl2.stopwatch import in_section
+from keras_rl2.trees import map_leaves
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +91,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
+        sequence_length: int or None. For an agent that remembers:
+            transitions that are trained in one piece, through which gradients
+            flow back; `batch_size` counts sequences then. None for 32.
+            Defaults to `None`.
+        burn_in: int or None. For an agent that remembers: steps before them,
+            which bring its memory up to date with the present weights. None
+            for 8. Defaults to `None`.
 
     Attributes:
         buffer: `ReplayBuffer`. None until the dataset is bound to an agent.
@@ -126,6 +142,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
+        sequence_length: int | None = None,
+        burn_in: int | None = None,
     ) -> None:
         check_positive(
             capacity=capacity,
@@ -135,6 +153,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             n_step=n_step,
             rounds_per_epoch=_or(rounds_per_epoch, 1),
             num_envs=num_envs,
+            sequence_length=_or(sequence_length, 1),
         )
         super().__init__(
             env,
@@ -158,6 +177,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self.prioritized = prioritized
         self.alpha = alpha
         self.beta = beta
+        self.sequence_length = sequence_length
+        self.burn_in = burn_in
         self._own_batch_size = batch_size == "auto"
         self._own_updates = updates_per_round is None
         self.batch_size = 0 if self._own_batch_size else int(batch_size)
@@ -169,6 +190,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             steps_per_round=self.steps_per_round,
             warm_up=warm_up,
             n_step=n_step,
+            burn_in=_or(burn_in, 0),
         )
         self.buffer: ReplayBuffer | None = None
         self._drawn: np.ndarray | None = None
@@ -208,63 +230,72 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         accepted = self._accept(agent)
         if agent is not self.agent:
             agent.bind(self.env.observation_space, self.env.action_space)
-            self._check_same_discount(accepted)
+            sizes = sequence_sizes(
+                accepted, self.horizon, self.sequence_length, self.burn_in
+            )
+            if self.buffer is not None:
+                check_fits(self.buffer, accepted)
             # Of the agent so far.
             self._feed_back()
-            self._resolve(accepted)
+            self._resolve(accepted, sizes)
             if self.buffer is None:
-                self.buffer = self._make_buffer(accepted)
+                self.buffer = self._make_buffer(accepted, sizes)
             super().bind(agent)
         if self.prioritized:
             # Each time: it may have learned from another dataset since.
             accepted.keep_td_errors(self._td_errors)
 
-    def _check_same_discount(self, agent: ReplayAgent) -> None:
-        """Refuses an agent for which stored returns would be wrong."""
-        if self.buffer is not None and self.buffer.gamma != agent.gamma:
-            raise ValueError(
-                "Expected an agent with the discount factor that stored "
-                f"returns were summed with, gamma={self.buffer.gamma}. "
-                f"Received: gamma={agent.gamma}"
-            )
-
-    def _resolve(self, agent: ReplayAgent) -> None:
+    def _resolve(self, agent: ReplayAgent, sizes: SequenceSizes | None) -> None:
         """Settles what was left to the algorithm."""
         if self._own_batch_size:
-            self.batch_size = min(agent.default_batch_size, self.capacity)
+            rows = min(agent.default_batch_size, self.capacity)
+            self.batch_size = rows if sizes is None else max(rows // 4, 1)
         if self._own_updates:
             updates = round(agent.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
         shape = self.updates_per_round, self.batch_size
         self._td_errors = tf.Variable(tf.fill(shape, np.nan), trainable=False)
 
-    def _make_buffer(self, agent: ReplayAgent) -> ReplayBuffer:
+    def _make_buffer(
+        self, agent: ReplayAgent, sizes: SequenceSizes | None
+    ) -> ReplayBuffer:
         """Makes the buffer for an agent's transitions."""
-        head = agent.policy_head
-        layout = (
+        buffer = make_replay_buffer(
+            agent,
             self.capacity,
             self.env.num_envs,
-            agent.observation_shape,
-            agent.observation_dtype,
-            tuple(head.action_shape),
-            head.action_dtype,
+            self.n_step,
+            int(self._own_seed.generate_state(1)[0]),
+            Priorities(self.alpha, self.beta) if self.prioritized else None,
+            sizes,
         )
-        settings: dict[str, Any] = {
-            "n_step": self.n_step,
-            "gamma": agent.gamma,
-            "seed": int(self._own_seed.generate_state(1)[0]),
-        }
-        kind: type[ReplayBuffer] = ReplayBuffer
-        if self.prioritized:
-            kind = PrioritizedReplayBuffer
-            settings |= {"alpha": self.alpha, "beta": self.beta}
-        buffer = kind(*layout, **settings)
+        if sizes is not None:
+            self._check_sequences_fit(sizes)
         logger.info(
             "A replay buffer of %d transitions takes %.1f MiB when full.",
             buffer.capacity,
             buffer.nbytes / 2**20,
         )
         return buffer
+
+    def _check_sequences_fit(self, sizes: SequenceSizes) -> None:
+        """Refuses a warm-up that is too short for a single sequence."""
+        steps = sizes.burn_in + sizes.sequence_length + self.n_step
+        needed = steps * self.env.num_envs
+        if self.warm_up + self.steps_per_round < needed:
+            raise ValueError(
+                f"Expected `warm_up` and a round to fill a sequence of {steps} "
+                f"steps in each of {self.env.num_envs} environments. Received: "
+                f"warm_up={self.warm_up}, "
+                f"steps_per_round={self.steps_per_round}"
+            )
+
+    def _sequence_length_for(self, agent: ReplayAgent) -> int | None:
+        """Returns how often the state of an agent that remembers is kept."""
+        buffer = self.buffer
+        return (
+            buffer.stride if isinstance(buffer, SequenceReplayBuffer) else None
+        )
 
     @in_section("preparing")
     def refresh(self) -> None:
@@ -287,14 +318,15 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def fill(self, steps: int) -> None:
         """Takes steps into the buffer without any updates.
 
-        They are random, or those of the policy if the agent has been trained.
+        They are random, or those of the policy if the agent has been trained,
+        or remembers: what it would remember of a random step nobody knows.
 
         Args:
             steps: int. Environment steps, rounded up to whole rounds.
         """
         agent = self._bound_agent()
         assert self.buffer is not None
-        trained = int(agent.updates) > 0
+        trained = int(agent.updates) > 0 or agent.initial_state(1)
         for _ in range(-(-steps // self.steps_per_round)):
             self.buffer.extend(
                 self.collect() if trained else self._collect_at_random()
@@ -304,8 +336,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Takes the steps of a round with uniformly random actions."""
         shape = self.horizon, self.env.num_envs
         agent = self._bound_agent()
-        actions = random_actions(agent.policy_head, self._noise, shape)
+        head = agent.policy_head
         agent.begin_round()
+        if is_masked(self.env.observation_space):
+            # What is allowed, only the environment knows, step by step.
+            actor = MaskedRandomActor(head, self._noise)
+            return self._take(actor, np.zeros(shape))
+        actions = random_actions(head, self._noise, shape)
         return self._take(random_actor, actions)
 
     def _begin_episodes(self) -> None:
@@ -314,7 +351,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         if self.buffer is not None:
             self.buffer.cut()
 
-    def sample(self, batch_size: int) -> dict[str, np.ndarray]:
+    def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws one minibatch; see `ReplayBuffer.sample`.
 
         Args:
@@ -356,21 +393,21 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             )
         self.buffer.update_priorities(index, td_error)
 
-    def _draw(self) -> dict[str, np.ndarray]:
+    def _draw(self) -> dict[str, Any]:
         """Draws the minibatches of a round."""
         updates, size = self.updates_per_round, self.batch_size
         if not self.prioritized:
             drawn = self.sample(updates * size)
             del drawn["index"]
             # [updates * batch, ...] -> [updates, batch, ...]
-            return {
-                key: each.reshape(updates, size, *each.shape[1:])
-                for key, each in drawn.items()
-            }
+            batches: dict[str, Any] = map_leaves(
+                lambda each: each.reshape(updates, size, *each.shape[1:]), drawn
+            )
+            return batches
         # Each for itself: rows of a large one would be in order of age.
         parts = [self.sample(size) for _ in range(updates)]
         # [batch, ...] of each -> [updates, batch, ...]
-        batches = {key: np.stack([p[key] for p in parts]) for key in parts[0]}
+        batches = map_leaves(lambda *each: np.stack(each), *parts)
         batches["position"] = np.arange(updates, dtype=np.int32)
         self._drawn = batches["index"]
         self._td_errors.assign(tf.fill(self._td_errors.shape, np.nan))
@@ -416,22 +453,12 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
-        agent = self._bound_agent()
-        head = agent.policy_head
+        assert self.buffer is not None
         leading = (self.updates_per_round, self.batch_size)
-        observation = (agent.observation_shape, agent.observation_dtype)
-        specs: dict[str, tuple[Any, str]] = {
-            "observation": observation,
-            "action": (head.action_shape, head.action_dtype),
-            "reward": ((), "float32"),
-            "discount": ((), "float32"),
-            "next_observation": observation,
-            "weight": ((), "float32"),
-        }
-        batches = {
-            key: tf.TensorSpec((*leading, *shape), dtype)
-            for key, (shape, dtype) in specs.items()
-        }
+        batches: dict[str, Any] = map_leaves(
+            lambda one: tf.TensorSpec((*leading, *one.shape), one.dtype),
+            self.buffer.spec,
+        )
         if self.prioritized:
             batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")

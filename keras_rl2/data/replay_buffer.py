@@ -1,12 +1,17 @@
 """The transitions of the recent past, to draw from at random."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_ring import TransitionRing
+from keras_rl2.trees import Tree
+from keras_rl2.trees import is_leaf
+from keras_rl2.trees import map_leaves
 
 _TRIES = 16
 
@@ -33,8 +38,8 @@ class ReplayBuffer:
         capacity: int. Transitions to hold, of all environments together,
             rounded down to a multiple of their number.
         num_envs: int. Environments, B.
-        observation_shape: tuple. Shape of one observation.
-        observation_dtype: Its dtype.
+        observation: `ArraySpec`, or a tree of them. Shape and dtype of one
+            observation.
         action_shape: tuple. Shape of one action.
         action_dtype: Its dtype.
         n_step: int. Rewards of a transition, n. Defaults to `1`.
@@ -54,8 +59,9 @@ class ReplayBuffer:
 
     Example:
 
+    >>> number = ArraySpec((), "float32")
     >>> buffer = ReplayBuffer(
-    ...     100, 1, (), np.float32, (), np.int32, n_step=2, gamma=0.5)
+    ...     100, 1, number, (), np.int32, n_step=2, gamma=0.5)
     >>> for t in range(3):
     ...     buffer.add(
     ...         observation=[t], action=[7], reward=[1.0], terminated=[False],
@@ -79,8 +85,7 @@ class ReplayBuffer:
         self,
         capacity: int,
         num_envs: int,
-        observation_shape: tuple[int, ...],
-        observation_dtype: npt.DTypeLike,
+        observation: Tree[ArraySpec],
         action_shape: tuple[int, ...],
         action_dtype: npt.DTypeLike,
         *,
@@ -91,7 +96,7 @@ class ReplayBuffer:
         self._ring = TransitionRing(
             capacity,
             num_envs,
-            (tuple(observation_shape), observation_dtype),
+            observation,
             (tuple(action_shape), action_dtype),
             n_step,
             gamma,
@@ -102,6 +107,11 @@ class ReplayBuffer:
         self.num_envs = self._ring.num_envs
         self.n_step = self._ring.n_step
         self.gamma = self._ring.gamma
+        self._observation = observation
+        self._action = ArraySpec(
+            tuple(action_shape), np.dtype(action_dtype).name
+        )
+        self._is_array = is_leaf(observation)
         self._generator = np.random.default_rng(seed)
 
     def __len__(self) -> int:
@@ -118,16 +128,29 @@ class ReplayBuffer:
         """Bytes of all arrays, when the buffer is full."""
         return self._ring.nbytes
 
+    @property
+    def spec(self) -> dict[str, Tree[ArraySpec]]:
+        """Shapes and dtypes of one transition, as agents are given it."""
+        scalar = ArraySpec((), "float32")
+        return {
+            "observation": self._observation,
+            "action": self._action,
+            "reward": scalar,
+            "discount": scalar,
+            "next_observation": self._observation,
+            "weight": scalar,
+        }
+
     def add(
         self,
-        observation: npt.ArrayLike,
+        observation: Any,
         action: npt.ArrayLike,
         reward: npt.ArrayLike,
         terminated: npt.ArrayLike,
         truncated: npt.ArrayLike,
         valid: npt.ArrayLike,
-        next_observation: npt.ArrayLike,
-        final_observation: npt.ArrayLike | None = None,
+        next_observation: Any,
+        final_observation: Any = None,
     ) -> None:
         """Stores one step of all environments.
 
@@ -153,14 +176,21 @@ class ReplayBuffer:
             ValueError: If a shape or a dtype does not fit.
         """
         ended = np.logical_or(terminated, truncated)
-        final = np.empty((0, *np.shape(observation)[1:]))
         (index,) = np.nonzero(ended & (final_observation is not None))
-        if index.size:
-            final = np.asarray(final_observation)[index]
+
+        def rows(array: npt.ArrayLike) -> np.ndarray:
+            return np.asarray(array)[index]
+
+        # Where no tree is stored, a tuple is what an array is made of.
+        each = _apply if self._is_array else map_leaves
+        # No rows of whatever it is, where there are none.
+        final = each(rows, final_observation if index.size else observation)
         self.extend(
             Trajectory(
                 # [B, ...] -> [T, B, ...], of T = 1.
-                observation=np.array([observation, next_observation]),
+                observation=each(
+                    lambda *both: np.array(both), observation, next_observation
+                ),
                 action=np.asarray(action)[None],
                 reward=np.asarray(reward)[None],
                 terminated=np.asarray(terminated)[None],
@@ -194,7 +224,7 @@ class ReplayBuffer:
         """
         self._ring.cut()
 
-    def sample(self, batch_size: int) -> dict[str, np.ndarray]:
+    def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws transitions uniformly, with replacement.
 
         Args:
@@ -262,3 +292,8 @@ class ReplayBuffer:
         """
         self._ring.set_state(state)
         self._generator.bit_generator.state = state["generator"]
+
+
+def _apply(function: Callable[..., np.ndarray], *arrays: Any) -> np.ndarray:
+    """Applies a function to arrays, as `map_leaves` does to trees."""
+    return function(*arrays)

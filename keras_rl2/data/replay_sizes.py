@@ -9,6 +9,7 @@ def check_replay_sizes(
     steps_per_round: int,
     warm_up: int,
     n_step: int,
+    burn_in: int,
 ) -> None:
     """Refuses a dataset that could never be drawn from, or not whole.
 
@@ -19,6 +20,7 @@ def check_replay_sizes(
         steps_per_round: int. Environment steps of one round.
         warm_up: int. Steps before the first round.
         n_step: int. Rewards of one transition.
+        burn_in: int. Steps before the transitions of a sequence.
 
     Raises:
         ValueError: If the numbers do not fit each other.
@@ -26,6 +28,10 @@ def check_replay_sizes(
     if warm_up < 0:
         raise ValueError(
             f"Expected `warm_up` to be 0 or more. Received: warm_up={warm_up}"
+        )
+    if burn_in < 0:
+        raise ValueError(
+            f"Expected `burn_in` to be 0 or more. Received: burn_in={burn_in}"
         )
     if steps_per_round % num_envs:
         raise ValueError(

@@ -1,6 +1,7 @@
 """Rollouts for on-policy agents."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -17,9 +18,11 @@ from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.data.trajectory import as_sequences
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
 from keras_rl2.stopwatch import in_section
+from keras_rl2.trees import map_leaves
 
 
 class RolloutDataset(CollectingDataset[RolloutAgent]):
@@ -51,6 +54,10 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
+        sequence_length: int or None. For an agent that remembers: steps that
+            are trained in one piece, through which gradients flow back, a
+            divisor of `horizon`; minibatches are whole sequences. None for
+            `horizon`. Defaults to `None`.
 
     Raises:
         ValueError: If a number is below 1, the minibatch is larger than the
@@ -85,9 +92,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
+        sequence_length: int | None = None,
     ) -> None:
         check_positive(
             horizon=horizon,
+            sequence_length=sequence_length or 1,
             passes=passes,
             # Checked before any environment is made; see `_batch_size`.
             batch_size=1 if batch_size in (None, "auto") else batch_size,
@@ -106,15 +115,28 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self.passes = passes
         self.scale_rewards = scale_rewards
         self.steps_per_round = horizon * self.env.num_envs
-        self.batch_size = _batch_size(batch_size, horizon, self.env.num_envs)
-        self.minibatches = -(-self.steps_per_round // self.batch_size)
-        self.updates_per_round = passes * self.minibatches
-        self._samples: dict[str, np.ndarray] = {}
+        if sequence_length is not None and horizon % sequence_length:
+            raise ValueError(
+                f"Expected `sequence_length` to divide `horizon`, {horizon}. "
+                f"Received: sequence_length={sequence_length}"
+            )
+        self.sequence_length = sequence_length
+        self._asked_batch_size = batch_size
+        self._set_batch_size(
+            _batch_size(batch_size, horizon, self.env.num_envs)
+        )
+        self._samples: dict[str, Any] = {}
         self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
         self._statistics: dict[str, float] = {}
         self._shuffle = np.random.default_rng(self._own_seed)
         self._scaler: RewardScaler | None = None
+
+    def _set_batch_size(self, steps: int) -> None:
+        """Settles how large minibatches are, and how many."""
+        self.batch_size = steps
+        self.minibatches = -(-self.steps_per_round // steps)
+        self.updates_per_round = self.passes * self.minibatches
 
     @property
     def fewest_steps_per_round(self) -> int:
@@ -148,6 +170,29 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         if self.scale_rewards and agent is not bound:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
 
+    def _sequence_length_for(self, agent: RolloutAgent) -> int | None:
+        """Returns the steps of a sequence, of an agent that remembers."""
+        length = super()._sequence_length_for(agent)
+        if length is None:
+            if self.sequence_length is not None:
+                raise ValueError(
+                    "Expected `sequence_length=None` for an agent that "
+                    "remembers nothing. "
+                    f"Received: sequence_length={self.sequence_length}"
+                )
+            return None
+        length = self.sequence_length or length
+        steps = self.batch_size
+        if self._asked_batch_size == "auto":
+            steps = min(max(256 // length, 1) * length, self.steps_per_round)
+        if steps % length:
+            raise ValueError(
+                "Expected `batch_size` to be a multiple of the steps of a "
+                f"sequence, {length}. Received: batch_size={steps}"
+            )
+        self._set_batch_size(steps)
+        return length
+
     @in_section("preparing")
     def refresh(self) -> None:
         """Collects a rollout with the agent's present weights.
@@ -167,14 +212,31 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         agent = self._bound_agent()
         samples, self._statistics = agent.prepare(trajectory)
         self._samples = samples
-        rows, weight = shuffled_rows(
-            self.valid_rows,
-            self._shuffle,
-            self.passes,
-            self.minibatches,
-            self.batch_size,
-        )
+        rows, weight = self._deal(trajectory)
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
+
+    def _deal(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+        """Deals steps, or sequences of them, out to minibatches."""
+        length = self._collected_length
+        deal = functools.partial(
+            shuffled_rows,
+            generator=self._shuffle,
+            passes=self.passes,
+            minibatches=self.minibatches,
+            batch_size=self.batch_size // (length or 1),
+        )
+        if length is None:
+            return deal(self.valid_rows)
+        counted = as_sequences(trajectory.valid, length)
+        rows, weight = deal(np.flatnonzero(counted.any(axis=1)))
+        # [U, M] -> [U, M, L]
+        return rows, weight[..., None] * counted[rows].astype(np.float32)
+
+    @property
+    def _collected_length(self) -> int | None:
+        """Steps of a sequence; None where each step is for itself."""
+        assert self._collector is not None
+        return self._collector.sequence_length
 
     def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Takes steps with an actor, and scales their rewards."""
@@ -193,7 +255,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             self._scaler.returns = np.zeros(self.env.num_envs)
 
     @property
-    def samples(self) -> dict[str, np.ndarray]:
+    def samples(self) -> dict[str, Any]:
         """Samples of the last round `[T * B, ...]`, as prepared."""
         if not self._samples and self._trajectory is not None:
             self._samples, _ = self._bound_agent().prepare(self._trajectory)
@@ -226,32 +288,44 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Returns shapes and dtypes of a round."""
         if self._gives_trajectories:
             return self._trajectory_spec()
-        shape = (self.updates_per_round, self.batch_size)
-        one_sample = self._bound_agent().sample_spec()
+        length = self._collected_length
+        count = self.steps_per_round // (length or 1)
+        shape = (self.updates_per_round, self.batch_size // (length or 1))
+        one_sample = self._bound_agent().sample_spec(length)
         return {
-            "samples": {
-                key: tf.TensorSpec((self.steps_per_round, *one), dtype)
-                for key, (one, dtype) in one_sample.items()
-            },
+            "samples": map_leaves(
+                lambda one: tf.TensorSpec((count, *one.shape), one.dtype),
+                one_sample,
+            ),
             "rows": tf.TensorSpec(shape, "int32"),
-            "weight": tf.TensorSpec(shape, "float32"),
+            "weight": tf.TensorSpec(
+                shape if length is None else (*shape, length), "float32"
+            ),
         }
 
     def _trajectory_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a packed trajectory."""
         agent, num_envs = self._bound_agent(), self.env.num_envs
-        head, shape = agent.policy_head, agent.observation_shape
-        dtype = agent.observation_dtype
-        steps, leading = self.steps_per_round, (self.horizon, num_envs)
+        head, leading = agent.policy_head, (self.horizon, num_envs)
+
+        def observations(*leading: int) -> Any:
+            return map_leaves(
+                lambda one: tf.TensorSpec((*leading, *one.shape), one.dtype),
+                agent.observation_spec,
+            )
+
         specs = {
-            "observation": ((self.horizon + 1, num_envs, *shape), dtype),
-            "action": ((*leading, *head.action_shape), head.action_dtype),
-            "outcome": ((4, *leading), "float32"),
+            "observation": observations(self.horizon + 1, num_envs),
+            "action": tf.TensorSpec(
+                (*leading, *head.action_shape), head.action_dtype
+            ),
+            "outcome": tf.TensorSpec((4, *leading), "float32"),
         }
         if self._sees_final:
-            specs["final_observation"] = ((steps, *shape), dtype)
-            specs["final_index"] = ((steps,), "int32")
-        return {key: tf.TensorSpec(*spec) for key, spec in specs.items()}
+            steps = self.steps_per_round
+            specs["final_observation"] = observations(steps)
+            specs["final_index"] = tf.TensorSpec((steps,), "int32")
+        return specs
 
     @property
     def _sees_final(self) -> bool:

@@ -15,9 +15,11 @@ import tensorflow as tf
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.shapes import Tensor
 from keras_rl2.stopwatch import Stopwatch
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
 
 # Arrays of a whole round, some of them together under a name.
-Round = Mapping[str, np.ndarray | dict[str, np.ndarray]]
+Round = Mapping[str, Tree[np.ndarray]]
 
 
 class RoundDataset(abc.ABC):
@@ -175,11 +177,14 @@ def minibatch(
         dict of `[batch, ...]`, with `weight` in it.
     """
     if "batches" in one_round:
-        return {key: each[index] for key, each in one_round["batches"].items()}
+        taken: dict[str, Tensor] = map_leaves(
+            lambda each: each[index], one_round["batches"]
+        )
+        return taken
     rows = one_round["rows"][index]
-    samples = one_round["samples"]
-    batch: dict[str, Tensor]
-    batch = {key: tf.gather(value, rows) for key, value in samples.items()}
+    batch: dict[str, Tensor] = map_leaves(
+        lambda each: tf.gather(each, rows), one_round["samples"]
+    )
     batch["weight"] = one_round["weight"][index]
     return batch
 

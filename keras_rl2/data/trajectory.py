@@ -1,10 +1,15 @@
 """What a rollout leaves behind."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
+
+_STATES = ("state", "final_state")
 
 
 @dataclass(frozen=True)
@@ -16,7 +21,8 @@ class Trajectory:
 
     Attributes:
         observation: `[T + 1, B, ...]`. Observation before each step, and the
-            one to act on next.
+            one to act on next: an array, or a tree of arrays for a Dict or
+            Tuple.
         action: `[T, B, ...]`. The policy's action, before it was shifted or
             clipped for the environment.
         reward: `[T, B]` float32. Reward of the step, scaled if asked for.
@@ -25,24 +31,38 @@ class Trajectory:
         valid: `[T, B]` bool. False where the step is only the reset that
             NEXT_STEP environments make in place of a transition.
         final_observation: `[E, ...]`. True last observations of episodes
-            whose environment had already been reset within the same step.
+            whose environment had already been reset within the same step; a
+            tree of arrays where `observation` is one.
         final_index: `[E]` int32. Where they belong: `t * B + b`.
+        begins: `[T + 1, B]` float32. 1 where a step is the first of an
+            episode. None if the policy remembers nothing.
+        state: tuple of `[K, B, ...]`. What the policy remembered at the start
+            of each of the K sequences that the steps are trained in.
+        final_state: tuple of `[E, ...]`. What it remembered after the steps
+            of `final_index`.
     """
 
-    observation: np.ndarray
+    observation: Tree[np.ndarray]
     action: np.ndarray
     reward: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
     valid: np.ndarray
-    final_observation: np.ndarray
+    final_observation: Tree[np.ndarray]
     final_index: np.ndarray
+    begins: np.ndarray | None = None
+    state: tuple[np.ndarray, ...] = ()
+    final_state: tuple[np.ndarray, ...] = ()
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Returns the arrays by their names."""
-        return dict(vars(self))
+    def arrays(self) -> dict[str, Any]:
+        """Returns the arrays by their names, those that there are."""
+        return {
+            key: value
+            for key, value in vars(self).items()
+            if value is not None and not (key in _STATES and value == ())
+        }
 
-    def packed_arrays(self, with_final: bool) -> dict[str, np.ndarray]:
+    def packed_arrays(self, with_final: bool) -> dict[str, Any]:
         """Returns the arrays packed for one compiled call; see `unpack`.
 
         Few arrays, since handing over each of them costs 30 to 50
@@ -58,20 +78,27 @@ class Trajectory:
             `final_index` `[T * B]`.
         """
         flags = [self.terminated, self.truncated, self.valid]
-        packed = {
+        packed: dict[str, Any] = {
             "observation": self.observation,
             "action": self.action,
             "outcome": np.array([self.reward, *flags], np.float32),
         }
         if not with_final:
             return packed
-        steps, rows = self.reward.size, self.final_observation
+        steps = self.reward.size
         index = np.full(steps, steps, np.int32)
-        index[: len(rows)] = self.final_index
-        # [E, ...] -> [T * B, ...]
-        padded = np.zeros((steps, *rows.shape[1:]), rows.dtype)
-        padded[: len(rows)] = rows
-        return packed | {"final_observation": padded, "final_index": index}
+        index[: len(self.final_index)] = self.final_index
+
+        def padded(rows: np.ndarray) -> np.ndarray:
+            # [E, ...] -> [T * B, ...]
+            filled = np.zeros((steps, *rows.shape[1:]), rows.dtype)
+            filled[: len(rows)] = rows
+            return filled
+
+        return packed | {
+            "final_observation": map_leaves(padded, self.final_observation),
+            "final_index": index,
+        }
 
     @property
     def ended(self) -> np.ndarray:
@@ -80,7 +107,7 @@ class Trajectory:
         return ended
 
 
-def unpack(packed: dict[str, Tensor]) -> dict[str, Tensor]:
+def unpack(packed: dict[str, Any]) -> dict[str, Any]:
     """Undoes `Trajectory.packed_arrays`, in the graph.
 
     Args:
@@ -91,8 +118,30 @@ def unpack(packed: dict[str, Tensor]) -> dict[str, Tensor]:
         were packed.
     """
     arrays = {key: value for key, value in packed.items() if key != "outcome"}
-    outcome = packed["outcome"]
+    outcome: Tensor = packed["outcome"]
     arrays["reward"] = outcome[0]
     for position, flag in enumerate(("terminated", "truncated", "valid"), 1):
         arrays[flag] = outcome[position] > 0.5
     return arrays
+
+
+def as_sequences(array: np.ndarray, length: int) -> np.ndarray:
+    """Cuts steps into sequences.
+
+    Args:
+        array: `[T, B, ...]`.
+        length: int. Steps of a sequence, L, a divisor of T.
+
+    Returns:
+        `[T / L * B, L, ...]`: all that begin with step 0, then those of step
+        L, and so on.
+
+    Example:
+
+    >>> as_sequences(np.arange(8).reshape(4, 2), 2).tolist()
+    [[0, 2], [1, 3], [4, 6], [5, 7]]
+    """
+    steps, num_envs, *rest = array.shape
+    # [T, B, ...] -> [K, L, B, ...] -> [K, B, L, ...]
+    cut = array.reshape(steps // length, length, num_envs, *rest)
+    return cut.swapaxes(1, 2).reshape(-1, length, *rest)

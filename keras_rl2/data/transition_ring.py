@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.final_observations import FinalObservations
+from keras_rl2.data.final_observations import Layout
 from keras_rl2.data.memory import check_memory
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.windows import complete_windows
+from keras_rl2.trees import Tree
+from keras_rl2.trees import named_leaves
+from keras_rl2.trees import with_leaves
 
-# Shape and dtype of what one step of one environment stores.
-Layout = tuple[tuple[int, ...], npt.DTypeLike]
+# What all arrays of observations are called that lie in a tree.
+_OBSERVATION = "observation"
 
 
 class TransitionRing:
@@ -31,7 +35,7 @@ class TransitionRing:
         capacity: int. Transitions to hold, of all environments together,
             rounded down to a multiple of their number.
         num_envs: int. Environments, B.
-        observation: tuple. Shape of one observation, and its dtype.
+        observation: tree of `ArraySpec`. Shapes and dtypes of one observation.
         action: tuple. Shape of one action, and its dtype.
         n_step: int. Rewards of a transition, n.
         gamma: float. Discount factor.
@@ -54,7 +58,7 @@ class TransitionRing:
         self,
         capacity: int,
         num_envs: int,
-        observation: Layout,
+        observation: Tree[ArraySpec],
         action: Layout,
         n_step: int,
         gamma: float,
@@ -85,14 +89,22 @@ class TransitionRing:
         self._steps = 0
         self._drawable = 0
         self._changes = changes
-        self._allocate(observation, action, bytes_beside)
+        self._form = observation
+        # Where each array of an observation is stored, in order.
+        self._keys = [*_by_key(observation)]
+        seen: dict[str, Layout] = {
+            key: (spec.shape, spec.dtype)
+            for key, spec in _by_key(observation).items()
+        }
+        self._allocate(seen, action, bytes_beside)
+        self._final = FinalObservations(seen)
 
     def _allocate(
-        self, observation: Layout, action: Layout, bytes_beside: int
+        self, seen: dict[str, Layout], action: Layout, bytes_beside: int
     ) -> None:
         """Makes the arrays, if there is memory for them."""
         layout: dict[str, Layout] = {
-            "observation": observation,
+            **seen,
             "action": action,
             "reward": ((), np.float32),
             "ended": ((), np.bool_),
@@ -115,7 +127,6 @@ class TransitionRing:
             for key, (shape, dtype) in layout.items()
         }
         self._arrays["slot"][:] = -1
-        self._final = FinalObservations(*observation)
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
@@ -134,8 +145,8 @@ class TransitionRing:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, when the ring is full."""
-        arrays = [*self._arrays.values(), self._final.array]
-        return sum(array.nbytes for array in arrays)
+        stored = sum(array.nbytes for array in self._arrays.values())
+        return stored + self._final.nbytes
 
     # Asking.
 
@@ -171,7 +182,7 @@ class TransitionRing:
         index -= self.places * (place > newest_place)
         return index
 
-    def gather(self, place: np.ndarray) -> dict[str, np.ndarray]:
+    def gather(self, place: np.ndarray) -> dict[str, Any]:
         """Returns transitions by their places.
 
         Args:
@@ -180,7 +191,7 @@ class TransitionRing:
         Returns:
             dict as of `ReplayBuffer.sample`, without numbers, copied.
         """
-        arrays, observation = self._arrays, self._flat("observation")
+        arrays = self._arrays
         # `take` goes by places in the ring where nothing is said of an axis:
         # [rows, B] -> [M].
         length = arrays["span"].take(place).astype(np.int64)
@@ -190,19 +201,65 @@ class TransitionRing:
         # time than a division of each.
         terminated = arrays["terminated"].take(last, mode="wrap")
         slot = arrays["slot"].take(last, mode="wrap")
-        # [rows * B, ...] -> [M, ...]
-        next_observation = observation.take(following, axis=0, mode="wrap")
         (kept,) = np.nonzero(slot >= 0)
-        if kept.size:
-            next_observation[kept] = self._final.array[slot[kept]]
+        observation, next_observation = [], []
+        for key in self._keys:
+            stored = self._flat(key)
+            # [rows * B, ...] -> [M, ...]
+            observation.append(stored.take(place, axis=0))
+            following_one = stored.take(following, axis=0, mode="wrap")
+            if kept.size:
+                following_one[kept] = self._final.arrays[key][slot[kept]]
+            next_observation.append(following_one)
         discount = self._discounts.take(length)
         discount[terminated] = 0.0
         return {
-            "observation": observation.take(place, axis=0),
+            "observation": with_leaves(self._form, observation),
             "action": self._flat("action").take(place, axis=0),
             "reward": arrays["reward"].take(place),
             "discount": discount.astype(np.float32),
-            "next_observation": next_observation,
+            "next_observation": with_leaves(self._form, next_observation),
+        }
+
+    def gather_observations(self, place: np.ndarray) -> Any:
+        """Returns observations by their places, copied.
+
+        Args:
+            place: `[M, ...]` ints.
+
+        Returns:
+            tree of `[M, ...]`.
+        """
+        return with_leaves(
+            self._form,
+            [self._flat(key).take(place, 0, mode="wrap") for key in self._keys],
+        )
+
+    def gather_ahead(self, place: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns transitions whose next observations are looked up elsewhere.
+
+        Args:
+            place: `[M, L]` ints. Of steps, transitions or not.
+
+        Returns:
+            dict of `[M, L]`: `action`, `reward` and `discount` as `gather`
+            gives them, `span` int32, the steps from each to the one that it
+            bootstraps from, and `weight` float32, 0 where there is no
+            transition, or its next observation is kept apart.
+        """
+        arrays = self._arrays
+        length = arrays["span"].take(place, mode="wrap").astype(np.int64)
+        last = place + (length - 1) * self.num_envs
+        terminated = arrays["terminated"].take(last, mode="wrap")
+        apart = arrays["slot"].take(last, mode="wrap") >= 0
+        discount = self._discounts.take(length)
+        discount[terminated] = 0.0
+        return {
+            "action": self._flat("action").take(place, 0, mode="wrap"),
+            "reward": arrays["reward"].take(place, mode="wrap"),
+            "discount": discount.astype(np.float32),
+            "span": length.astype(np.int32),
+            "weight": ((length > 0) & (terminated | ~apart)).astype(np.float32),
         }
 
     def _flat(self, key: str) -> np.ndarray:
@@ -217,7 +274,7 @@ class TransitionRing:
     def extend(self, trajectory: Trajectory) -> None:
         """Stores T steps of all environments; see `ReplayBuffer.extend`."""
         given = {
-            "observation": np.asarray(trajectory.observation),
+            **self._by_key(trajectory.observation, "observation"),
             "action": np.asarray(trajectory.action),
             "reward": np.asarray(trajectory.reward),
             "terminated": np.asarray(trajectory.terminated),
@@ -225,10 +282,10 @@ class TransitionRing:
             "valid": np.asarray(trajectory.valid),
         }
         self._check(given)
-        final = np.asarray(trajectory.final_observation)
+        final = self._by_key(trajectory.final_observation, "final_observation")
         final_index = np.asarray(trajectory.final_index, np.int64)
         self._check_final(final, final_index, given["ended"])
-        self._cut_where_adrift(given["observation"][0])
+        self._cut_where_adrift({key: given[key][0] for key in self._keys})
         steps, start = len(given["reward"]), 0
         while start < steps:
             row = self._steps % self._rows
@@ -237,7 +294,10 @@ class TransitionRing:
             step = final_index // self.num_envs
             (here,) = np.nonzero((step >= start) & (step < stop))
             first = (row - start) * self.num_envs
-            self._keep(first + final_index[here], final[here])
+            self._keep(
+                first + final_index[here],
+                {key: array[here] for key, array in final.items()},
+            )
             self._complete(stop - start)
             start = stop
 
@@ -245,12 +305,22 @@ class TransitionRing:
         """Says that the next step does not follow on the last one."""
         self._cut(np.ones(self.num_envs, np.bool_))
 
+    def _by_key(self, tree: Any, what: str) -> dict[str, np.ndarray]:
+        """Returns the arrays of an observation by where they are stored."""
+        given = _by_key(tree)
+        if [*given] != self._keys:
+            raise ValueError(
+                f"Expected {what} of the arrays {self._keys}. Received: "
+                f"{[*given]}"
+            )
+        return {key: np.asarray(array) for key, array in given.items()}
+
     def _check(self, given: dict[str, np.ndarray]) -> None:
         """Refuses arrays of another shape, or that would lose something."""
         steps = given["reward"].shape[:1]
         for key, array in given.items():
             own = self._arrays[key]
-            rows = (steps[0] + 1,) if steps and key == "observation" else steps
+            rows = (steps[0] + 1,) if steps and key in self._keys else steps
             if array.shape != (*rows, *own.shape[1:]) or not np.can_cast(
                 array.dtype, own.dtype, "same_kind"
             ):
@@ -261,20 +331,24 @@ class TransitionRing:
                 )
 
     def _check_final(
-        self, final: np.ndarray, index: np.ndarray, ended: np.ndarray
+        self,
+        final: dict[str, np.ndarray],
+        index: np.ndarray,
+        ended: np.ndarray,
     ) -> None:
         """Refuses last observations that are none, or belong nowhere."""
-        own = self._arrays["observation"]
-        if not index.size and not len(final):
+        if not index.size and not any(map(len, final.values())):
             return
-        if final.shape != (index.size, *own.shape[2:]) or not np.can_cast(
-            final.dtype, own.dtype, "same_kind"
-        ):
-            raise ValueError(
-                f"Expected final_observation of shape {own.shape[2:]} for each "
-                f"of {index.size} episodes and dtype {own.dtype}. Received: "
-                f"shape {final.shape} and dtype {final.dtype}"
-            )
+        for key, array in final.items():
+            own = self._arrays[key]
+            if array.shape != (index.size, *own.shape[2:]) or not np.can_cast(
+                array.dtype, own.dtype, "same_kind"
+            ):
+                raise ValueError(
+                    f"Expected final_{key} of shape {own.shape[2:]} for each "
+                    f"of {index.size} episodes and dtype {own.dtype}. "
+                    f"Received: shape {array.shape} and dtype {array.dtype}"
+                )
         # In order, so that they are forgotten in order, too.
         inside = index.min() >= 0 and index.max() < ended.size
         if not (
@@ -302,7 +376,8 @@ class TransitionRing:
         self._steps += stop - start
         following = self._steps % self._rows
         self._close(slice(following, following + 1))
-        self._arrays["observation"][following] = given["observation"][stop]
+        for key in self._keys:
+            self._arrays[key][following] = given[key][stop]
 
     def _close(self, rows: slice) -> None:
         """Takes transitions whose rows are to be overwritten out of reach."""
@@ -313,7 +388,9 @@ class TransitionRing:
             self._drawable -= place.size
             self._note(place)
 
-    def _keep(self, place: np.ndarray, observation: np.ndarray) -> None:
+    def _keep(
+        self, place: np.ndarray, observation: dict[str, np.ndarray]
+    ) -> None:
         """Keeps the true next observations of transitions apart."""
         if not place.size:
             return
@@ -321,7 +398,7 @@ class TransitionRing:
         slot = self._flat("slot")
         if moved is not None:
             slot[:] = moved[slot]
-        slot[place] = self._final.push(observation)
+        slot[place] = self._final.push(observation, place.size)
 
     def _complete(self, steps: int) -> None:
         """Opens transitions whose windows the last `steps` steps closed."""
@@ -344,26 +421,35 @@ class TransitionRing:
         self._drawable += place.size
         self._note(place)
 
-    def _cut_where_adrift(self, observation: np.ndarray) -> None:
+    def _cut_where_adrift(self, observation: dict[str, np.ndarray]) -> None:
         """Cuts episodes that do not go on with the observation expected."""
-        stored = self._arrays["observation"]
-        expected = stored[self._steps % self._rows]
-        observation = observation.astype(stored.dtype, copy=False)
-        if self._steps and not np.array_equal(expected, observation):
-            # [B, ...] -> [B, numbers of one observation]
-            adrift = (expected != observation).reshape(self.num_envs, -1)
-            self._cut(adrift.any(axis=1))
+        if not self._steps:
+            return
+        adrift = np.zeros(self.num_envs, np.bool_)
+        for key, given in observation.items():
+            stored = self._arrays[key]
+            expected = stored[self._steps % self._rows]
+            given = given.astype(stored.dtype, copy=False)
+            if not np.array_equal(expected, given):
+                # [B, ...] -> [B, numbers of one observation]
+                differs = (expected != given).reshape(self.num_envs, -1)
+                adrift |= differs.any(axis=1)
+        if adrift.any():
+            self._cut(adrift)
 
     def _cut(self, envs: np.ndarray) -> None:
         """Truncates the episodes of some environments after the last step."""
         if not self._steps:
             return
         row = (self._steps - 1) % self._rows
-        expected = self._arrays["observation"][self._steps % self._rows]
+        following = self._steps % self._rows
         (env,) = np.nonzero(
             envs & self._arrays["valid"][row] & (self._arrays["slot"][row] < 0)
         )
-        self._keep(row * self.num_envs + env, expected[env])
+        self._keep(
+            row * self.num_envs + env,
+            {key: self._arrays[key][following, env] for key in self._keys},
+        )
         self._arrays["ended"][row, env] = True
         self._complete(0)
 
@@ -381,7 +467,10 @@ class TransitionRing:
         return {
             **{key: a[:filled].copy() for key, a in self._arrays.items()},
             "slot": ages[self._arrays["slot"][:filled]],
-            "final_observation": self._final.array[self._final.slots],
+            **{
+                f"final_{key}": array[self._final.slots]
+                for key, array in self._final.arrays.items()
+            },
             "steps": self._steps,
             **self._settings(),
         }
@@ -389,6 +478,12 @@ class TransitionRing:
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes back what `get_state` gave, or refuses it before any change."""
         check_settings(state, self._settings())
+        seen = {key for key in state if key.split(".")[0] == _OBSERVATION}
+        if seen != {*self._keys}:
+            raise ValueError(
+                f"Expected the state of a replay buffer of {self._keys}. "
+                f"Received: {sorted(seen)}"
+            )
         given = {key: np.asarray(state[key]) for key in self._arrays}
         filled = min(int(state["steps"]) + 1, self._rows)
         for key, own in self._arrays.items():
@@ -397,17 +492,18 @@ class TransitionRing:
                     f"Expected {key} of shape {(filled, *own.shape[1:])}. "
                     f"Received: {key} of shape {given[key].shape}"
                 )
-        final = np.asarray(state["final_observation"])
-        kept = np.count_nonzero(given["slot"] >= 0)
-        if len(final) != kept:
-            raise ValueError(
-                f"Expected {kept} final observations. Received: "
-                f"final_observation of shape {final.shape}"
-            )
+        final = {key: np.asarray(state[f"final_{key}"]) for key in self._keys}
+        kept = int(np.count_nonzero(given["slot"] >= 0))
+        for key, array in final.items():
+            if len(array) != kept:
+                raise ValueError(
+                    f"Expected {kept} final observations. Received: "
+                    f"final_{key} of shape {array.shape}"
+                )
         for key, own in self._arrays.items():
             own[:filled] = given[key]
             own[filled:] = -1 if key == "slot" else 0
-        self._final.replace(final)
+        self._final.replace(final, kept)
         self._steps = int(state["steps"])
         self._drawable = int(np.count_nonzero(self._arrays["span"]))
 
@@ -419,6 +515,14 @@ class TransitionRing:
             "n_step": self.n_step,
             "gamma": self.gamma,
         }
+
+
+def _by_key(tree: Any) -> dict[str, Any]:
+    """Returns the leaves of an observation by what they are called."""
+    return {
+        f"{_OBSERVATION}.{path}" if path else _OBSERVATION: leaf
+        for path, leaf in named_leaves(tree)
+    }
 
 
 def check_settings(

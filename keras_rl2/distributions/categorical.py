@@ -16,8 +16,7 @@ from keras_rl2.shapes import check_shape
 class Categorical(Distribution):
     """One of A actions, with probabilities softmax(logits).
 
-    An action is forbidden by a large negative logit such as -1e9; infinite
-    logits give NaN.
+    `forbid` takes actions out of it; infinite logits give NaN.
 
     Args:
         logits: `[B, A]` float. Unnormalised log-probabilities.

@@ -4,7 +4,9 @@ Nothing here imports TensorFlow or Keras, so that worker processes stay light.
 Importing it registers `keras_rl2/GaussianBandit-v0` with Gymnasium.
 """
 
+from keras_rl2.envs.action_mask import ActionMask
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.atari import atari
 from keras_rl2.envs.bandits import GaussianBanditEnv
 from keras_rl2.envs.bandits import GaussianBanditVectorEnv
 from keras_rl2.envs.making import EnvWrapper
@@ -15,6 +17,7 @@ from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 __all__ = [
+    "ActionMask",
     "EnvWrapper",
     "GaussianBanditEnv",
     "GaussianBanditVectorEnv",
@@ -23,5 +26,6 @@ __all__ = [
     "TimedEnv",
     "VectorEnvAdapter",
     "as_vector_env",
+    "atari",
     "make_env",
 ]

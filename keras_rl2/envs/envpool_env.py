@@ -3,8 +3,6 @@
 import warnings
 from typing import Any
 
-import numpy as np
-
 from keras_rl2.envs.next_step_env import NextStepEnv
 
 
@@ -43,7 +41,7 @@ class EnvPoolEnv(NextStepEnv):
             warnings.filterwarnings("ignore", ".*precision lowered by casting")
             super().__init__(env)
 
-    def _reset(self, seed: int | None) -> np.ndarray:
+    def _reset(self, seed: int | None) -> Any:
         """Resets all environments without a seed."""
         del seed
         return super()._reset(None)

@@ -7,6 +7,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
+from keras_rl2.array_spec import ArraySpec
+from keras_rl2.spaces import action_spec
+from keras_rl2.trees import map_leaves
+
 
 class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
     """A vector environment of one, behind the interface of a single one.
@@ -32,9 +36,8 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         self.render_mode = getattr(vector, "render_mode", None)
         self.spec = vector.spec and gymnasium.spec(vector.spec.id)
         self._mode = AutoresetMode(vector.metadata["autoreset_mode"])
-        self._no_action = np.zeros(
-            (1, *(self.action_space.shape or ())), self.action_space.dtype
-        )
+        self._action_spec = action_spec(self.action_space)
+        self._no_action = map_leaves(_no_action, self._action_spec)
         # How the next episode begins, where that is known at once.
         self._start: Any = None
         self._ended = False
@@ -52,7 +55,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         ended, self._ended = self._ended, False
         if not ended or seed is not None or options is not None:
             observation, info = self._vector.reset(seed=seed, options=options)
-            return np.array(observation[0]), info
+            return _first(observation), info
         if start is not None:
             return start, {}
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -60,21 +63,21 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
             observation, *_, info = self._vector.step(self._no_action)
         else:
             observation, info = self._vector.reset()
-        return np.array(observation[0]), info
+        return _first(observation), info
 
     def step(
         self, action: Any
     ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one step."""
-        batch = np.asarray(action, self.action_space.dtype)[None]
+        batch = map_leaves(_batch_of_one, self._action_spec, action)
         observation, reward, terminated, truncated, info = self._vector.step(
             batch
         )
         # A copy: vector environments may write to one array for ever.
-        seen = np.array(observation[0])
+        seen = _first(observation)
         self._ended = bool(terminated[0] or truncated[0])
         if self._ended and self._mode is AutoresetMode.SAME_STEP:
-            self._start, seen = seen, np.array(info["final_obs"][0])
+            self._start, seen = seen, _last(info["final_obs"])
         return (
             seen,
             float(reward[0]),
@@ -91,3 +94,25 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Closes the vector environment."""
         self._vector.close()
+
+
+def _no_action(spec: ArraySpec) -> np.ndarray:
+    """Returns an action that is not heeded, `[1, ...]`."""
+    return np.zeros((1, *spec.shape), spec.dtype)
+
+
+def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
+    """Returns one array of an action as a batch, `[1, ...]`."""
+    return np.asarray(array, spec.dtype)[None]
+
+
+def _first(batch: Any) -> Any:
+    """Returns a copy of the first row of each array."""
+    return map_leaves(lambda array: np.array(array[0]), batch)
+
+
+def _last(final: Any) -> Any:
+    """Returns a copy of the only last observation."""
+    if isinstance(final, np.ndarray):
+        return map_leaves(np.array, final[0])
+    return _first(final)

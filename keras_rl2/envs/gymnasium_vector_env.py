@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from gymnasium.vector import VectorEnv
 
+from keras_rl2 import spaces
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 
@@ -28,21 +28,24 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             env.single_action_space,
         )
 
-    def _reset(self, seed: int | None) -> np.ndarray:
+    def _reset(self, seed: int | None) -> Any:
         """Resets all environments."""
         try:
             observation, _ = self.env.reset(seed=seed)
+        except KeyError as error:
+            raise ValueError(
+                f"Expected observations of "
+                f"{spaces.describe(self.observation_space)} from each "
+                f"environment of {self.name}. Received: one without the key "
+                f"{error}"
+            ) from error
         except ValueError as error:
             # Gymnasium stacks the observations and does not name the culprit.
             error.add_note(
-                f"{self.name} was being reset. Expected observations of shape "
-                f"{self._observation_shape[1:]} and dtype "
-                f"{self.observation_space.dtype} from each environment."
+                f"{self.name} was being reset. Expected observations of "
+                f"{spaces.describe(self.observation_space)} from each "
+                "environment."
             )
             raise
-        self._check_observation(observation, self._observation_shape)
+        self._check_observation(observation, (self.num_envs,))
         return self._to_observation(observation)
-
-    def _to_observation(self, observation: Any) -> np.ndarray:
-        """Casts an observation, without a copy where that is possible."""
-        return np.asarray(observation, self.observation_dtype)

@@ -1,9 +1,13 @@
 """Vector environments that leave resetting to their user."""
 
+import functools
+from typing import Any
+
 import numpy as np
 
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.vector_env import Step
+from keras_rl2.trees import map_leaves
 
 
 class ManualResetEnv(GymnasiumVectorEnv):
@@ -29,7 +33,7 @@ class ManualResetEnv(GymnasiumVectorEnv):
     (2, 4)
     """
 
-    def step(self, action: np.ndarray) -> Step:
+    def step(self, action: Any) -> Step:
         """Takes one step in every environment, and the resets it calls for."""
         observation, reward, terminated, truncated, _ = self.env.step(
             self._to_action(action)
@@ -42,8 +46,18 @@ class ManualResetEnv(GymnasiumVectorEnv):
         if not np.count_nonzero(ended):
             return observation, reward, terminated, truncated, None
         # Copied first: a reset may write to the array that a step returned.
-        final_observation = observation.copy()
+        final_observation = map_leaves(np.copy, observation)
         first, _ = self.env.reset(options={"reset_mask": ended.copy()})
-        observation = final_observation.copy()
-        observation[ended] = np.asarray(first)[ended]
+        observation = map_leaves(
+            functools.partial(_replaced, ended), final_observation, first
+        )
         return observation, reward, terminated, truncated, final_observation
+
+
+def _replaced(
+    chosen: np.ndarray, array: np.ndarray, replacing: np.ndarray
+) -> np.ndarray:
+    """Returns a copy in which some rows are those of another array."""
+    copy = array.copy()
+    copy[chosen] = np.asarray(replacing)[chosen]
+    return copy

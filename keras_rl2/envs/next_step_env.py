@@ -1,10 +1,14 @@
 """Vector environments that reset in the step after the end of an episode."""
 
+from typing import Any
+
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.vector_env import Step
+from keras_rl2.trees import map_leaves
 
 
 class NextStepEnv(GymnasiumVectorEnv):
@@ -27,7 +31,7 @@ class NextStepEnv(GymnasiumVectorEnv):
 
     masks_reset_rows = True
 
-    def step(self, action: np.ndarray) -> Step:
+    def step(self, action: Any) -> Step:
         """Takes one step in every environment."""
         observation, reward, terminated, truncated, _ = self.env.step(
             self._to_action(action)
@@ -51,7 +55,7 @@ class NextStepEnv(GymnasiumVectorEnv):
             None,
         )
 
-    def _reset(self, seed: int | None) -> np.ndarray:
+    def _reset(self, seed: int | None) -> Any:
         """Resets all environments, and what they had still to do."""
         env = self.env.unwrapped
         if (
@@ -62,5 +66,9 @@ class NextStepEnv(GymnasiumVectorEnv):
             # Without shared memory, a worker that is reset while it has a
             # reset pending makes that one too, in the step after (Gymnasium
             # 1.4). A step gets it out of the way.
-            self.env.step(np.zeros(self._action_shape, self._action_dtype))
+            self.env.step(map_leaves(self._nothing, self._action_spec))
         return super()._reset(seed)
+
+    def _nothing(self, spec: ArraySpec) -> np.ndarray:
+        """Returns an action that is not heeded."""
+        return np.zeros((self.num_envs, *spec.shape), spec.dtype)

@@ -1,11 +1,14 @@
 """Vector environments that reset in the step that ends an episode."""
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
 
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.vector_env import Step
+from keras_rl2.trees import map_leaves
 
 
 class SameStepEnv(GymnasiumVectorEnv):
@@ -29,7 +32,7 @@ class SameStepEnv(GymnasiumVectorEnv):
     (2, 4)
     """
 
-    def step(self, action: np.ndarray) -> Step:
+    def step(self, action: Any) -> Step:
         """Takes one step in every environment."""
         observation, reward, terminated, truncated, info = self.env.step(
             self._to_action(action)
@@ -49,9 +52,7 @@ class SameStepEnv(GymnasiumVectorEnv):
             final_observation,
         )
 
-    def _final(
-        self, observation: np.ndarray, ended: np.ndarray, info: dict[str, Any]
-    ) -> np.ndarray:
+    def _final(self, observation: Any, ended: np.ndarray, info: Any) -> Any:
         """Puts the last observations in place of the first ones."""
         if "final_obs" not in info:
             raise ValueError(
@@ -59,8 +60,20 @@ class SameStepEnv(GymnasiumVectorEnv):
                 "mode is SAME_STEP, when an episode ends. Received: info with "
                 f"the keys {sorted(info)}"
             )
-        final_observation = observation.copy()
-        # An array of objects, None where no episode ended, or a plain array.
-        for i in np.flatnonzero(ended):
-            final_observation[i] = info["final_obs"][i]
+        final_observation = map_leaves(np.copy, observation)
+        given = info["final_obs"]
+        for i in np.flatnonzero(ended).tolist():
+            # An array of observations, None where no episode ended, or one
+            # tree of arrays `[B, ...]`.
+            last = (
+                given[i]
+                if isinstance(given, np.ndarray | list)
+                else map_leaves(operator.itemgetter(i), given)
+            )
+            map_leaves(functools.partial(_put, i), final_observation, last)
         return final_observation
+
+
+def _put(index: int, array: np.ndarray, row: Any) -> None:
+    """Writes one row."""
+    array[index] = row

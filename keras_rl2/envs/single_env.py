@@ -1,12 +1,15 @@
 """One environment as a vector of one."""
 
+import operator
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.trees import map_leaves
 
 
 class SingleEnv(VectorEnvAdapter):
@@ -24,12 +27,15 @@ class SingleEnv(VectorEnvAdapter):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env, 1, env.observation_space, env.action_space)
-        self._rank = len(self._observation_shape)
 
-    def step(self, action: np.ndarray) -> Step:
+    def step(self, action: Any) -> Step:
         """Takes one step, and a reset if it ended the episode."""
+        batch = self._to_action(action)
         observation, reward, terminated, truncated, _ = self.env.step(
-            self._to_action(action)[0]
+            # [1, ...] -> [...]
+            batch[0]
+            if isinstance(batch, np.ndarray)
+            else map_leaves(operator.itemgetter(0), batch)
         )
         observation = self._batch(observation)
         final_observation = None
@@ -44,12 +50,20 @@ class SingleEnv(VectorEnvAdapter):
             final_observation,
         )
 
-    def _reset(self, seed: int | None) -> np.ndarray:
+    def _reset(self, seed: int | None) -> Any:
         """Resets the environment."""
         observation, _ = self.env.reset(seed=seed)
-        self._check_observation(observation, self._observation_shape[1:])
+        self._check_observation(observation, ())
         return self._batch(observation)
 
-    def _batch(self, observation: Any) -> np.ndarray:
+    def _batch(self, observation: Any) -> Any:
         """Copies, since some environments write to one array for ever."""
-        return np.array(observation, self.observation_dtype, ndmin=self._rank)
+        if self._dtype is not None:
+            # [...] -> [1, ...]
+            return np.array(observation, self._dtype)[None]
+        return map_leaves(_batched, self.observation_spec, observation)
+
+
+def _batched(expected: ArraySpec, array: Any) -> np.ndarray:
+    """Copies an array to a batch of one, `[1, ...]`."""
+    return np.array(array, expected.dtype)[None]

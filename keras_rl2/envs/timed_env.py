@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.stopwatch import Stopwatch
@@ -25,7 +23,7 @@ class TimedEnv:
         self._env = env
         self._stopwatch = stopwatch
 
-    def step(self, action: np.ndarray) -> Step:
+    def step(self, action: Any) -> Step:
         """Takes one step in every environment."""
         # A `with` block would take four times as long.
         left = self._stopwatch.switch("environment")
@@ -34,7 +32,7 @@ class TimedEnv:
         finally:
             self._stopwatch.switch(left)
 
-    def reset(self, seed: int | None = None) -> np.ndarray:
+    def reset(self, seed: int | None = None) -> Any:
         """Starts a new episode in every environment."""
         with self._stopwatch.section("environment"):
             return self._env.reset(seed=seed)

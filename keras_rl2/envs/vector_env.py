@@ -1,15 +1,22 @@
 """What a dataset sees of an environment, of whatever kind it is."""
 
 import abc
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import Space
 
 from keras_rl2 import spaces
+from keras_rl2.array_spec import ArraySpec
+from keras_rl2.trees import Tree
+from keras_rl2.trees import map_leaves
+
+#: An array, or a dict or tuple of them.
+Observation = Tree[np.ndarray]
 
 # observation, reward, terminated, truncated, final_observation
-Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
+Step = tuple[Any, np.ndarray, np.ndarray, np.ndarray, Any]
 
 
 class VectorEnvAdapter(abc.ABC):
@@ -33,8 +40,8 @@ class VectorEnvAdapter(abc.ABC):
         num_envs: int. B.
         observation_space: `gymnasium.Space` of one environment.
         action_space: `gymnasium.Space` of one environment.
-        observation_dtype: dtype of all observations: as declared, but float32
-            for float64 and int32 for `Discrete`.
+        observation_spec: tree of `keras_rl2.ArraySpec`. What one
+            observation is like.
         masks_reset_rows: bool. True if a step that follows the end of an
             episode is a mere reset and no transition (Gymnasium's NEXT_STEP).
         pending_reset: `[B]` bool. Environments whose next step is such a
@@ -75,14 +82,18 @@ class VectorEnvAdapter(abc.ABC):
         self.num_envs = int(num_envs)
         self.observation_space = observation_space
         self.action_space = action_space
-        self.observation_dtype = spaces.observation_dtype(observation_space)
-        self._observation_shape = (num_envs, *(observation_space.shape or ()))
-        self._action_shape = (num_envs, *(action_space.shape or ()))
-        self._action_dtype = np.dtype(action_space.dtype)
+        self.observation_spec = spaces.observation_spec(observation_space)
+        # One array most often: then its dtype, so that no tree is walked.
+        self._dtype = (
+            np.dtype(self.observation_spec.dtype)
+            if isinstance(self.observation_spec, ArraySpec)
+            else None
+        )
+        self._action_spec = spaces.action_spec(action_space)
         self.pending_reset = np.zeros(num_envs, np.bool_)
         self.resets = 0
 
-    def reset(self, seed: int | None = None) -> np.ndarray:
+    def reset(self, seed: int | None = None) -> Any:
         """Starts a new episode in every environment.
 
         Args:
@@ -92,7 +103,7 @@ class VectorEnvAdapter(abc.ABC):
                 the random states go on.
 
         Returns:
-            Observation `[B, ...]`.
+            Observation `[B, ...]`, a tree of arrays.
 
         Raises:
             ValueError: If the observation does not fit its space.
@@ -103,25 +114,27 @@ class VectorEnvAdapter(abc.ABC):
         return observation
 
     @abc.abstractmethod
-    def step(self, action: np.ndarray) -> Step:
+    def step(self, action: Any) -> Step:
         """Takes one step in every environment.
 
         An observation may live in memory that the environment reuses: it is
         good until the next step.
 
         Args:
-            action: `[B, ...]` array with members of the action space, which is
-                cast to the space's dtype and neither shifted nor clipped.
-                Ignored where `pending_reset`.
+            action: `[B, ...]` array (a dict or tuple of them for such a space)
+                with members of the action space, which is cast to the space's
+                dtype and neither shifted nor clipped. Ignored where
+                `pending_reset`.
 
         Returns:
             A tuple `(observation, reward, terminated, truncated,
-            final_observation)`: what to act on next `[B, ...]`, float32 `[B]`,
-            bool `[B]`, bool `[B]`, and `None` or `[B, ...]`. Where an episode
-            ended, the row of `final_observation` is its true last observation
-            (the other rows are valid observations without meaning). It is
-            `None` if no episode ended, and always if `masks_reset_rows`: then
-            `observation` is the last one itself, and the following row of that
+            final_observation)`: what to act on next `[B, ...]`, a tree of
+            arrays; float32 `[B]`, bool `[B]`, bool `[B]`; and `None` or a tree
+            alike. Where an episode ended, the row of `final_observation` is its
+            true last observation (the other rows are valid observations
+            without meaning). It is `None` if no episode ended, and always if
+            `masks_reset_rows`: then `observation` is the last one itself, and
+            the following row of that
             environment is a reset with reward 0 that ends nothing.
 
         Raises:
@@ -129,7 +142,7 @@ class VectorEnvAdapter(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _reset(self, seed: int | None) -> np.ndarray:
+    def _reset(self, seed: int | None) -> Any:
         """Resets the environment itself, checking what it returns."""
 
     def close(self) -> None:
@@ -172,30 +185,93 @@ class VectorEnvAdapter(abc.ABC):
         self.pending_reset = pending_reset
         self.resets = int(state["resets"])
 
-    def _to_action(self, action: np.ndarray) -> np.ndarray:
+    def _to_action(self, action: Any) -> Any:
         """Casts an action, always to a copy: environments may change it."""
-        if action.shape != self._action_shape:
+        if isinstance(self._action_spec, ArraySpec):
+            return self._cast_action(self._action_spec, action)
+        return map_leaves(self._cast_action, self._action_spec, action)
+
+    def _cast_action(self, spec: ArraySpec, action: np.ndarray) -> np.ndarray:
+        """Casts one array of an action."""
+        shape = (self.num_envs, *spec.shape)
+        if action.shape != shape:
             raise ValueError(
-                f"Expected an action of shape {self._action_shape} for "
-                f"{self.name}. Received: action of shape {action.shape}"
+                f"Expected an action of shape {shape} for {self.name}. "
+                f"Received: action of shape {action.shape}"
             )
-        return action.astype(self._action_dtype)
+        return action.astype(spec.dtype)
+
+    def _to_observation(self, observation: Any) -> Any:
+        """Casts an observation, without a copy where that is possible."""
+        if self._dtype is not None:
+            return np.asarray(observation, self._dtype)
+        return map_leaves(_cast, self.observation_spec, observation)
 
     def _check_observation(
-        self, observation: Any, shape: tuple[int, ...]
+        self, observation: Any, leading: tuple[int, ...]
     ) -> None:
-        """Refuses an observation that does not fit its space."""
-        received = np.asarray(observation)
-        if received.shape == shape and np.can_cast(
-            received.dtype, self.observation_dtype, "same_kind"
+        """Refuses an observation that does not fit its space.
+
+        Args:
+            observation: A tree of arrays `[*leading, ...]`.
+            leading: tuple of ints. `(B,)`, or `()` for a single one.
+        """
+        self._check_branch(observation, self.observation_spec, leading, "")
+
+    def _check_branch(
+        self, received: Any, expected: Any, leading: tuple[int, ...], path: str
+    ) -> None:
+        """Refuses what does not fit below a path."""
+        where = f"observation{path}"
+        if isinstance(expected, ArraySpec):
+            self._check_array(received, expected, leading, where)
+            return
+        kind: type[Any] = tuple if isinstance(expected, tuple) else Mapping
+        keys = _keys(expected)
+        if not isinstance(received, kind) or _keys(received) != keys:
+            raise ValueError(
+                f"Expected {where} from {self.name} to be a "
+                f"{type(expected).__name__} of {keys}. Received: "
+                f"{type(received).__name__} of "
+                f"{_keys(received) if isinstance(received, kind) else received}"
+            )
+        for key in keys:
+            self._check_branch(
+                received[key], expected[key], leading, f"{path}[{key!r}]"
+            )
+
+    def _check_array(
+        self,
+        received: Any,
+        expected: ArraySpec,
+        leading: tuple[int, ...],
+        where: str,
+    ) -> None:
+        """Refuses an array of another shape or kind."""
+        array = np.asarray(received)
+        shape = (*leading, *expected.shape)
+        if array.shape == shape and np.can_cast(
+            array.dtype, expected.dtype, "same_kind"
         ):
             return
         raise ValueError(
-            f"Expected an observation of shape {shape} and dtype "
-            f"{self.observation_space.dtype} from {self.name}, whose space is "
+            f"Expected an {where} of shape {shape} and dtype "
+            f"{expected.dtype} from {self.name}, whose space is "
             f"{spaces.describe(self.observation_space)}. Received: "
-            f"observation of shape {received.shape} and dtype {received.dtype}"
+            f"{where} of shape {array.shape} and dtype {array.dtype}"
         )
+
+
+def _cast(expected: ArraySpec, array: Any) -> np.ndarray:
+    """Returns an array of the dtype that is expected."""
+    return np.asarray(array, expected.dtype)
+
+
+def _keys(tree: Any) -> list[Any]:
+    """Returns keys or positions of a branch."""
+    if isinstance(tree, tuple):
+        return [*range(len(tree))]
+    return sorted(tree, key=str)
 
 
 def _name(env: Any) -> str:

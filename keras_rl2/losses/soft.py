@@ -86,7 +86,9 @@ def expected_soft_value(
 
 
 def temperature_loss(
-    log_temperature: TensorLike, entropy: TensorLike, target_entropy: float
+    log_temperature: TensorLike,
+    entropy: TensorLike,
+    target_entropy: float | TensorLike,
 ) -> Tensor:
     """Raises the temperature where the policy is less random than wanted.
 
@@ -98,7 +100,7 @@ def temperature_loss(
         log_temperature: float or scalar tensor. log α.
         entropy: `[B]` float. H of the policy in nats, or -log π(a|s) of an
             action drawn from it. Counts as a constant.
-        target_entropy: float. H_target in nats.
+        target_entropy: float or `[B]`. H_target in nats.
 
     Returns:
         `[B]` float32 or wider, to minimise.

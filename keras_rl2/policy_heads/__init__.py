@@ -10,6 +10,7 @@ action dimensions, `K` that of independent choices.
 """
 
 from keras_rl2.policy_heads.box_head import BoxHead
+from keras_rl2.policy_heads.composite_head import CompositeHead
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.policy_heads.for_space import policy_head
 from keras_rl2.policy_heads.multi_binary_head import MultiBinaryHead
@@ -18,6 +19,7 @@ from keras_rl2.policy_heads.policy_head import PolicyHead
 
 __all__ = [
     "BoxHead",
+    "CompositeHead",
     "DiscreteHead",
     "MultiBinaryHead",
     "MultiDiscreteHead",

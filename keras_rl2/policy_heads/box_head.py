@@ -158,7 +158,10 @@ class BoxHead(PolicyHead):
         return action
 
     def random_action(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
+        self,
+        generator: np.random.Generator,
+        leading_shape: Sequence[int],
+        mask: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Draws from the unit box or the bounds.
 
@@ -168,6 +171,8 @@ class BoxHead(PolicyHead):
         Args:
             generator: `np.random.Generator`.
             leading_shape: Sequence of int. E.g. `(B,)`.
+            mask: None. Numbers within bounds are not forbidden one by one.
+                Defaults to `None`.
 
         Returns:
             `[*leading_shape, A]` float32.

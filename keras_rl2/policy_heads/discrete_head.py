@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_rl2.distributions import Categorical
 from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.policy_heads.policy_head import random_choice
 from keras_rl2.shapes import Tensor
 
 
@@ -39,6 +40,7 @@ class DiscreteHead(PolicyHead):
         self.start = int(start)
         self.parameter_sizes = (self.n,)
         self.noise_shape = (self.n,)
+        self.mask_size = self.n
         self.action_shape = ()
         self.changes_action = self.start != 0
 
@@ -59,9 +61,14 @@ class DiscreteHead(PolicyHead):
         return ops.cast(action, "int32") - self.start
 
     def random_action(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
+        self,
+        generator: np.random.Generator,
+        leading_shape: Sequence[int],
+        mask: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Draws from 0 ... n-1, before `start` is added: int32."""
+        if mask is not None:
+            return random_choice(generator, mask)
         return generator.integers(
             self.n, size=tuple(leading_shape), dtype="int32"
         )

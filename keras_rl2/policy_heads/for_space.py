@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 
 from keras_rl2.policy_heads.box_head import BoxHead
+from keras_rl2.policy_heads.composite_head import CompositeHead
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.policy_heads.multi_binary_head import MultiBinaryHead
 from keras_rl2.policy_heads.multi_discrete_head import MultiDiscreteHead
@@ -19,7 +20,8 @@ def policy_head(
 
     Args:
         space: `gymnasium.Space` of a single environment: `Discrete`,
-            `MultiDiscrete`, `MultiBinary`, or `Box` of floating dtype.
+            `MultiDiscrete`, `MultiBinary`, `Box` of floating dtype, or a `Dict`
+            or `Tuple` of such.
         squash: bool. Of a `Box`: whether actions come from the unit box, by
             tanh (see `BoxHead`). No other space knows it. Defaults to `False`.
 
@@ -48,7 +50,14 @@ def policy_head(
         return BoxHead(
             space.low, space.high, space.shape, str(space.dtype), squash
         )
+    if isinstance(space, spaces.Dict) and len(space):
+        return CompositeHead(
+            {key: policy_head(each, squash) for key, each in space.items()}
+        )
+    if isinstance(space, spaces.Tuple) and len(space):
+        return CompositeHead([policy_head(each, squash) for each in space])
     raise ValueError(
         "Expected a Discrete, MultiDiscrete, MultiBinary or floating-point Box "
-        f"action space. Received: {space}"
+        "action space, or a Dict or Tuple of such. "
+        f"Received: {space}"
     )

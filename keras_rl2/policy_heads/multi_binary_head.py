@@ -45,6 +45,7 @@ class MultiBinaryHead(PolicyHead):
             )
         self.parameter_sizes = (switches,)
         self.noise_shape = (switches,)
+        self.mask_size = switches
         self.action_shape = (switches,)
         self.changes_action = len(self.shape) != 1
 
@@ -65,11 +66,21 @@ class MultiBinaryHead(PolicyHead):
         return ops.reshape(ops.cast(action, "int32"), (-1, *self.action_shape))
 
     def random_action(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
+        self,
+        generator: np.random.Generator,
+        leading_shape: Sequence[int],
+        mask: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Draws 0 or 1 for each switch: `[..., K]` int32."""
+        if mask is not None:
+            drawn = generator.integers(2, size=mask.shape, dtype="int32")
+            return np.where(mask > 0, drawn, np.int32(0))
         shape = (*leading_shape, *self.action_shape)
         return generator.integers(2, size=shape, dtype="int32")
+
+    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Says that all switches may be off: `[B]`, nowhere True."""
+        return np.zeros(mask.shape[:-1], np.bool_)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.policy_heads.policy_head import PolicyHead
+from keras_rl2.policy_heads.policy_head import random_choice
 from keras_rl2.policy_heads.policy_head import reshape_action
 from keras_rl2.shapes import Tensor
 from keras_rl2.shapes import check_shape
@@ -49,6 +50,7 @@ class MultiDiscreteHead(PolicyHead):
         check_shape(self.nvec.shape, start=self.start)
         self.parameter_sizes = (int(self.nvec.sum()),)
         self.noise_shape = self.parameter_sizes
+        self.mask_size = int(self.nvec.sum())
         self.action_shape = (self.nvec.size,)
         self.changes_action = self.nvec.ndim != 1 or bool(self.start.any())
 
@@ -75,11 +77,29 @@ class MultiDiscreteHead(PolicyHead):
         return action - ops.convert_to_tensor(self.start.ravel())
 
     def random_action(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
+        self,
+        generator: np.random.Generator,
+        leading_shape: Sequence[int],
+        mask: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Draws each choice, before `start` is added: `[..., K]` int32."""
+        if mask is not None:
+            choices = [
+                random_choice(generator, part) for part in self._parts(mask)
+            ]
+            return np.stack(choices, axis=-1)
         shape = (*leading_shape, *self.action_shape)
         return generator.integers(self.nvec.ravel(), size=shape, dtype="int32")
+
+    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Says where one of the choices has nothing left to choose: `[B]`."""
+        some = [np.any(part > 0, axis=-1) for part in self._parts(mask)]
+        nothing: npt.NDArray[np.bool_] = ~np.all(some, axis=0)
+        return nothing
+
+    def _parts(self, mask: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """Cuts masks `[..., sum(nvec)]` into those of each choice."""
+        return np.split(mask, np.cumsum(self.nvec.ravel())[:-1], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.distributions import Distribution
+from keras_rl2.distributions import forbid
 from keras_rl2.distributions import noise
 from keras_rl2.shapes import Tensor
 from keras_rl2.shapes import check_rank
@@ -31,10 +32,13 @@ class PolicyHead(abc.ABC):
         action_dtype: str. Its dtype.
         changes_action: bool. Whether `to_environment` changes any action of
             the policy.
+        mask_size: int. Width of an action mask, one flag for each thing that
+            can be chosen; 0 where nothing can be forbidden.
     """
 
     parameter_sizes: tuple[int, ...]
     log_std_size: int = 0
+    mask_size: int = 0
     noise_shape: tuple[int, ...]
     action_shape: tuple[int, ...]
     action_dtype: str = "int32"
@@ -104,9 +108,36 @@ class PolicyHead(abc.ABC):
         shape = (*leading_shape, *self.noise_shape)
         return type(self)._noise(generator, shape)
 
+    def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
+        """Takes what a mask forbids out of the network's output.
+
+        Args:
+            parameters: `[B, P]` float. As the head is called with.
+            mask: `[B, mask_size]`. 1 where something may be chosen, else 0.
+
+        Returns:
+            `[B, P]` float32, for the head.
+        """
+        return forbid(parameters, mask)
+
+    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Says where a mask forbids all there is.
+
+        Args:
+            mask: `[B, mask_size]`. As of `forbid`.
+
+        Returns:
+            `[B]` bool.
+        """
+        nothing: npt.NDArray[np.bool_] = np.all(mask <= 0, axis=-1)
+        return nothing
+
     @abc.abstractmethod
     def random_action(
-        self, generator: np.random.Generator, leading_shape: Sequence[int]
+        self,
+        generator: np.random.Generator,
+        leading_shape: Sequence[int],
+        mask: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Draws actions uniformly over the space, whatever the policy is.
 
@@ -118,6 +149,8 @@ class PolicyHead(abc.ABC):
             generator: `np.random.Generator`.
             leading_shape: Sequence of int. E.g. `(B,)`, or `(T, B)` for a
                 whole rollout.
+            mask: `[*leading_shape, mask_size]` or None. What may be chosen.
+                Defaults to `None`: all.
 
         Returns:
             `[*leading_shape, *action_shape]` of `action_dtype`.
@@ -147,6 +180,15 @@ class PolicyHead(abc.ABC):
                 f"Expected no log_std for {type(self).__name__}. "
                 f"Received: log_std={log_std}"
             )
+
+
+def random_choice(
+    generator: np.random.Generator, mask: npt.NDArray[Any]
+) -> npt.NDArray[np.int32]:
+    """Draws uniformly among what masks `[..., n]` allow: `[...]` int32."""
+    scores = np.where(mask > 0, generator.random(mask.shape), -1.0)
+    choice: npt.NDArray[np.int32] = scores.argmax(axis=-1).astype(np.int32)
+    return choice
 
 
 def reshape_action(action: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -55,6 +55,7 @@ _ROLLOUTS = {
     "batch_size": either(_AUTO_COUNT, NONE),
     "rounds_per_epoch": COUNT,
     "scale_rewards": FLAG,
+    "sequence_length": _OPTIONAL_COUNT,
 }
 _REPLAY = {
     "capacity": COUNT,
@@ -67,6 +68,8 @@ _REPLAY = {
     "alpha": NUMBER,
     "beta": NUMBER,
     "rounds_per_epoch": _OPTIONAL_COUNT,
+    "sequence_length": _OPTIONAL_COUNT,
+    "burn_in": either(WHOLE, NONE),
 }
 _ADAM = {"beta_1": NUMBER, "beta_2": NUMBER, "epsilon": NUMBER}
 #: Keras optimizers, and what each has beside its learning rate.

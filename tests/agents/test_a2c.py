@@ -165,7 +165,8 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     return agent, history
 
 
-@pytest.mark.spread
+@pytest.mark.spread(jit_compile=[False])
+@pytest.mark.rotate(mode=[MODES])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -178,25 +179,26 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     ],
     ids=["n_step", "gae_normalised"],
 )
-@pytest.mark.parametrize("mode", MODES)
-def test_one_pass_equals_two(mode, settings):
+@pytest.mark.parametrize(
+    ("mode", "jit_compile"),
+    # Compiled by XLA in one mode: that takes its time.
+    [*((mode, False) for mode in MODES), (AutoresetMode.SAME_STEP, True)],
+)
+def test_one_pass_equals_two(mode, jit_compile, settings):
     prepared, expected = after_an_update(mode, fused=False, **settings)
-    # Compiled by XLA once: that takes its time.
-    compiled = [False, True] if mode == AutoresetMode.SAME_STEP else [False]
-    for jit_compile in compiled:
-        fused, history = after_an_update(mode, True, jit_compile, **settings)
-        for one, other in zip(
-            fused.get_weights(), prepared.get_weights(), strict=True
-        ):
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-        for key in fused.statistics_names:
-            np.testing.assert_allclose(
-                history[key], expected[key], rtol=1e-4, atol=1e-5, err_msg=key
-            )
-        assert history["env_steps"] == expected["env_steps"]
+    fused, history = after_an_update(mode, True, jit_compile, **settings)
+    for one, other in zip(
+        fused.get_weights(), prepared.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    for key in fused.statistics_names:
+        np.testing.assert_allclose(
+            history[key], expected[key], rtol=1e-4, atol=1e-5, err_msg=key
+        )
+    assert history["env_steps"] == expected["env_steps"]
 
 
-@pytest.mark.spread
+@pytest.mark.rotate(mode=[MODES])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", ["observation", "reward"])
 def test_what_is_not_finite_changes_no_weight(mode, key):

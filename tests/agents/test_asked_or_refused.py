@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
+from support.agents import ANY
+from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
-from support.agents import ONE_OF_EACH
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_agent
@@ -58,6 +59,7 @@ def test_what_an_algorithm_settles_itself_is_not_taken(name, argument):
         case.make.for_env(make_env(case.pair), **{argument: 1})
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", ["DQN", "SAC", "TD3", "DDPG"])
 def test_targets_follow_by_arguments(name, tmp_path):
     case = EVERY_AGENT[name]
@@ -80,7 +82,7 @@ def test_a_preset_says_how_targets_follow():
     assert agent.target_every == preset.agent["target_every"]
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 @over_agents
 def test_a_dtype_is_that_of_the_networks(name, dtype):
@@ -166,7 +168,7 @@ def test_fit_of_an_environment_names_the_dataset_it_wants(name, kind):
 
 @pytest.mark.parametrize("asked", [130, 200, 500, 1000])
 def test_total_steps_are_never_doubled(asked):
-    case = EVERY_AGENT["SAC"]
+    case = EVERY_AGENT["DQN"]
     env = make_env(case.pair)
     agent = make_eager_agent(case, env)
     replay = make_replay(
@@ -201,7 +203,7 @@ def test_whole_epochs_are_what_they_were():
     assert history["env_steps"] == [32, 64]
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_a_minibatch_without_weights_counts_every_row(name):
     case = EVERY_AGENT[name]
@@ -263,6 +265,7 @@ def test_a_policy_without_probabilities_gives_none(name):
         agent.act(np.zeros(3), return_log_prob=True)
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", ["PPO", "DQN", "SAC", "TD3"])
 def test_a_stochastic_export_takes_noise(name, tmp_path):
     case = EVERY_AGENT[name]
@@ -278,6 +281,7 @@ def test_a_stochastic_export_takes_noise(name, tmp_path):
 # Observations and files.
 
 
+@pytest.mark.rotate(name=[["PPO", "DQN"]])
 @pytest.mark.parametrize("name", ["PPO", "DQN"])
 def test_a_box_of_one_number_and_a_stack_of_colour_images(name):
     for space in (
@@ -295,6 +299,7 @@ def test_a_box_of_one_number_and_a_stack_of_colour_images(name):
         assert (keras.layers.Conv2D in kinds) == (len(space.shape) == 4)
 
 
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_variables_have_paths_of_their_own(name, tmp_path):
     case = EVERY_AGENT[name]
@@ -308,7 +313,7 @@ def test_variables_have_paths_of_their_own(name, tmp_path):
         assert one.get_state_tree()
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_an_agent_that_was_never_compiled_is_saved(name, tmp_path):
     case = EVERY_AGENT[name]

@@ -6,12 +6,14 @@ import pytest
 import tensorflow as tf
 
 from support.agents import AGENTS
+from support.agents import EITHER_KIND
 from support.minibatches import small_agent
 from support.tabular import make_published
 from support.tabular import published_case
 from support.tabular import terms_of
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("settings", [{}, {"normalize_advantages": True}])
 @pytest.mark.parametrize("name", AGENTS)
 def test_no_gradient_through_what_was_prepared(name, settings):

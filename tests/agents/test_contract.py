@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.agents import ANY
 from support.agents import EVERY_AGENT as AGENTS
-from support.agents import ONE_OF_EACH
 from support.agents import PAIRS
+from support.agents import SPACES
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -28,10 +29,14 @@ from support.selection import asked_for
 over_agents = pytest.mark.parametrize("name", AGENTS)
 
 
+# Critics that take actions see images too; all else is encoded alike.
+ENOUGH_PAIRS = [*SPACES, "observe_image_act_box"]
+
+
 def over_spaces(test):
     """Runs a test over agents and spaces: each of either, or all pairs."""
     over_pairs = pytest.mark.parametrize(("name", "pair"), PAIRS)
-    return pytest.mark.spread(over_pairs(test))
+    return pytest.mark.spread(pair=ENOUGH_PAIRS)(over_pairs(test))
 
 
 _LOADING = """
@@ -54,10 +59,9 @@ def trained():
     def get(name, pair):
         if (name, pair) not in made:
             case, env = AGENTS[name], make_env(pair)
-            # Tracing of many updates that are made four times takes longest;
+            # Tracing of updates that are made four times takes longest;
             # `test_tracing` and others run them traced.
-            make = make_agent if case.on_policy else make_eager_agent
-            agent = make(case, env)
+            agent = make_eager_agent(case, env)
             before = weights_of(agent)
             history = agent.fit(
                 case.make_dataset(env),
@@ -169,6 +173,7 @@ def test_saved_and_loaded_agent_is_the_same(name, pair, trained, tmp_path):
     )
     assert settings_of(loaded) == settings_of(agent)
     assert loaded.compile_arguments.jit_compile is False
+    assert loaded.run_eagerly
     batch = observations(agent)
     np.testing.assert_array_equal(
         loaded.act(batch, deterministic=True),
@@ -196,7 +201,7 @@ def exported(request, trained, tmp_path_factory):
         agent = trained(name, pair)[0]
         folder = str(tmp_path_factory.mktemp("exported") / "policy")
         agent.export(folder)
-        batch = observations(agent).astype(agent.observation_dtype)
+        batch = observations(agent).astype(agent.observation_spec.dtype)
         np.save(folder + "/observation.npy", batch)
         actions = agent.act(batch, deterministic=True)
         expected[name, pair] = folder, actions
@@ -212,6 +217,7 @@ def exported(request, trained, tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 @over_spaces
 def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
     expected, actions = exported[name, pair]
@@ -219,7 +225,7 @@ def test_exported_policy_acts_alike_in_a_new_process(name, pair, exported):
     np.testing.assert_allclose(actions, expected, rtol=1e-6)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize(
     ("name", "pair", "two_optimizers"),
     [
@@ -237,7 +243,7 @@ def test_fit_goes_on_after_loading(name, pair, two_optimizers, tmp_path):
             keras.optimizers.RMSprop(2e-2) if two_optimizers else None
         ),
     }
-    agent = make_agent(
+    agent = make_eager_agent(
         case,
         env,
         compile_arguments=compile_arguments,
@@ -297,7 +303,7 @@ def test_config_round_trip_with_nothing_at_its_default(name):
     assert [v.shape for v in again.variables] == shapes
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_unbound_config_round_trip(name):
     case = AGENTS[name]
@@ -311,6 +317,7 @@ def test_unbound_config_round_trip(name):
     assert again.env_steps == case.env_steps(1)
 
 
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize(
     ("name", "action"),
     [(name, action) for name in AGENTS for action in AGENTS[name].actions],
@@ -323,6 +330,7 @@ def test_for_env_takes_an_id_or_any_environment(name, action):
         assert agent.compiled
 
 
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_seed_of_act_repeats(name):
     env = make_env(AGENTS[name].pair)
@@ -334,6 +342,7 @@ def test_seed_of_act_repeats(name):
     assert (drawn[0] != drawn[2]).any()
 
 
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_greedy_actions_leave_the_samples_as_they_were(name):
     env, batch = make_env(AGENTS[name].pair), np.zeros((64, 3))
@@ -342,7 +351,7 @@ def test_greedy_actions_leave_the_samples_as_they_were(name):
     np.testing.assert_array_equal(one.act(batch), two.act(batch))
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_nothing_keeps_an_agent_that_nobody_has(name):
     """Not even TensorFlow, which keeps every generator of a dataset."""
@@ -362,7 +371,7 @@ def test_nothing_keeps_an_agent_that_nobody_has(name):
     assert gone() is None
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_plain_dataset_after_rollouts(name):
     """`fit` on minibatches works on an agent that was fitted on rounds."""

@@ -162,7 +162,8 @@ def test_what_it_cannot_do_is_refused():
         rl.DDPG(linear_actor(1.0), critic, exploration=-1.0)
 
 
-@pytest.mark.spread(seed=[0])
+# The default layer has it in `test_probes.py`, with the agent's own networks.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_probe_of_a_continuous_action(seed):
     """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""

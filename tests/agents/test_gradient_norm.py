@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from support.agents import ANY
 from support.agents import EVERY_AGENT
 from support.agents import networks_of
 from support.minibatches import small_agent
@@ -45,7 +46,7 @@ def moved_by(agent, batch):
     }
 
 
-@pytest.mark.spread(name=["PPO", "DQN", "TD3"])
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize(("name", "two_optimizers"), OPTIMIZERS)
 def test_the_norm_is_that_before_clipping(name, two_optimizers):
     case, logs, moved = EVERY_AGENT[name], {}, {}
@@ -69,7 +70,7 @@ def test_the_norm_is_that_before_clipping(name, two_optimizers):
         assert distance < moved[None][key], key
 
 
-@pytest.mark.spread(name=["PPO", "DQN", "TD3"])
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize(("name", "two_optimizers"), OPTIMIZERS)
 def test_the_norm_is_that_of_what_is_applied(name, two_optimizers):
     """Unclipped, by a rate of 1, weights move by the gradient itself."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from support.agents import AGENTS
+from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
-from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -74,7 +74,9 @@ BUILDERS = {
 }
 
 
-@pytest.mark.spread
+# The others are what most tests are made of.
+@pytest.mark.spread(builder=["unbuilt_sequential", "subclassed"])
+@pytest.mark.rotate(name=EITHER_KIND)
 @on_policy
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):
@@ -112,7 +114,8 @@ def shared_trunk(units):
     return keras.Model(inputs, heads, name="trunk_and_heads")
 
 
-@pytest.mark.spread
+@pytest.mark.spread(action=["box"])
+@pytest.mark.rotate(name=EITHER_KIND)
 @on_policy
 @pytest.mark.parametrize("action", ["discrete", "box"])
 def test_shared_trunk_with_two_outputs(name, action, tmp_path):
@@ -132,6 +135,7 @@ def test_shared_trunk_with_two_outputs(name, action, tmp_path):
     agent.export(str(tmp_path / "policy"))
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @on_policy
 def test_two_optimizers_refuse_shared_variables(name):
     trunk = dense(8, "trunk")
@@ -157,12 +161,12 @@ def test_two_optimizers_may_not_be_one(name):
         agent.compile(adam, critic_optimizer=adam)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 @with_critic
 def test_two_optimizers_equal_to_one_when_alike(name):
     """Adam for each half gives what one Adam for all gives.
 
-    The two graphs round differently. With Adam's usual epsilon, whether a
+    The two may round differently. With Adam's usual epsilon, whether a
     gradient of 1e-9 is positive or negative would make a step of 1e-2.
     """
 
@@ -172,7 +176,7 @@ def test_two_optimizers_equal_to_one_when_alike(name):
     case, agents = EVERY_AGENT[name], []
     for critic_optimizer in (None, adam()):
         env = make_env(case.pair)
-        agent = make_agent(
+        agent = make_eager_agent(
             case,
             env,
             compile_arguments={
@@ -217,7 +221,7 @@ def test_weights_that_start_in_no_known_way(name):
         AGENTS[name].make.for_env("Pendulum-v1", initialization="zeros")
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", EVERY_AGENT)
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_and_is_saved(name, dtype, tmp_path):

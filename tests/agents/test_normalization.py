@@ -8,8 +8,8 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
 from support.agents import AGENTS
+from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
-from support.agents import ONE_OF_EACH
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
@@ -50,26 +50,49 @@ def outputs_of(agent, observation):
     return agent(np.asarray(observation)).numpy()
 
 
-@pytest.fixture
-def rounds(name, monkeypatch):
-    """An agent after three rounds, and the observations of each."""
-    case = EVERY_AGENT[name]
-    env = counting_env(action_space=case.action_space)
-    agent = make_eager_agent(case, env, normalize_observations=True)
+# The default layer trains but these two, for all tests of `rounds`.
+ENOUGH = {"name": ["REINFORCE", "TD3"]}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Agents after three rounds, and the observations of each; made once."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            case = EVERY_AGENT[name]
+            env = counting_env(action_space=case.action_space)
+            agent = make_eager_agent(case, env, normalize_observations=True)
+            made[name] = agent, fit_three_rounds(case, agent, env), env
+        return made[name]
+
+    return get
+
+
+def fit_three_rounds(case, agent, env):
+    """Trains an agent; returns the observations of each round."""
     collected, observe = [], agent.observe
 
     def keep(trajectory):
         collected.append(trajectory.observation[:-1][trajectory.valid])
         observe(trajectory)
 
-    monkeypatch.setattr(agent, "observe", keep)
-    dataset = case.make_dataset(env)
-    callbacks = case.callbacks()
-    agent.fit(dataset, epochs=3, callbacks=callbacks, verbose=0)
-    return agent, collected, env
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(agent, "observe", keep)
+        dataset = case.make_dataset(env)
+        callbacks = case.callbacks()
+        agent.fit(dataset, epochs=3, callbacks=callbacks, verbose=0)
+    return collected
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.fixture
+def rounds(name, trained):
+    """An agent after three rounds, the observations of each, and its env."""
+    return trained(name)
+
+
+@pytest.mark.spread(**ENOUGH)
 @over_agents
 def test_statistics_equal_numpys(name, rounds):
     agent, collected, _ = rounds
@@ -88,6 +111,7 @@ def test_statistics_equal_numpys(name, rounds):
         np.testing.assert_allclose(layer.mean, before.mean(0), rtol=1e-5)
 
 
+@pytest.mark.spread(**ENOUGH)
 @pytest.mark.parametrize(
     "name", [name for name in EVERY_AGENT if name not in AGENTS]
 )
@@ -100,7 +124,7 @@ def test_targets_have_the_statistics_of_what_they_follow(name, rounds):
         assert_equal_weights(ours.get_weights(), theirs.get_weights())
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.spread(**ENOUGH)
 @over_agents
 def test_evaluating_and_acting_change_nothing(name, rounds):
     agent, collected, env = rounds
@@ -112,7 +136,7 @@ def test_evaluating_and_acting_change_nothing(name, rounds):
     assert_equal_weights(agent, before)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.spread(**ENOUGH)
 @over_agents
 def test_statistics_are_saved(name, rounds, tmp_path):
     agent, collected, _ = rounds
@@ -126,6 +150,7 @@ def test_statistics_are_saved(name, rounds, tmp_path):
     )
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @on_policy
 def test_statistics_do_not_change_within_a_round(name):
     """The recorded log-probabilities still hold at the first update."""
@@ -149,6 +174,7 @@ def test_statistics_do_not_change_within_a_round(name):
     )
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @on_policy
 def test_a_shared_layer_takes_each_row_once(name):
     normalization = rl.layers.ObservationNormalization()
@@ -237,7 +263,7 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     assert rollouts._scaler.returns[0] == (0 if whole else 21 + 22 + 23 + 24)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""

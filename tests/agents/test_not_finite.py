@@ -7,6 +7,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import as_vector_env
 from support.agents import EACH_KIND as AGENTS
+from support.agents import EITHER_KIND
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import weights_of
@@ -49,7 +50,7 @@ def stored(dataset):
     return {} if buffer is None else buffer.get_state()
 
 
-@pytest.mark.spread
+@pytest.mark.rotate(name=EITHER_KIND, mode=[list(AutoresetMode)])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(
     ("key", "value"), [("observation", np.nan), ("reward", -np.inf)]
@@ -80,7 +81,7 @@ def test_not_finite(name, key, value, mode):
     agent.fit(dataset, verbose=0)
 
 
-@pytest.mark.spread
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_final_observation_that_is_not_finite(name, mode):
     # The first episode is the only one of a round of whole episodes.
@@ -102,6 +103,7 @@ def test_final_observation_that_is_not_finite(name, mode):
     assert_equal_weights(agent, before)
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 def test_a_first_observation_that_is_not_finite(name):
     class BadStart(NonFiniteEnv):
         def reset(self, *, seed=None, options=None):
@@ -114,7 +116,7 @@ def test_a_first_observation_that_is_not_finite(name):
         agent.fit(case.make_dataset(env), verbose=0)
 
 
-@pytest.mark.spread
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("key", ["observation", "reward"])
 def test_evaluation_of_what_is_not_finite(name, key):
     case = AGENTS[name]

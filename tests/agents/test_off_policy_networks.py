@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
+from support.agents import EITHER_KIND
 from support.agents import OFF_POLICY
-from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_eager_agent
@@ -72,7 +72,8 @@ def networks_by(case, builder):
     return {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
 
 
-@pytest.mark.spread
+@pytest.mark.spread(builder=["unbuilt_sequential", "subclassed"])
+@pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):
@@ -90,6 +91,7 @@ def test_networks_of_the_user(name, builder, tmp_path):
     )
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_targets_begin_as_copies_that_are_not_trained(name, builder):
@@ -102,6 +104,7 @@ def test_targets_begin_as_copies_that_are_not_trained(name, builder):
         assert not trained & {id(variable) for variable in target.variables}
 
 
+@pytest.mark.spread
 @with_twins
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_one_critic_gets_a_twin_with_weights_of_its_own(name, builder):
@@ -173,7 +176,7 @@ def test_critics_of_discrete_actions_value_each_of_them():
         wrong.bind(env.observation_space, env.action_space)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 @with_critics
 def test_two_optimizers_are_saved(name, tmp_path):
     case, env = OFF_POLICY[name], make_env(OFF_POLICY[name].pair)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from support.agents import AGENTS
 from support.agents import assert_equal_weights
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import weights_of
@@ -214,6 +215,7 @@ def test_positive_advantage_makes_an_action_more_probable():
         np.testing.assert_allclose(logits, [-0.5 * sign, 0.5 * sign], rtol=1e-6)
 
 
+@pytest.mark.spread(pair=["act_discrete"])
 @pytest.mark.parametrize(
     "pair", ["act_discrete", "act_box", "act_multi_binary"]
 )
@@ -253,10 +255,13 @@ def test_advantages_are_normalised_within_the_minibatch():
     np.testing.assert_allclose(agent.get_weights()[0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("horizon", "batch_size"), [(4, 1), (5, 2), (7, 4)])
+@pytest.mark.parametrize(
+    ("horizon", "batch_size"),
+    [(4, 1), pytest.param(5, 2, marks=pytest.mark.slow), (7, 4)],
+)
 def test_small_batches_and_remainders_stay_finite(horizon, batch_size):
     env = make_env("act_box", num_envs=1)
-    agent = make_agent(CASE, env)
+    agent = make_eager_agent(CASE, env)
     rollouts = make_rollouts(env, horizon=horizon, batch_size=batch_size)
     assert rollouts.updates_per_round == -(-horizon // batch_size)
     history = agent.fit(rollouts, epochs=2, verbose=0).history

@@ -11,6 +11,7 @@ from support.agents import Hook
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import weights_of
@@ -90,7 +91,7 @@ def test_a_large_target_kl_stops_nothing():
 def test_learning_rate_schedule_decreases():
     schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 8, 0.0)
     env = make_env()
-    agent = make_agent(
+    agent = make_eager_agent(
         CASE,
         env,
         compile_arguments={"optimizer": keras.optimizers.SGD(schedule)},
@@ -157,7 +158,7 @@ def test_clip_schedule_under_two_optimizers_and_loss_scaling():
 def test_schedules_survive_saving(tmp_path):
     schedule = keras.optimizers.schedules.PolynomialDecay(0.4, 4, 0.1)
     env = make_env()
-    agent = make_agent(
+    agent = make_eager_agent(
         CASE,
         env,
         clip_ratio=schedule,

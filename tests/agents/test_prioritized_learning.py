@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.agents import EITHER_KIND
 from support.agents import OFF_POLICY
-from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import make_agent
 from support.agents import make_eager_agent
@@ -41,7 +41,7 @@ def watch_updates(agent, monkeypatch):
     return seen
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize(
     ("name", "n_step"), [*((name, 1) for name in OFF_POLICY), ("DQN", 3)]
 )

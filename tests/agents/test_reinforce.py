@@ -14,6 +14,7 @@ from support.agents import AGENTS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import weights_of
@@ -46,12 +47,12 @@ def step_as_value(agent):
 
 
 def without_critic(env, units=3, **settings):
-    """Makes an agent that has a policy only."""
+    """Makes an agent that has a policy only, for a few updates."""
     inputs = keras.Input(env.observation_space.shape)
     agent = rl.REINFORCE(
         keras.Model(inputs, keras.layers.Dense(units)(inputs)), **settings
     )
-    agent.compile(keras.optimizers.SGD(1e-3), jit_compile=False)
+    agent.compile(keras.optimizers.SGD(1e-3), run_eagerly=True)
     return agent
 
 
@@ -216,7 +217,7 @@ def test_what_comes_after_an_episode_has_no_effect(mode):
             for i, n in enumerate((2, 1, 7))
         ]
         env = as_vector_env(SyncVectorEnv(makers, autoreset_mode=mode))
-        agent = make_agent(CASE, env, normalize_observations=True)
+        agent = make_eager_agent(CASE, env, normalize_observations=True)
         start = weights_of(agent)
         agent.fit(make_rollouts(env, batch_size=None), verbose=0)
         assert differ(agent.get_weights(), start)
@@ -231,7 +232,7 @@ def test_what_comes_after_an_episode_has_no_effect(mode):
 def test_total_steps_end_with_the_epoch_that_reaches_them(rounds_per_epoch):
     """Far more rounds than there would be if each had horizon x B steps."""
     env = unequal_env()
-    agent = make_agent(CASE, env)
+    agent = make_eager_agent(CASE, env)
     rollouts = make_rollouts(
         env, horizon=100, batch_size=None, rounds_per_epoch=rounds_per_epoch
     )
@@ -246,7 +247,8 @@ def test_rollouts_of_another_kind_of_agent():
     """The same dataset gives fixed steps to A2C, whole episodes to this."""
     env = unequal_env(lengths=(3, 5))
     agents = [
-        make_agent(AGENTS[name], env) for name in ("A2C", "REINFORCE", "A2C")
+        make_eager_agent(AGENTS[name], env)
+        for name in ("A2C", "REINFORCE", "A2C")
     ]
     rollouts = make_rollouts(env)
     for agent, steps in zip(agents, (16, 8, 16), strict=True):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from support.agents import AGENTS
+from support.agents import ANY
 from support.agents import EVERY_AGENT
 from support.agents import OFF_POLICY
-from support.agents import ONE_OF_EACH
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -94,21 +94,21 @@ def of_run(result, name, run):
     return [result[key] for key in sorted(result) if f"{name}/{run}/" in key]
 
 
-@pytest.mark.spread(name=ONE_OF_EACH, run=["plain"])
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "run"), RUNS)
 def test_new_processes_give_equal_weights(name, run, processes):
     one, two = (of_run(result, name, run) for result in processes)
     assert_equal_weights(one, two)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_seeds_differ(name):
     one, other = (train(name, s, epochs=1, run_eagerly=True) for s in (0, 1))
     assert differ(one.get_weights(), other.get_weights())
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_this_process_gives_the_same(name, processes):
     """What else has happened in a process does not matter."""

@@ -7,14 +7,16 @@ from gymnasium.vector import AutoresetMode
 
 from keras_rl2.envs import as_vector_env
 from support.agents import AGENTS
+from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
 from support.agents import OFF_POLICY
 from support.agents import make_agent
 from support.agents import make_replay
 from support.agents import make_rollouts
 from support.probe_envs import CountingEnv
+from support.tracing import counted
 
-ROUNDS = 24
+ROUNDS = 12
 
 
 @pytest.fixture
@@ -35,32 +37,19 @@ def env(name):
     )
 
 
-def counted(agent, method, monkeypatch):
-    """Counts calls of a method, which are those of tracing."""
-    calls = []
-    original = getattr(agent, method)
-
-    def count(*arguments):
-        calls.append(method)
-        return original(*arguments)
-
-    monkeypatch.setattr(agent, method, count)
-    return calls
+WAYS = {
+    "whole_round": {"jit_compile": False},
+    "compiled": {"jit_compile": True},
+    "one_by_one": {"steps_per_execution": 1, "jit_compile": False},
+}
 
 
-@pytest.mark.spread
+@pytest.mark.spread(way=["whole_round", "one_by_one"])
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize(
-    "compile_arguments",
-    [
-        {"jit_compile": False},
-        {"jit_compile": True},
-        {"steps_per_execution": 1, "jit_compile": False},
-    ],
-    ids=["whole_round", "compiled", "one_by_one"],
-)
-def test_one_trace(name, compile_arguments, env, monkeypatch):
-    agent = make_agent(AGENTS[name], env, compile_arguments=compile_arguments)
+@pytest.mark.parametrize("way", WAYS)
+def test_one_trace(name, way, env, monkeypatch):
+    agent = make_agent(AGENTS[name], env, compile_arguments=WAYS[way])
     updates = counted(agent, "train_step", monkeypatch)
     preparations = counted(agent._rollout_samples, "_prepared", monkeypatch)
     policies = counted(agent, "sample_action", monkeypatch)
@@ -76,6 +65,7 @@ def test_one_trace(name, compile_arguments, env, monkeypatch):
 
 
 @pytest.mark.spread(jit_compile=[False])
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize(
     ("name", "jit_compile"),
     # XLA takes seconds for each of the others.
@@ -118,6 +108,7 @@ def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
     assert len(preparations) == 1
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
     agent = make_agent(EVERY_AGENT[name], env)

@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 
 from support.agents import AGENTS
+from support.agents import ANY
+from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
 from support.agents import make_env
 from support.agents import make_rollouts
@@ -119,6 +121,7 @@ def test_an_update_calls_what_it_trains_in_training_mode(name):
     assert set(map(frozenset, targets.values())) <= {frozenset({False})}
 
 
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_nothing_else_is_in_training_mode(name):
     agent, batch = small_agent(name, Recording)
@@ -132,6 +135,7 @@ def test_nothing_else_is_in_training_mode(name):
     assert not any(mode for _, mode in CALLS)
 
 
+@pytest.mark.spread(name=["A2C"])
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_round_of_one_update_trains_in_training_mode(name):
     """Where values of the same pass may also be what targets are made of."""
@@ -146,6 +150,7 @@ def test_a_round_of_one_update_trains_in_training_mode(name):
     assert traced.count(True) == len(learning_networks(agent))
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 def test_the_gradient_is_that_of_training_mode(name):
     """Of the pass that what is minimised is made of, and of no other.

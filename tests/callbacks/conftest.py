@@ -12,21 +12,62 @@ def rollouts():
     return rl.RolloutDataset(env, horizon=64, passes=1, batch_size=32, seed=0)
 
 
-@pytest.fixture
-def agent():
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-    # For these few rounds XLA would take longer than it saves.
-    agent.compile(jit_compile=False)
-    return agent
+class Reused:
+    """An agent that is traced once, and as it was made each time it is asked.
+
+    Args:
+        **compile_arguments: Of `Agent.compile`.
+    """
+
+    def __init__(self, **compile_arguments):
+        self._agent = agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+        # For these few rounds XLA would take longer than it saves.
+        agent.compile(jit_compile=False, **compile_arguments)
+        agent.optimizer.build(agent.trainable_variables)
+        variables = *agent.variables, *agent.optimizer.variables
+        self._state = [(each, each.numpy()) for each in variables]
+        self._arguments = agent.compile_arguments
+
+    def __call__(self):
+        assert self._agent.compile_arguments is self._arguments, (
+            "A test has compiled anew what others use too: it wants `new_agent`"
+        )
+        for variable, value in self._state:
+            variable.assign(value)
+        self._agent.env_steps, self._agent.rollouts = 0, None
+        return self._agent
+
+
+@pytest.fixture(scope="session")
+def reused():
+    return Reused(optimizer=keras.optimizers.Adam(1e-3))
 
 
 @pytest.fixture
-def two_optimizers(agent):
-    agent.compile(
-        keras.optimizers.Adam(1e-3, name="actor"),
+def agent(reused):
+    """An agent with one optimizer; no test compiles it anew."""
+    return reused()
+
+
+@pytest.fixture(scope="session")
+def reused_of_two():
+    return Reused(
+        optimizer=keras.optimizers.Adam(1e-3, name="actor"),
         critic_optimizer=keras.optimizers.Adam(2e-3, name="critic"),
-        jit_compile=False,
     )
+
+
+@pytest.fixture
+def two_optimizers(reused_of_two):
+    """An agent with two optimizers; no test compiles it anew."""
+    return reused_of_two()
+
+
+@pytest.fixture
+def new_agent():
+    """An agent of one's own, compiled but for XLA."""
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    agent.compile(jit_compile=False)
     return agent
 
 

@@ -122,7 +122,7 @@ def test_the_tensorboard_callback_writes_what_is_in_the_logs(
 # What it leaves alone.
 
 
-@pytest.mark.spread(name=["A2C", "DQN"])
+@pytest.mark.spread(name=["DQN"])
 @pytest.mark.parametrize("name", ["PPO", "A2C", "DQN", "SAC", "TD3"])
 def test_training_is_the_same_with_and_without(name):
     case = EVERY_AGENT[name]
@@ -130,11 +130,11 @@ def test_training_is_the_same_with_and_without(name):
     for callbacks in ([], [Diagnostics()]):
         env = make_env(case.pair)
         agent = make_eager_agent(case, env, activation="relu")
-        history = fit(agent, case.make_dataset(env), *callbacks, epochs=6)
+        history = fit(agent, case.make_dataset(env), *callbacks, epochs=4)
         weights.append(agent.get_weights())
-    assert len(history["update_norm"]) == 6
+    assert len(history["update_norm"]) == 4
     # 16 steps an epoch: the first three have not enough observations.
-    assert len(history["dead_units"]) == 3
+    assert len(history["dead_units"]) == 1
     assert_equal_weights(*weights)
 
 

@@ -63,6 +63,7 @@ def test_training_is_the_same_with_and_without(episodes):
             "CartPole-v1", horizon=32, passes=1, batch_size=32, seed=0
         )
         agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+        agent.compile(run_eagerly=True)
         agent.fit(
             rollouts, epochs=3, validation_data=validation_data, verbose=0
         )

@@ -135,7 +135,7 @@ def test_targets_are_left_out_and_critics_are_not(name, networks):
     hidden.kernel.assign(np.zeros(hidden.kernel.shape))
     hidden.bias.assign(-np.ones(hidden.bias.shape))
     generator = np.random.default_rng(0)
-    observation = generator.normal(size=(65, 1, *agent.observation_shape))
+    observation = generator.normal(size=(65, 1, *agent.observation_spec.shape))
     action = generator.normal(size=(64, 1, *agent.policy_head.action_shape))
     steps = RecentSteps()
     steps.take(trajectory(observation.astype("float32"), action=action))

@@ -209,7 +209,7 @@ def test_terminate_on_nan(agent, replay):
 # The library's own.
 
 
-@pytest.mark.parametrize("name", ["SAC"])
+@pytest.mark.parametrize("name", ["DQN"])
 @pytest.mark.parametrize("steps_per_execution", [1, "auto"])
 def test_refreshes_come_once_per_round(case, steps_per_execution, monkeypatch):
     env = make_env(case.pair)
@@ -228,6 +228,8 @@ def test_refreshes_come_once_per_round(case, steps_per_execution, monkeypatch):
     assert agent.updates.numpy() == 12
 
 
+# In the default layer, `test_evaluation.py` has it.
+@pytest.mark.slow
 @each_kind
 def test_what_is_learned_is_the_same_with_evaluations(case, episodes):
     weights = []

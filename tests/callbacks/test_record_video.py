@@ -159,7 +159,7 @@ def test_nothing_is_drawn_from_the_agent(rollouts, tmp_path):
     assert len(set(drawn[0])) == 2
 
 
-@pytest.mark.spread(name=["PPO", "DQN"])
+@pytest.mark.spread(name=["DQN"])
 @pytest.mark.parametrize("name", ["PPO", "DQN", "SAC", "TD3"])
 def test_training_is_the_same_with_and_without(name, tmp_path):
     case = EVERY_AGENT[name]
@@ -284,6 +284,7 @@ def test_what_mujoco_cannot_draw_is_refused_before_training(
     assert agent.env_steps == 0
 
 
+@pytest.mark.slow
 def test_a_module_that_brings_tensorflow_along_is_refused_for_mujoco(
     agent, rollouts, tmp_path, monkeypatch
 ):

@@ -73,8 +73,12 @@ def test_one_for_other_rollouts_is_refused(agent, rollouts):
     assert agent.env_steps == 0
 
 
-@pytest.mark.parametrize("steps_per_execution", [1, 2, "auto"])
-def test_once_per_round(agent, rollouts, refreshes, steps_per_execution):
+@pytest.mark.parametrize(
+    "steps_per_execution",
+    [1, pytest.param(2, marks=pytest.mark.slow), "auto"],
+)
+def test_once_per_round(new_agent, rollouts, refreshes, steps_per_execution):
+    agent = new_agent
     agent.compile(steps_per_execution=steps_per_execution)
     assert rollouts.updates_per_round == 2
     agent.fit(rollouts, epochs=2, verbose=0)
@@ -84,8 +88,13 @@ def test_once_per_round(agent, rollouts, refreshes, steps_per_execution):
     assert agent.env_steps == 3 * 64
 
 
-@pytest.mark.parametrize("steps_per_execution", [1, "auto"])
-def test_several_rounds_in_an_epoch(agent, monkeypatch, steps_per_execution):
+@pytest.mark.parametrize(
+    "steps_per_execution", [pytest.param(1, marks=pytest.mark.slow), "auto"]
+)
+def test_several_rounds_in_an_epoch(
+    new_agent, monkeypatch, steps_per_execution
+):
+    agent = new_agent
     env = gymnasium.make("CartPole-v1")
     rollouts = rl.RolloutDataset(
         env, horizon=16, passes=3, batch_size=8, rounds_per_epoch=4
@@ -112,7 +121,8 @@ def test_two_optimizers_log_two_rates(two_optimizers, rollouts):
     assert history["learning_rate_critic"] == [pytest.approx(2e-3)]
 
 
-def test_a_scheduled_rate_is_logged(agent, rollouts):
+def test_a_scheduled_rate_is_logged(new_agent, rollouts):
+    agent = new_agent
     decay = keras.optimizers.schedules.PolynomialDecay(1e-3, 10, 0.0)
     agent.compile(keras.optimizers.Adam(decay))
     history = agent.fit(rollouts, epochs=2, verbose=0).history

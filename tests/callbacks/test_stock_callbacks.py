@@ -17,7 +17,6 @@ def trained(request, agent):
     """An agent with either number of optimizers."""
     if request.param == "two optimizers":
         return request.getfixturevalue("two_optimizers")
-    agent.compile(keras.optimizers.Adam(1e-3), jit_compile=False)
     return agent
 
 
@@ -38,6 +37,7 @@ def assert_same_weights(first, second):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("monitor", ["episode_return", "val_episode_return"])
 def test_early_stopping(trained, rollouts, episodes, monitor):
     stopping = CALLBACKS.EarlyStopping(
@@ -75,6 +75,7 @@ def test_early_stopping_restores_the_best_weights(agent, rollouts, episodes):
     assert again == history["val_episode_return"][0]
 
 
+@pytest.mark.spread(trained=["two optimizers"])
 def test_checkpoint_keeps_the_best_agent(trained, rollouts, episodes, tmp_path):
     path = tmp_path / "best.keras"
     history = trained.fit(
@@ -212,6 +213,7 @@ class Failure(CALLBACKS.Callback):
             raise RuntimeError("power failure")
 
 
+@pytest.mark.spread(trained=["two optimizers"])
 def test_backup_and_restore(trained, rollouts, tmp_path):
     def backup():
         return CALLBACKS.BackupAndRestore(tmp_path / "backup")

@@ -87,6 +87,7 @@ class Steps(keras.layers.Layer):
         return x
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("mode", ["graph", "eager"])
 @pytest.mark.parametrize("tau", [1.0, 0.5, 0.1])
 def test_only_trained_weights_are_averaged(tau, mode):
@@ -114,6 +115,7 @@ def test_only_trained_weights_are_averaged(tau, mode):
     assert int(model.target.layers[2].steps) == 3
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("every", [1, 2])
 def test_published_numbers(mode, every):

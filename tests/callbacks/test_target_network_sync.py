@@ -96,7 +96,11 @@ def after_each_update():
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"jit_compile": False}, {"jit_compile": True}, {"run_eagerly": True}],
+    [
+        {"jit_compile": False},
+        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
+        pytest.param({"run_eagerly": True}, marks=pytest.mark.slow),
+    ],
 )
 def test_in_the_rounds_of_an_agent(after_each_update, arguments):
     weights = target_of_an_agent(**arguments)
@@ -197,6 +201,7 @@ def test_nothing_is_traced_again():
     assert len(TRACES) == 2
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_fit_without_it_moves_nothing(mode, every):

@@ -116,6 +116,7 @@ def test_the_agents_own_count_is_the_axis_without_logs(agent, tmp_path):
 def test_a_scheduled_clip_ratio_is_followed(rollouts, tmp_path):
     decay = keras.optimizers.schedules.PolynomialDecay(0.4, 8, 0.0)
     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), clip_ratio=decay)
+    agent.compile(run_eagerly=True)
     fit(agent, rollouts, tmp_path)
     # Two updates to a round, eight to the end.
     np.testing.assert_allclose(
@@ -136,6 +137,7 @@ def test_deviation_of_a_gaussian_policy(tmp_path):
         "Pendulum-v1", horizon=32, passes=1, batch_size=32, seed=0
     )
     agent = rl.PPO.for_env("Pendulum-v1", hidden=(8,), initial_log_std=-1.0)
+    agent.compile(run_eagerly=True)
     fit(agent, rollouts, tmp_path, epochs=1)
     events = read(tmp_path)
     deviation = float(np.exp(agent.log_std.numpy()).mean())
@@ -191,6 +193,7 @@ def test_reset_rows_are_in_no_histogram(tmp_path):
     assert env.metadata["autoreset_mode"].name == "NEXT_STEP"
     rollouts = rl.RolloutDataset(env, 64, passes=1, batch_size=64, seed=0)
     agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
     history = fit(agent, rollouts, tmp_path, epochs=1)
     (histogram,) = read(tmp_path).Histograms("rollout/advantage")
     assert history["env_steps"][0] < 4 * 64

@@ -10,7 +10,8 @@ def trained(tmp_path_factory):
     """The folder of a training, which is not to be changed."""
     logdir = tmp_path_factory.mktemp("runs")
     arguments = ["train", "ppo", "CartPole-v1", "--steps", "2000"]
-    assert main([*arguments, "--logdir", str(logdir)]) == 0
+    small = ["--set", "networks.hidden=[8]", "dataset.passes=2"]
+    assert main([*arguments, *small, "--logdir", str(logdir)]) == 0
     return logdir / "PPO-CartPole-v1" / "seed-0"
 
 

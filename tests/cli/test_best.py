@@ -16,7 +16,6 @@ from keras_rl2.cli import saved_agents
 from keras_rl2.cli.main import main
 from support.agents import assert_equal_weights
 
-pytestmark = pytest.mark.usefixtures("without_xla")
 SAVED = Path(__file__).parents[1] / "saved" / "0.1.0" / "runs"
 
 
@@ -82,9 +81,9 @@ def test_the_best_is_what_its_score_says(trained):
     assert {name: score[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "algorithm", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)]
-)
+# By the callback alone it is in `tests/callbacks/test_evaluation.py`.
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 def test_training_is_the_same_with_and_without(tmp_path, algorithm):
     """Bit for bit."""
     weights = []
@@ -122,7 +121,9 @@ class TestResume:
         )
         assert score_of(run_folder)["episode_return"] > 0.0
 
-    @pytest.mark.parametrize("lost", ["score", "agent"])
+    @pytest.mark.parametrize(
+        "lost", [pytest.param("score", marks=pytest.mark.slow), "agent"]
+    )
     def test_a_score_of_another_agent_is_not_believed(
         self, run_folder, monkeypatch, lost
     ):
@@ -164,7 +165,10 @@ def test_beginning_anew_forgets_the_best(run_folder):
     assert score_of(run_folder)["episode_return"] < 500.0
 
 
-@pytest.fixture(params=["PPO", "DQN"])
+OLD = [["PPO", "DQN"]]
+
+
+@pytest.fixture(params=OLD[0])
 def old(request, tmp_path):
     """A run folder of version 0.1.0, which knew of no best agent."""
     name = f"{request.param}-CartPole-v1"
@@ -173,6 +177,7 @@ def old(request, tmp_path):
 
 
 class TestRunFoldersOfVersion010:
+    @pytest.mark.rotate(old=OLD)
     def test_the_agent_is_the_one_that_was_saved(self, old, capsys):
         """What 0.1.0 printed when it had been trained."""
         expected = {"PPO": "75.5 +- 23.3", "DQN": "9.4 +- 0.7"}
@@ -180,6 +185,7 @@ class TestRunFoldersOfVersion010:
         name = old.parent.name.partition("-")[0]
         assert f"return {expected[name]} (" in capsys.readouterr().out
 
+    @pytest.mark.rotate(old=OLD)
     def test_training_goes_on_and_the_old_agent_is_kept(self, old):
         algorithm = old.parent.name.partition("-")[0].lower()
         before = saved_agents.load(old / "agent.keras")
@@ -201,6 +207,7 @@ class TestRunFoldersOfVersion010:
         assert now[: len(rows)] == rows
         assert len(now) > len(rows)
 
+    @pytest.mark.rotate(old=OLD)
     def test_the_policy_is_exported(self, old):
         from ai_edge_litert.interpreter import Interpreter
 

@@ -82,6 +82,35 @@ class Wrong(Walk):
         return np.zeros(3, np.float32)
 
 
+class Structured(Walk):
+    """Several things are seen and done at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = spaces.Dict(
+            {
+                "at": spaces.Tuple([self.observation_space]),
+                "moves": spaces.MultiDiscrete([60, 2]),
+            }
+        )
+        self.action_space = spaces.Dict({"right": spaces.Discrete(2)})
+
+    def observe(self):
+        moves = np.array([self.steps, self.steps % 2])
+        return {"at": (super().observe(),), "moves": moves}
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        return super().step(action["right"])
+
+
+class UnseededStructured(Structured, Unseeded):
+    pass
+
+
 @pytest.fixture
 def doctor(capsys):
     """Registers an environment, and returns what is found out about it."""
@@ -119,6 +148,25 @@ def test_all_is_well_with_an_environment_of_ones_own(doctor):
     )
 
 
+def test_each_array_of_an_observation_is_looked_at(doctor):
+    found = doctor(Structured)
+    assert all(ok for ok, _ in found.values()), found
+    assert found["spaces"][1].endswith(": A2C, PPO, REINFORCE")
+    env = Structured()
+    rollout = random_rollout.play(env, steps=20, seed=0)
+    inside, at, moves = checks.check_observations(
+        rollout, env.observation_space
+    )
+    assert inside.ok
+    assert at.text.startswith("at.0: up to 0.")
+    assert moves.text == (
+        "moves: 62 states, which networks see as one-hot vectors"
+    )
+    rollout.observation["at"][0][3] = np.nan
+    (found,) = checks.check_observations(rollout, env.observation_space)
+    assert found.text.startswith("at.0: NaN")
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
@@ -128,8 +176,9 @@ def test_all_is_well_with_an_environment_of_ones_own(doctor):
         (Poor, "rewards", "none in 1000 random steps"),
         (Broken, "rewards", "NaN or infinity"),
         (Unseeded, "determinism", "observation differs at step 0"),
+        (UnseededStructured, "determinism", "observation at.0 differs at"),
         (Timed, "ends", "all 50 episodes terminated after 20 steps"),
-        (Wordy, "spaces", "Expected an observation space of type Box"),
+        (Wordy, "spaces", "Expected an observation space of Box ("),
         (Wrong, "autoreset", "cannot be stepped together"),
     ],
 )

@@ -8,7 +8,6 @@ from keras_rl2.cli import environments
 from keras_rl2.cli.main import main
 from keras_rl2.cli.run_folder import RunFolder
 
-pytestmark = pytest.mark.usefixtures("without_xla")
 # A reward of 0 for each step, and -1 for the one in which the pole falls.
 SUTTON = ["--env-kwargs", "sutton_barto_reward=true"]
 

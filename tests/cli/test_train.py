@@ -283,7 +283,8 @@ def test_an_interrupted_training_can_be_resumed(tmp_path, monkeypatch, capsys):
 
     with monkeypatch.context() as patch:
         patch.setattr(ProgressFile, "on_epoch_end", interrupt)
-        assert train(tmp_path, "--steps", "3000") == 130
+        small = ["--set", "networks.hidden=[8]", "dataset.passes=2"]
+        assert train(tmp_path, "--steps", "3000", *small) == 130
     assert "interrupted" in capsys.readouterr().err
     folder = tmp_path / "PPO-CartPole-v1" / "seed-0"
     assert len(rows_of(folder)) == 2
@@ -304,7 +305,7 @@ def test_a_failing_environment_costs_no_training(tmp_path):
 
     gymnasium.register("Failing-v0", Failing, max_episode_steps=200)
     arguments = ["train", "ppo", "Failing-v0", "--logdir", str(tmp_path)]
-    settings = ["--set", "dataset.horizon=128"]
+    settings = ["--set", "dataset.horizon=128", "networks.hidden=[8]"]
     try:
         with pytest.raises(RuntimeError, match="the motor is hot"):
             # Evaluations take steps in the environment as well.

@@ -34,7 +34,7 @@ def inputs(agent, num_envs, seed=1):
     noise = agent.policy_head.draw_noise(
         np.random.default_rng(seed), (num_envs,)
     )
-    return np.ascontiguousarray(batch, agent.observation_dtype), noise
+    return np.ascontiguousarray(batch, agent.observation_spec.dtype), noise
 
 
 def assert_acts_alike(
@@ -60,6 +60,7 @@ def assert_acts_alike(
             )
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize("pair", SPACES)
 def test_litert_acts_as_tensorflow(pair, num_envs):

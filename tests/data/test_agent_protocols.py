@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import agent_protocols
 from keras_rl2.policy_heads import policy_head
 from support.agents import EVERY_AGENT
@@ -71,12 +72,8 @@ class Preferring:
         self.policy_head = policy_head(action_space)
 
     @property
-    def observation_shape(self):
-        return self.observation_space.shape
-
-    @property
-    def observation_dtype(self):
-        return "float32"
+    def observation_spec(self):
+        return ArraySpec(self.observation_space.shape, "float32")
 
     @property
     def noise_shape(self):
@@ -96,6 +93,12 @@ class Preferring:
     def greedy_action(self, observation):
         return self._policy(observation).mode()
 
+    def initial_state(self, batch_size):
+        return ()
+
+    def policy_step(self, observation, begins, state):
+        raise NotImplementedError("It remembers nothing.")
+
     def begin_round(self):
         pass
 
@@ -110,8 +113,8 @@ class PreferringRollouts(Preferring):
         samples = {"reward": trajectory.reward.reshape(-1)}
         return samples, {"mean_reward": float(trajectory.reward.mean())}
 
-    def sample_spec(self):
-        return {"reward": ((), "float32")}
+    def sample_spec(self, length=None):
+        return {"reward": ArraySpec((), "float32")}
 
 
 class PreferringReplay(Preferring):

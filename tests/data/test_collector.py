@@ -87,19 +87,23 @@ def test_value_of_the_final_observation_is_never_bootstrapped_from(mode):
 # The modes agree.
 
 
+@pytest.fixture(scope="module")
+def prepared():
+    return refreshed(counting(AutoresetMode.SAME_STEP), 40)
+
+
 @pytest.mark.parametrize("mode", [*MODES, None])
-def test_modes_prepare_alike(mode):
+def test_modes_prepare_alike(mode, prepared):
     """The samples of whole episodes do not depend on the mode.
 
     Observations and rewards of this environment do not depend on the actions.
     """
     single = mode is None
     env = as_vector_env(CountingEnv(0)) if single else counting(mode)
-    expected = refreshed(counting(AutoresetMode.SAME_STEP), 40)
     rollouts = refreshed(env, 40)
     for index in range(env.num_envs):
         ours = valid_samples(rollouts, index)
-        theirs = valid_samples(expected, index)
+        theirs = valid_samples(prepared, index)
         # Episodes of 3, 1 and 5 steps: 18 are six of them.
         for key in ("observation", "value", "returns", "advantage"):
             np.testing.assert_allclose(
@@ -116,7 +120,9 @@ def test_episode_statistics_equal_gymnasiums(mode):
     env = vector([lambda e=e: e for e in recorded], mode)
     agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=7)
-    agent.fit(rollouts, epochs=6, verbose=0)
+    rollouts.bind(agent)
+    for _ in range(6):
+        rollouts.refresh()
     collector = rollouts._collector
     theirs = sorted(
         (float(r), int(n))
@@ -145,8 +151,10 @@ def test_rewards_of_mere_resets_are_not_counted(careless):
         assert env.masks_reset_rows
         rollouts = make_rollouts(env, horizon=7)
         agent = make_eager_agent(PPO, env)
+        rollouts.bind(agent)
         # Episodes that go on from one round to the next, too.
-        agent.fit(rollouts, epochs=3, verbose=0)
+        for _ in range(3):
+            rollouts.refresh()
         logs.append(rollouts.logs()["episode_return"])
         returns.append(list(rollouts._collector.episode_returns))
     assert len(returns[0]) == 10
@@ -165,7 +173,8 @@ def test_window_of_100_episodes():
     env = as_vector_env(CountingEnv(lengths=(1,)))
     agent = make_eager_agent(PPO, env)
     rollouts = make_rollouts(env, horizon=120)
-    agent.fit(rollouts, verbose=0)
+    rollouts.bind(agent)
+    rollouts.refresh()
     assert len(rollouts._collector.episode_returns) == 100
     # Episode k gives 10 k + 1; the last hundred are those from 20 on.
     expected = np.mean(10.0 * np.arange(20, 120) + 1)

@@ -9,9 +9,9 @@ from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.data import unpack
+from keras_rl2.space_configs import space_from_config
+from keras_rl2.space_configs import space_to_config
 from keras_rl2.spaces import observation_dtype
-from keras_rl2.spaces import space_from_config
-from keras_rl2.spaces import space_to_config
 from support import vector_envs
 
 SHAPE = (4, 6, 5, 3)
@@ -74,6 +74,7 @@ def test_the_space_is_written_down_as_it_is():
     assert space_from_config(space_to_config(space)) == space
 
 
+@pytest.mark.rotate(mode=[vector_envs.MODES])
 @pytest.mark.parametrize("mode", vector_envs.MODES, ids=lambda m: m.name)
 def test_a_rollout(mode):
     env = vector_envs.sync(FrameStackEnv, mode, num_envs=2)
@@ -99,6 +100,7 @@ def test_a_rollout(mode):
     assert_whole(next(iter(dataset))["observation"].numpy())
 
 
+@pytest.mark.rotate(mode=[vector_envs.MODES])
 @pytest.mark.parametrize("mode", vector_envs.MODES, ids=lambda m: m.name)
 def test_replay(mode):
     env = vector_envs.sync(FrameStackEnv, mode, num_envs=2)

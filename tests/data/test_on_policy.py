@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from keras_rl2.data import actors
 from support.agents import AGENTS
-from support.agents import ONE_OF_EACH
+from support.agents import EITHER_KIND
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 
@@ -71,6 +72,8 @@ WAYS = {
 }
 
 
+# Others, and other agents, are in the slow layer.
+ENOUGH = {"name": ["PPO"], "way": ["one_by_one", "whole_round", "auto"]}
 over_ways = pytest.mark.parametrize("way", WAYS)
 
 
@@ -97,7 +100,7 @@ def trained():
 
 
 @pytest.mark.xla
-@pytest.mark.spread
+@pytest.mark.spread(**ENOUGH)
 @over_ways
 def test_actions_come_from_the_last_weights(name, way, trained):
     agent, watch = trained(name, way)
@@ -131,7 +134,7 @@ def stateless_action(agent, weights, observation, noise):
         return agent.sample_action(observation, noise).numpy()
 
 
-@pytest.mark.spread
+@pytest.mark.spread(**ENOUGH)
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "eager"])
 def test_ways_to_execute_give_the_same_weights(name, way, trained):
     agent, eager = trained(name, way)[0], trained(name, "eager")[0]
@@ -141,12 +144,12 @@ def test_ways_to_execute_give_the_same_weights(name, way, trained):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 def test_samples_are_prepared_with_the_acting_weights(name):
     """The recorded log-probabilities are those of the actions taken."""
     env = make_env("act_box")
     rollouts = make_rollouts(env)
-    agent = make_agent(AGENTS[name], env)
+    agent = make_eager_agent(AGENTS[name], env)
     agent.fit(rollouts, epochs=2, verbose=0)
     rollouts.refresh()
     policy, _ = agent.policy_and_value(rollouts.samples["observation"])
@@ -157,6 +160,7 @@ def test_samples_are_prepared_with_the_acting_weights(name):
     )
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("as_rounds", [False, True])
 def test_asking_before_a_refresh_is_an_error(name, as_rounds):
     env = make_env()
@@ -171,6 +175,7 @@ def test_asking_before_a_refresh_is_an_error(name, as_rounds):
         next(iterator)
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 def test_nothing_is_read_ahead(name):
     env = make_env()
     agent = make_agent(AGENTS[name], env)
@@ -185,11 +190,11 @@ def test_nothing_is_read_ahead(name):
                 assert (row == own).all(axis=1).any()
 
 
-@pytest.mark.spread(name=ONE_OF_EACH)
+@pytest.mark.rotate(name=EITHER_KIND)
 def test_a_second_fit_drops_what_the_first_left(name):
     """A round that was collected but not used is stale for the next `fit`."""
     env = make_env()
-    agent = make_agent(AGENTS[name], env)
+    agent = make_eager_agent(AGENTS[name], env)
     rollouts = make_rollouts(env)
     agent.fit(rollouts, verbose=0)
     rollouts.refresh()

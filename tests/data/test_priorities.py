@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 
 
@@ -16,7 +17,7 @@ def kept(buffer, count):
 
 def test_errors_new_ones_and_none():
     buffer = PrioritizedReplayBuffer(
-        *(16, 1, (), np.float32, (), np.int32),
+        *(16, 1, ArraySpec((), "float32"), (), np.int32),
         alpha=0.5,
         epsilon=1.0,
         seed=0,

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from support.replay_reference import assert_holds
 from support.replay_reference import expected_items
@@ -15,8 +16,9 @@ GAMMA = 0.9
 
 def make(capacity=100, num_envs=1, shape=(), **settings):
     settings = {"gamma": GAMMA, "seed": 0, **settings}
+    observation = ArraySpec(shape, "float32")
     return PrioritizedReplayBuffer(
-        capacity, num_envs, shape, np.float32, (), np.int32, **settings
+        capacity, num_envs, observation, (), np.int32, **settings
     )
 
 

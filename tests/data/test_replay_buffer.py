@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from support import vector_envs
 from support.probe_envs import CountingEnv
@@ -18,10 +19,11 @@ from support.replay_reference import stream
 GAMMA = 0.9
 
 
-def make(capacity=100, num_envs=1, shape=(), dtype=np.float32, **settings):
+def make(capacity=100, num_envs=1, shape=(), dtype="float32", **settings):
     settings = {"gamma": GAMMA, "seed": 0, **settings}
+    observation = ArraySpec(shape, dtype)
     return ReplayBuffer(
-        capacity, num_envs, shape, dtype, (), np.int32, **settings
+        capacity, num_envs, observation, (), np.int32, **settings
     )
 
 
@@ -65,7 +67,8 @@ def test_hand_computed_windows():
 
 
 def test_batches_have_the_shapes_and_dtypes_that_are_documented():
-    buffer = ReplayBuffer(8, 2, (3, 4), np.uint8, (2,), np.float32, seed=0)
+    observation = ArraySpec((3, 4), "uint8")
+    buffer = ReplayBuffer(8, 2, observation, (2,), np.float32, seed=0)
     frame = np.full((2, 3, 4), 255, np.uint8)
     flags = np.zeros(2, np.bool_)
     buffer.add(frame, np.ones((2, 2)), np.ones(2), flags, flags, ~flags, frame)
@@ -80,6 +83,17 @@ def test_batches_have_the_shapes_and_dtypes_that_are_documented():
     }
     batch["observation"][:] = 0
     assert (buffer.sample(5)["observation"] == 255).all()
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_arrays_may_be_lists_or_tuples(kind):
+    buffer = make(shape=(2,))
+    rows = [kind([kind([t, -t])]) for t in range(3)]
+    buffer.add(rows[0], [0], [1.0], [False], [False], [True], rows[1])
+    buffer.add(rows[1], [0], [1.0], [True], [False], [True], rows[0], rows[2])
+    items = by_number(buffer)
+    assert items[0]["next_observation"].tolist() == [1, -1]
+    assert items[1]["next_observation"].tolist() == [2, -2]
 
 
 @pytest.mark.spread
@@ -391,7 +405,7 @@ def test_nothing_to_draw():
     ],
 )
 def test_bad_steps_leave_no_trace(position, value, match):
-    buffer = make(dtype=np.uint8)
+    buffer = make(dtype="uint8")
     byte = np.zeros(1, np.uint8)
     step = [byte, [0], [1.0], [True], [False], [True], byte, byte]
     if position == 0:
@@ -414,7 +428,7 @@ def test_final_observations_belong_to_ends():
 def test_frames_are_stored_once():
     """84x84x4 frames, scaled down in number: at most 1.1 times their bytes."""
     frame, count = (84, 84, 4), 400
-    buffer = make(count, 1, frame, np.uint8)
+    buffer = make(count, 1, frame, "uint8")
     frames = np.zeros((2, 1, *frame), np.uint8)
     for t in range(2 * count):
         ended = t % 50 == 49
@@ -427,8 +441,8 @@ def test_frames_are_stored_once():
     frame_bytes = int(np.prod(frame))
     assert buffer.nbytes <= 1.1 * count * frame_bytes
     # What grows with the capacity: one frame and a few numbers a step.
-    other = make(2 * count, 1, frame, np.uint8)
-    smaller = make(count, 1, frame, np.uint8)
+    other = make(2 * count, 1, frame, "uint8")
+    smaller = make(count, 1, frame, "uint8")
     a_step = (other.nbytes - smaller.nbytes) / count
     assert a_step <= frame_bytes + 32
     fixed = smaller.nbytes - count * a_step
@@ -437,7 +451,7 @@ def test_frames_are_stored_once():
 
 def test_refuses_more_than_the_machine_has(monkeypatch):
     with pytest.raises(MemoryError, match=r"GiB\. Received: .* GiB"):
-        make(10**10, 1, (84, 84, 4), np.uint8)
+        make(10**10, 1, (84, 84, 4), "uint8")
     monkeypatch.setattr("keras_rl2.data.memory.available_memory", lambda: 2**20)
     make(10_000)
     with pytest.raises(

@@ -101,7 +101,13 @@ def test_bytes_stay_bytes():
 
 @pytest.mark.parametrize(
     ("steps", "updates", "num_envs"),
-    [(1, 1, 1), (4, 1, 1), (1, 3, 1), (2, 2, 2), (16, 16, 2)],
+    [
+        (1, 1, 1),
+        (4, 1, 1),
+        (1, 3, 1),
+        (2, 2, 2),
+        pytest.param(16, 16, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_steps_and_updates_alternate(steps, updates, num_envs, monkeypatch):
     env = make_env("act_discrete", num_envs)
@@ -176,7 +182,12 @@ def test_random_actions_fill_the_unit_box_and_reach_the_bounds():
 @pytest.mark.parametrize(
     ("total_steps", "expected"),
     # The warm-up is 32 steps of it.
-    [(33, [48]), (48, [48]), (49, [48, 64]), (64, [48, 64])],
+    [
+        pytest.param(33, [48], marks=pytest.mark.slow),
+        (48, [48]),
+        (49, [48, 64]),
+        pytest.param(64, [48, 64], marks=pytest.mark.slow),
+    ],
 )
 def test_total_steps_include_the_warm_up(total_steps, expected):
     env = make_env("act_discrete")

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.sum_tree import SumTree
 from support import golden
+
+NUMBER = ArraySpec((), "float32")
 
 
 def cases(*functions):
@@ -35,7 +38,7 @@ def assert_close(actual, expected, case):
 def test_n_step_replay(case):
     inputs, expected = case["inputs"], case["expected"]
     buffer = ReplayBuffer(
-        100, 1, (), np.float32, (), np.int32,
+        100, 1, NUMBER, (), np.int32,
         n_step=inputs["n"], gamma=inputs["gamma"], seed=0,
     )  # fmt: skip
     for t, reward in enumerate(inputs["rewards"]):
@@ -62,7 +65,7 @@ def test_n_step_ring(case):
     inputs = case["inputs"]
     size, n_step = len(inputs["rewards"]), inputs["n"]
     buffer = ReplayBuffer(
-        size, 1, (), np.float32, (), np.int32,
+        size, 1, NUMBER, (), np.int32,
         n_step=n_step, gamma=inputs["gamma"], seed=0,
     )  # fmt: skip
     # Twelve steps were stored in a ring of ten: indices are places in it.
@@ -116,7 +119,7 @@ def test_importance_weights(case):
     priorities = np.array(inputs["priorities"])
     count = len(priorities)
     buffer = PrioritizedReplayBuffer(
-        count, 1, (), np.float32, (), np.int32, seed=0,
+        count, 1, NUMBER, (), np.int32, seed=0,
         alpha=inputs["alpha"], beta=inputs["beta"], epsilon=1e-12,
     )  # fmt: skip
     for t in range(count):

@@ -8,6 +8,7 @@ import keras_rl2 as rl
 from keras_rl2.data.shuffling import shuffled_rows
 from support.agents import AGENTS
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.probe_envs import CountingEnv
@@ -38,13 +39,13 @@ def test_elements_are_as_the_agent_says():
     assert set(batches.element_spec) == {*spec, "weight"}
     rollouts.refresh()
     batch = next(iter(batches))
-    for key, (shape, dtype) in spec.items():
-        assert batch[key].shape == (8, *shape)
-        assert batch[key].dtype == dtype
+    for key, one in spec.items():
+        assert batch[key].shape == (8, *one.shape)
+        assert batch[key].dtype == one.dtype
     assert set(rollouts.samples) == set(spec)
-    for key, (shape, dtype) in spec.items():
-        assert rollouts.samples[key].shape == (16, *shape)
-        assert rollouts.samples[key].dtype == dtype
+    for key, one in spec.items():
+        assert rollouts.samples[key].shape == (16, *one.shape)
+        assert rollouts.samples[key].dtype == one.dtype
 
 
 def test_minibatches_hold_rows_that_belong_together():
@@ -69,7 +70,7 @@ def test_a_new_agent_on_old_rollouts():
     """The second agent acts, and the first one's rewards do not scale its."""
     env = make_env()
     rollouts = make_rollouts(env, scale_rewards=True)
-    one, two = (make_agent(PPO, env, seed=s, gamma=0.5) for s in (0, 1))
+    one, two = (make_eager_agent(PPO, env, seed=s, gamma=0.5) for s in (0, 1))
     one.fit(rollouts, epochs=2, verbose=0)
     two.fit(rollouts, epochs=1, verbose=0)
     assert (one.env_steps, two.env_steps) == (32, 16)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.transition_ring import TransitionRing
 from support.replay_reference import part
 from support.replay_reference import stream
@@ -12,7 +13,7 @@ NUM_ENVS = 2
 
 def make(capacity=20, **settings):
     return TransitionRing(
-        capacity, NUM_ENVS, ((2,), np.float32), ((), np.int32), 3, 0.9,
+        capacity, NUM_ENVS, ArraySpec((2,), "float32"), ((), np.int32), 3, 0.9,
         **settings,
     )  # fmt: skip
 

@@ -91,17 +91,21 @@ def test_number_of_environments_must_agree():
 
 def test_spaces_are_checked_at_construction():
     env = CountingEnv()
-    env.observation_space = spaces.Dict({"a": spaces.Discrete(2)})
-    with pytest.raises(ValueError, match="observation_space=Dict"):
+    env.observation_space = spaces.Text(2)
+    with pytest.raises(ValueError, match="observation_space=Text"):
+        as_vector_env(env)
+    env = CountingEnv()
+    env.observation_space = spaces.Dict({"a": spaces.Text(2)})
+    with pytest.raises(ValueError, match="Received: a: Text"):
         as_vector_env(env)
     env = CountingEnv()
     env.action_space = spaces.Box(0, 9, (2,), np.int64)
     with pytest.raises(ValueError, match="action_space=Box"):
         as_vector_env(env)
     env = SyncVectorEnv(
-        [lambda: ActionSpaceEnv(spaces.Tuple([spaces.Discrete(2)]))]
+        [lambda: ActionSpaceEnv(spaces.Tuple([spaces.Text(2)]))]
     )
-    with pytest.raises(ValueError, match="action_space=Tuple"):
+    with pytest.raises(ValueError, match="Received: 0: Text"):
         as_vector_env(env)
 
 

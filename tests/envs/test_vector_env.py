@@ -7,6 +7,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs import as_vector_env
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
@@ -92,7 +93,7 @@ def test_discrete_observations(start):
         return np.int32(start + (i + episode) % 2)
 
     for env in (as_vector_env(make(0)), *(sync(make, m, 2) for m in MODES)):
-        assert env.observation_dtype == np.int32
+        assert env.observation_spec == ArraySpec((), "int32")
         walk = play(env, 8, policy)[0]
         states = [(int(t[0]), int(t[5]), float(t[2]), t[3]) for t in walk]
         assert states[:4] == [

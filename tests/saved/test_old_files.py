@@ -44,7 +44,8 @@ def test_loads_acts_and_trains_on(path, expected):
             warm_up=8,
             rounds_per_epoch=1,
         )
-    agent.compile_arguments.jit_compile = False
+    # It goes on from the file's arguments, without what tracing takes.
+    agent.run_eagerly = True
     agent.fit(dataset, verbose=0)
     assert agent.env_steps > expected["env_steps"]
     assert int(agent.optimizer.iterations) == expected["iterations"] + 1

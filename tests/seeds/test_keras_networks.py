@@ -84,6 +84,7 @@ def share_right(agent):
     return np.mean(agent.act(seen, deterministic=True) == right)
 
 
+@pytest.mark.spread(form=["built"])
 @pytest.mark.parametrize("form", NETWORKS)
 def test_a_pasted_network_learns_in_dqn(form):
     keras.utils.set_random_seed(0)
@@ -110,6 +111,7 @@ def test_a_pasted_network_learns_in_dqn(form):
     assert 0.0 < max(apart) < 0.5
 
 
+@pytest.mark.spread(form=["subclassed", "sequential"])
 @pytest.mark.parametrize("form", NETWORKS)
 @pytest.mark.parametrize("name", ["PPO", "REINFORCE"])
 def test_a_pasted_network_learns_in_on_policy_agents(form, name):
@@ -160,6 +162,7 @@ def test_log_probabilities_of_a_softmax_are_ours():
     assert log_prob.shape == (50,)
 
 
+@pytest.mark.spread(seed=[0])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_softmax_policy_learns_by_reinforce_in_a_loop(seed):
     model, adam = softmax_policy(seed), keras.optimizers.Adam(1e-2)
@@ -187,6 +190,7 @@ def test_a_softmax_policy_learns_by_reinforce_in_a_loop(seed):
     assert np.mean(hits[-10:]) > 0.85
 
 
+@pytest.mark.spread(form=["subclassed"])
 @pytest.mark.parametrize("form", NETWORKS)
 def test_values_of_actions_are_learned_in_a_loop(form):
     keras.utils.set_random_seed(0)

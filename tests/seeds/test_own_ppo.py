@@ -159,6 +159,8 @@ class Driver:
 SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))]
 
 
+# In the default layer, `test_two_bandits.py` learns in a loop of one's own.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_own_loop_learns_with_our_functions(seed):
     agent = OwnPPO(seed)
@@ -209,6 +211,8 @@ def sampled_return(agent):
     )["episode_return"]
 
 
+# In the default layer, `test_step_by_step.py` learns from batches of one's own.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_own_batches_train_our_agent(seed):
     agent = own_agent(seed)

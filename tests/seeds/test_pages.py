@@ -13,7 +13,9 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["your_own_loop", "from_your_ppo", "gpu"])
+@pytest.mark.parametrize(
+    "page", ["your_own_loop", "from_your_ppo", "gpu", "spaces"]
+)
 def test_a_page_runs_from_top_to_bottom(
     page, tmp_path, monkeypatch, without_xla
 ):

@@ -164,6 +164,10 @@ def test_a_trajectory_holds_nothing_of_a_network():
         "valid",
         "final_observation",
         "final_index",
+        # Of a policy that remembers: where it starts from, and no more.
+        "begins",
+        "state",
+        "final_state",
     }
 
 

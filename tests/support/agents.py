@@ -226,13 +226,11 @@ EVERY_AGENT = {**AGENTS, **OFF_POLICY}
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 """Agents for what their dataset does, whatever they learn from it."""
 
-ONE_OF_EACH = list(
-    {
-        (case.on_policy, case.whole_episodes, case.acts_by_values): name
-        for name, case in reversed(EVERY_AGENT.items())
-    }.values()
-)
-"""Names of enough agents for what their bases do; see the mark `spread`."""
+EITHER_KIND = [list(AGENTS), list(OFF_POLICY)]
+"""Of each of these one, for what their bases do; see the mark `rotate`."""
+
+ANY = [["PPO", "DQN", "REINFORCE", "TD3", "A2C", "SAC", "DDPG"]]
+"""One of all, for what `Agent` does."""
 
 SPACES = {
     **{f"act_{k}": (_VECTOR, v) for k, v in ACTION_SPACES.items()},

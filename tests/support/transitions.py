@@ -54,9 +54,9 @@ def play(env, steps, policy, seed=0):
 
 def check_step(env, observation, reward, terminated, truncated, final):
     """Asserts what holds of every step of every adapter."""
-    shape = (env.num_envs, *env.observation_space.shape)
+    shape = (env.num_envs, *env.observation_spec.shape)
     assert observation.shape == shape
-    assert observation.dtype == env.observation_dtype
+    assert observation.dtype == env.observation_spec.dtype
     assert reward.shape == terminated.shape == (env.num_envs,)
     assert truncated.shape == env.pending_reset.shape == (env.num_envs,)
     assert reward.dtype == np.float32
@@ -70,7 +70,7 @@ def check_step(env, observation, reward, terminated, truncated, final):
     assert (final is not None) == ended.any()
     if final is not None:
         assert final.shape == shape
-        assert final.dtype == env.observation_dtype
+        assert final.dtype == env.observation_spec.dtype
         assert np.isfinite(final).all()
         assert not np.shares_memory(final, observation)
 

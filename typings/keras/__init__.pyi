@@ -127,10 +127,14 @@ class Model(_Layer):
     steps_per_execution: int
     run_eagerly: bool
     jit_compile: Any
-    inputs: list[KerasTensor]
     outputs: list[KerasTensor]
     input_shape: Any
+    output_shape: Any
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    @property
+    def input(self) -> Any: ...
+    @property
+    def inputs(self) -> list[KerasTensor]: ...
     @property
     def layers(self) -> list[_Layer]: ...
     def get_layer(

@@ -1,0 +1,101 @@
+"""Action masks as part of the observation."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from keras_rl2.spaces import ACTION_MASK
+
+_METHOD = "action_masks"
+
+
+class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Puts an environment's action mask into its observation.
+
+    The mask comes from `info["action_mask"]` of `reset` and `step`, as
+    Gymnasium's Taxi gives it, or from a method `action_masks()` of the
+    environment. What was observed becomes `"observation"` beside
+    `"action_mask"`; a Dict keeps its keys.
+
+    Args:
+        env: `gymnasium.Env` whose actions are `Discrete` (a flag for each),
+            `MultiDiscrete` (those of all choices side by side) or
+            `MultiBinary` (1 where a switch may be on).
+
+    Raises:
+        ValueError: If actions cannot be masked, there is no mask, or it is of
+            another length.
+
+    Example:
+
+    >>> from gymnasium.envs.toy_text import TaxiEnv
+    >>> env = ActionMask(TaxiEnv())
+    >>> observation, _ = env.reset(seed=0)
+    >>> sorted(observation), observation["action_mask"].shape
+    (['action_mask', 'observation'], (6,))
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self._size = _size(env.action_space)
+        mask = spaces.Box(0, 1, (self._size,), np.int8)
+        seen: Any = env.observation_space
+        self._is_dict = isinstance(seen, spaces.Dict)
+        inner = dict(seen.spaces) if self._is_dict else {"observation": seen}
+        self.observation_space = spaces.Dict({**inner, ACTION_MASK: mask})
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode."""
+        observation, info = self.env.reset(**kwargs)
+        return self._with_mask(observation, info), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Takes one step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return (
+            self._with_mask(observation, info),
+            reward,
+            terminated,
+            truncated,
+            info,
+        )
+
+    def _with_mask(self, observation: Any, info: dict[str, Any]) -> Any:
+        """Returns the observation with the present mask."""
+        inner = observation if self._is_dict else {"observation": observation}
+        mask = np.asarray(self._mask(info)).astype(np.int8)
+        if mask.shape != (self._size,):
+            raise ValueError(
+                f"Expected an action mask of shape ({self._size},) for the "
+                f"action space {self.env.action_space}. "
+                f"Received: shape {mask.shape}"
+            )
+        return {**inner, ACTION_MASK: mask}
+
+    def _mask(self, info: dict[str, Any]) -> Any:
+        """Returns the mask, from wherever the environment has it."""
+        if ACTION_MASK in info:
+            return info[ACTION_MASK]
+        if self.env.has_wrapper_attr(_METHOD):
+            return self.env.get_wrapper_attr(_METHOD)()
+        raise ValueError(
+            f"Expected an environment with a mask in info[{ACTION_MASK!r}] or "
+            f"a method `{_METHOD}()`. Received: {self.env} and info with the "
+            f"keys {sorted(info)}"
+        )
+
+
+def _size(space: gymnasium.Space[Any]) -> int:
+    """Returns the flags of a mask for an action space."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(space.nvec.sum())
+    if isinstance(space, spaces.MultiBinary):
+        return int(np.prod(space.shape))
+    raise ValueError(
+        "Expected Discrete, MultiDiscrete or MultiBinary actions, which can "
+        f"be forbidden one by one. Received: action_space={space}"
+    )

@@ -1,0 +1,59 @@
+"""Atari games as papers play them."""
+
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+# Mnih et al., 2015; Machado et al., 2018, for what is told apart below.
+_TRAINING = {"episodic_life": True, "reward_clipping": True}
+_EVALUATION = {"episodic_life": False, "reward_clipping": False}
+
+
+def atari(
+    env_id: str,
+    num_envs: int = 8,
+    *,
+    training: bool = True,
+    **kwargs: Any,
+) -> VectorEnv[Any, Any, Any]:
+    """Makes Atari games with the preprocessing of the literature.
+
+    Grey frames of 84 x 84, the last four of them, every fourth frame of the
+    console and the brightest of two, up to 30 idle steps at the start. For
+    training, a lost life ends the episode and rewards are clipped to their
+    sign; for evaluation, neither. ale-py's own vector environment does all of
+    it, in threads and in C++.
+
+    Args:
+        env_id: str. `"ALE/Pong-v5"`, say.
+        num_envs: int. How many games. Defaults to `8`.
+        training: bool. Whether lives end episodes and rewards are clipped.
+            Defaults to `True`.
+        **kwargs: Arguments of ale-py's `AtariVectorEnv`, which win over these:
+            `repeat_action_probability=0.25` for sticky actions, say.
+
+    Returns:
+        `gymnasium.vector.VectorEnv`, of observations `[4, 84, 84]` uint8.
+
+    Raises:
+        ImportError: If ale-py is not installed.
+        gymnasium.error.Error: If there is no such game.
+
+    Reference:
+        - [Mnih et al., 2015](https://doi.org/10.1038/nature14236).
+        - [Machado et al., 2018](https://arxiv.org/abs/1709.06009).
+    """
+    try:
+        import ale_py
+    except ImportError as error:
+        raise ImportError(
+            "Expected ale-py, which Atari games need: "
+            "pip install ale-py. Received: " + str(error)
+        ) from error
+    gymnasium.register_envs(ale_py)
+    settings = _TRAINING if training else _EVALUATION
+    made: VectorEnv[Any, Any, Any] = gymnasium.make_vec(
+        env_id, num_envs=num_envs, **{**settings, **kwargs}
+    )
+    return made

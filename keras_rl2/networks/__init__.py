@@ -1,0 +1,31 @@
+"""Builders of networks: each returns a plain `keras.Model`.
+
+Nothing in the library depends on these: an agent takes any Keras model whose
+input fits the observation and whose output fits the action space.
+"""
+
+from keras_rl2.networks.for_space import critic_for
+from keras_rl2.networks.for_space import network_for
+from keras_rl2.networks.joined import joined_network
+from keras_rl2.networks.memory import MemoryNetwork
+from keras_rl2.networks.memory import with_memory
+from keras_rl2.networks.mlp import mlp
+from keras_rl2.networks.pictures import impala_cnn
+from keras_rl2.networks.pictures import is_image
+from keras_rl2.networks.pictures import nature_cnn
+from keras_rl2.networks.pictures import small_cnn
+from keras_rl2.networks.window_attention_cell import WindowAttentionCell
+
+__all__ = [
+    "MemoryNetwork",
+    "WindowAttentionCell",
+    "critic_for",
+    "impala_cnn",
+    "is_image",
+    "joined_network",
+    "mlp",
+    "nature_cnn",
+    "network_for",
+    "small_cnn",
+    "with_memory",
+]

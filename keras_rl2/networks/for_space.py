@@ -1,0 +1,156 @@
+"""The default networks of an observation space."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+from gymnasium.spaces import Dict
+from gymnasium.spaces import Tuple
+
+from keras_rl2.initialization import Initialization
+from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import dense
+from keras_rl2.networks.joined import joined_features
+from keras_rl2.networks.joined import joined_network
+from keras_rl2.networks.mlp import mlp
+from keras_rl2.networks.pictures import is_image
+from keras_rl2.networks.pictures import is_large
+from keras_rl2.networks.pictures import nature_cnn
+from keras_rl2.networks.pictures import pixels
+from keras_rl2.networks.pictures import small_cnn
+from keras_rl2.shapes import Tensor
+from keras_rl2.spaces import ACTION
+from keras_rl2.spaces import check_critic_space
+from keras_rl2.spaces import network_shape
+
+
+def network_for(
+    observation_space: gymnasium.Space[Any],
+    units: int | Sequence[int],
+    *,
+    hidden: Sequence[int] | None = None,
+    activation: str = "tanh",
+    normalize_observations: bool = False,
+    **kwargs: Any,
+) -> keras.Model:
+    """Builds the default network for an observation space.
+
+    Args:
+        observation_space: `gymnasium.Space`. Images (see `is_image`) get
+            `nature_cnn` from 36 pixels on and `small_cnn` below; a Dict or
+            Tuple gets `joined_network`; all else gets `mlp`.
+        units: int or sequence of ints. Width of the output, or of its
+            streams.
+        hidden: Sequence of ints or None. Widths of the hidden layers; None for
+            those of the builder. Defaults to `None`.
+        activation: str. Of the hidden layers; those after the convolutions of
+            images have relu. Defaults to `"tanh"`.
+        normalize_observations: bool. Whether an `ObservationNormalization`
+            layer comes first; not for images. Defaults to `False`.
+        **kwargs: Further arguments of the builder.
+
+    Returns:
+        A `keras.Model`.
+
+    Example:
+
+    >>> space = gymnasium.spaces.Discrete(7)
+    >>> network_for(space, 2, seed=0).input_shape
+    (None, 7)
+    """
+    if hidden is not None:
+        kwargs["hidden"] = hidden
+    if not isinstance(observation_space, Dict | Tuple):
+        shape = network_shape(observation_space)
+        if is_image(observation_space):
+            build = nature_cnn if is_large(observation_space) else small_cnn
+            return build(shape, units, **pixels(observation_space), **kwargs)
+    kwargs["activation"] = activation
+    kwargs["normalize_observations"] = normalize_observations
+    if isinstance(observation_space, Dict | Tuple):
+        return joined_network(observation_space, units, **kwargs)
+    if observation_space.dtype == np.uint8 and not normalize_observations:
+        kwargs["scale"] = 1.0 / 255.0
+    return mlp(shape, units, **kwargs)
+
+
+def critic_for(
+    observation_space: gymnasium.Space[Any],
+    action_size: int,
+    *,
+    hidden: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    normalize_observations: bool = False,
+    initialization: str = "fan_in",
+    seed: int | None = None,
+    name: str = "critic",
+) -> keras.Model:
+    """Builds a network that values an action together with an observation.
+
+    Args:
+        observation_space: `gymnasium.Space`. Images go through convolutions
+            first; a Dict or Tuple is joined as by `joined_network`.
+        action_size: int. Numbers of one action, A.
+        hidden: Sequence of ints. Widths of the hidden layers. Defaults to
+            `(256, 256)`.
+        activation: str. Activation of the hidden layers. Defaults to
+            `"relu"`.
+        normalize_observations: bool. Whether an `ObservationNormalization`
+            layer comes first; not for images. Defaults to `False`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"fan_in"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"critic"`.
+
+    Returns:
+        A `keras.Model` from a list of `[B, *observation_shape]` and
+        `[B, action_size]` to `[B, 1]`; of a Dict or Tuple, from a list of its
+        arrays and the action, named after their paths and `"action"`.
+
+    Raises:
+        ValueError: If an array of the observation is called `"action"`.
+
+    Example:
+
+    >>> space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+    >>> critic_for(space, 2, seed=0).input_shape
+    [(None, 3), (None, 2)]
+    """
+    check_critic_space(observation_space)
+    start = Initialization(initialization, seed)
+    action = keras.Input((action_size,), name=ACTION)
+    inputs: list[keras.KerasTensor]
+    x: Tensor
+    if isinstance(observation_space, Dict | Tuple):
+        inputs, x = joined_features(
+            observation_space, start, normalize_observations
+        )
+    elif is_image(observation_space):
+        features = network_for(
+            observation_space,
+            hidden[0] if hidden else 64,
+            initialization=initialization,
+            seed=start.next_seed(),
+            name="features",
+        )
+        dtype = pixels(observation_space)["dtype"]
+        shape = features.input_shape[1:]
+        inputs = [keras.Input(shape, dtype=dtype, name="observation")]
+        x = features(inputs[0])
+    else:
+        shape = network_shape(observation_space)
+        x = observation = keras.Input(shape, name="observation")
+        inputs = [observation]
+        if normalize_observations:
+            x = ObservationNormalization(name="normalization")(x)
+        elif observation_space.dtype == np.uint8:
+            x = keras.layers.Rescaling(1 / 255, name="rescaling")(x)
+        if len(shape) != 1:
+            x = keras.layers.Flatten(name="flatten")(x)
+    x = keras.layers.Concatenate(name="both")([x, action])
+    for index, width in enumerate(hidden):
+        x = dense(x, width, start, f"hidden_{index}", activation)
+    outputs = dense(x, 1, start, "output", gain=1.0)
+    return keras.Model([*inputs, action], outputs, name=name)

@@ -1,0 +1,336 @@
+"""Networks that remember: an encoder, any RNN cell of Keras, and a head."""
+
+import inspect
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2.initialization import Initialization
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.networks.building import dense
+from keras_rl2.shapes import Tensor
+from keras_rl2.trees import map_leaves
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class ResettingCell(keras.layers.Layer):
+    """An RNN cell that forgets everything where an episode begins.
+
+    Its input is that of the cell, and beside it one number, 1 where a new
+    episode begins: the state is zero there before the step. So one sequence
+    may hold the end of an episode and the beginning of the next.
+
+    Args:
+        cell: RNN cell of Keras, whose states begin as zeros.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, cell: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cell = cell
+        self.state_size = cell.state_size
+        self.output_size = cell.output_size
+        parameters = inspect.signature(cell.call).parameters
+        self._has_training = "training" in parameters
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Builds the cell for one number less."""
+        *batch, width = input_shape
+        if not self.cell.built:
+            self.cell.build((*batch, int(width or 1) - 1))
+
+    def call(
+        self, inputs: Tensor, states: Any, training: bool = False
+    ) -> tuple[Tensor, Any]:
+        """Takes one step, from a state that may be set back before."""
+        goes_on = 1.0 - inputs[:, -1:]
+        kept = keras.tree.map_structure(
+            lambda state: state * ops.cast(goes_on, state.dtype), states
+        )
+        arguments = {"training": training} if self._has_training else {}
+        result: tuple[Tensor, Any] = self.cell(
+            inputs[:, :-1], kept, **arguments
+        )
+        return result
+
+    def get_initial_state(self, batch_size: Any = None) -> Any:
+        """Returns zeros."""
+        return self.cell.get_initial_state(batch_size=batch_size)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        cell = keras.saving.serialize_keras_object(self.cell)
+        return {**super().get_config(), "cell": cell}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "ResettingCell":
+        """Makes a cell from `get_config`."""
+        cell = keras.saving.deserialize_keras_object(config.pop("cell"))
+        return cls(cell, **config)
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class MemoryNetwork(keras.Model):
+    """A network that remembers what it has seen in the episode.
+
+    Any `keras.Model` can take its place that has `initial_state` and is called
+    alike: `network(observation, begins, state)` gives outputs and the state
+    after the last step, and gives the same for a sequence as for its steps one
+    after the other.
+
+    Args:
+        encoder: `keras.Model` from observations `[B, ...]` to `[B, F]`; of a
+            Dict or Tuple by the names of its inputs.
+        cell: RNN cell of Keras, of F numbers, whose states begin as zeros;
+            `keras.layers.StackedRNNCells` of several.
+        head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs.
+        name: str. Of the model. Defaults to `"memory_network"`.
+
+    Example:
+
+    >>> from keras_rl2.networks import mlp
+    >>> encoder, head = mlp((3,), 8, seed=0), mlp((16,), 2, seed=1)
+    >>> network = MemoryNetwork(encoder, keras.layers.LSTMCell(16), head)
+    >>> state = network.initial_state(5)
+    >>> outputs, state = network(
+    ...     np.zeros((5, 7, 3)), np.zeros((5, 7)), state)
+    >>> outputs.shape, [each.shape for each in state]
+    (TensorShape([5, 7, 2]), [TensorShape([5, 16]), TensorShape([5, 16])])
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        cell: Any,
+        head: keras.Model,
+        name: str = "memory_network",
+    ) -> None:
+        super().__init__(name=name, autocast=False)
+        self.encoder = encoder
+        self.cell = cell
+        self.head = head
+        self.rnn = keras.layers.RNN(
+            ResettingCell(cell), return_sequences=True, return_state=True
+        )
+        self.rnn.build((None, None, int(encoder.output_shape[-1]) + 1))
+        self.built = True
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns the state at the beginning of an episode.
+
+        Args:
+            batch_size: int. Episodes, B.
+
+        Returns:
+            tuple of `[B, ...]` float32.
+        """
+        sizes = keras.tree.flatten(self.cell.state_size)
+        return tuple(
+            np.zeros((batch_size, int(size)), np.float32) for size in sizes
+        )
+
+    def call(
+        self,
+        observation: Any,
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
+    ) -> tuple[Any, tuple[Tensor, ...]]:
+        """Runs through sequences.
+
+        Args:
+            observation: tree of `[B, T, ...]`. As encoders take them.
+            begins: `[B, T]`. 1 where a step is the first of an episode.
+            state: Sequence of `[B, ...]`. Before the first step.
+            training: bool. Passed on. Defaults to `False`.
+
+        Returns:
+            What the head gives, `[B, T, ...]` each, and a tuple alike `state`,
+            after the last step.
+        """
+        batch, steps = ops.shape(begins)[:2]
+
+        def flat(array: Tensor) -> Tensor:
+            # [B, T, ...] -> [B * T, ...]
+            return ops.reshape(array, (-1, *array.shape[2:]))
+
+        def sequence(array: Tensor) -> Tensor:
+            # [B * T, ...] -> [B, T, ...]
+            return ops.reshape(array, (batch, steps, *array.shape[1:]))
+
+        features = self.encoder(
+            inputs_for(self.encoder, map_leaves(flat, observation)),
+            training=training,
+        )
+        features = ops.cast(sequence(features), "float32")
+        begins = ops.cast(begins, "float32")[..., None]
+        given = keras.tree.pack_sequence_as(
+            self._as_list(self.cell.state_size), list(state)
+        )
+        outputs, last = self._remembered(
+            ops.concatenate([features, begins], axis=-1), given, training
+        )
+        ends = self.head(flat(outputs), training=training)
+        return (
+            keras.tree.map_structure(sequence, ends),
+            tuple(keras.tree.flatten(last)),
+        )
+
+    def _remembered(
+        self, features: Tensor, state: Any, training: bool
+    ) -> tuple[Tensor, Any]:
+        """Runs the cell through sequences.
+
+        Args:
+            features: `[B, T, F + 1]`. What the encoder gave, and `begins`.
+            state: As the cell nests it.
+            training: bool. Passed on to the cell.
+
+        Returns:
+            `[B, T, U]`, and the state after the last step.
+        """
+        if features.shape[1] == 1 and not training:
+            # Acting: no loop, which LiteRT and ONNX could not do without.
+            output, last = self.rnn.cell(features[:, 0], state)
+            return output[:, None], last
+        outputs, *last = self.rnn(
+            features, initial_state=state, training=training
+        )
+        return outputs, last
+
+    @staticmethod
+    def _as_list(state_size: Any) -> Any:
+        """Returns sizes of states as Keras' RNN layer nests them."""
+        if isinstance(state_size, int):
+            return [state_size]
+        return [*state_size]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        write = keras.saving.serialize_keras_object
+        return {
+            "encoder": write(self.encoder),
+            "cell": write(self.cell),
+            "head": write(self.head),
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> "MemoryNetwork":
+        """Makes a network from `get_config`."""
+        read = keras.saving.deserialize_keras_object
+        parts = {
+            key: read(config[key], custom_objects=custom_objects)
+            for key in ("encoder", "cell", "head")
+        }
+        return cls(**parts, name=config["name"])
+
+
+def with_memory(
+    encoder: keras.Model,
+    cell: Any,
+    head: keras.Model,
+    name: str = "memory_network",
+) -> MemoryNetwork:
+    """Makes a network that remembers of three parts; see `MemoryNetwork`.
+
+    Args:
+        encoder: `keras.Model` from observations to features.
+        cell: RNN cell of Keras.
+        head: `keras.Model` from the cell's outputs to outputs.
+        name: str. Of the model. Defaults to `"memory_network"`.
+
+    Returns:
+        `MemoryNetwork`.
+
+    Example:
+
+    >>> from keras_rl2.networks import mlp
+    >>> network = with_memory(
+    ...     mlp((3,), 8, seed=0), keras.layers.GRUCell(16), mlp((16,), 2))
+    >>> [each.shape for each in network.initial_state(4)]
+    [(4, 16)]
+    """
+    return MemoryNetwork(encoder, cell, head, name)
+
+
+def seeded_cell(cell: Any, seed: int | None) -> Any:
+    """Returns a new cell like another one, whose weights have a seed.
+
+    Args:
+        cell: RNN cell of Keras. One that has no config is returned as it is.
+        seed: int or None. Of all initial weights that have no seed yet.
+
+    Returns:
+        RNN cell.
+    """
+    try:
+        config = keras.saving.serialize_keras_object(cell)
+    except NotImplementedError:
+        return cell
+    states = np.random.SeedSequence(seed).generate_state(64)
+    made = keras.saving.deserialize_keras_object(
+        _seeded(config, iter(states.tolist())),
+        custom_objects={type(cell).__name__: type(cell)},
+    )
+    return made
+
+
+def _seeded(config: Any, seeds: Iterator[int]) -> Any:
+    """Returns a config with seeds in place of those that are None."""
+    if isinstance(config, Mapping):
+        return {
+            key: next(seeds)
+            if key == "seed" and value is None
+            else _seeded(value, seeds)
+            for key, value in config.items()
+        }
+    if isinstance(config, (list, tuple)):
+        return [_seeded(each, seeds) for each in config]
+    return config
+
+
+def outputs_of(
+    width: int,
+    units: Sequence[int],
+    initialization: str = "orthogonal",
+    seed: int | None = None,
+    name: str = "head",
+) -> keras.Model:
+    """Builds what comes after a memory: a dense layer for each output.
+
+    Args:
+        width: int. Outputs of the cell, U.
+        units: Sequence of ints. Widths of the outputs: those of a policy, and
+            of a value perhaps.
+        initialization: str. `"orthogonal"`, with small weights for the first
+            of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
+        seed: int or None. Of the initial weights. Defaults to `None`.
+        name: str. Of the model. Defaults to `"head"`.
+
+    Returns:
+        `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them.
+    """
+    start = Initialization(initialization, seed)
+    inputs = keras.Input((width,), name="memory")
+    policy_first = initialization == "orthogonal" and len(units) > 1
+    outputs = [
+        dense(
+            inputs,
+            size,
+            start,
+            f"output_{index}",
+            gain=0.01 if policy_first and index == 0 else 1.0,
+        )
+        for index, size in enumerate(units)
+    ]
+    return keras.Model(
+        inputs, outputs if len(outputs) > 1 else outputs[0], name=name
+    )

@@ -1,0 +1,384 @@
+"""Convolutional networks, for pictures large and small."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+
+from keras_rl2.initialization import Initialization
+from keras_rl2.networks.building import fully_connected
+from keras_rl2.shapes import Tensor
+
+#: Sides of a picture, in pixels, from which on each kind of network is made.
+LARGE = 36
+SMALL = 5
+
+# A picture has height and width, perhaps channels, perhaps a stack.
+_AXES = (2, 3, 4)
+# Filters, size and strides of each convolution.
+_NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+_SMALL = ((16, 3, 1), (32, 3, 1))
+
+
+def nature_cnn(
+    input_shape: Sequence[int],
+    units: int | Sequence[int],
+    *,
+    hidden: Sequence[int] = (512,),
+    output_gain: float = 1.0,
+    initialization: str = "orthogonal",
+    dtype: str = "uint8",
+    scale: float = 1.0 / 255.0,
+    seed: int | None = None,
+    name: str = "nature_cnn",
+) -> keras.Model:
+    """Builds the convolutional network of the Nature DQN for images.
+
+    Pixels stay uint8 until they are inside the network, where they are scaled
+    to 0..1. A grey picture of two axes gets a third. Images with the channels
+    first (as `AtariVectorEnv` gives them) are turned, because convolutions on
+    a CPU need the channels last. Of a stack of colour images, `[stack, height,
+    width, channels]` as `FrameStackObservation` gives it, the images lie side
+    by side as channels.
+
+    Args:
+        input_shape: Sequence of 2 to 4 ints. Shape of one image, at least
+            36 x 36, or of a stack of them.
+        units: int or sequence of ints. Width of the output, or of streams
+            side by side in it, as in `mlp`.
+        hidden: Sequence of ints. Widths of the layers after the convolutions.
+            Defaults to `(512,)`.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+        dtype: str. What the network is given. Defaults to `"uint8"`.
+        scale: float. What pixels are multiplied with. Defaults to
+            `1.0 / 255.0`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"nature_cnn"`.
+
+    Returns:
+        A `keras.Model` from `[B, height, width, channels]` to `[B, units]`,
+        or to the sum of all units.
+
+    Raises:
+        ValueError: If the shape is not an image of at least 36 x 36.
+
+    Example:
+
+    >>> nature_cnn((84, 84, 4), 6, seed=0).output_shape
+    (None, 6)
+
+    Reference:
+        - [Mnih et al., 2015](https://www.nature.com/articles/nature14236).
+    """
+    if len(input_shape) not in _AXES or min(sides(input_shape)) < LARGE:
+        raise ValueError(
+            f"`nature_cnn` expects an image, at least {LARGE} x {LARGE}, with "
+            "or without channels, or a stack of them. "
+            f"Received: input_shape={tuple(input_shape)}"
+        )
+    start = Initialization(initialization, seed)
+    inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")
+    x = picture_features(inputs, start, scale)
+    names = ["hidden", *(f"hidden_{k}" for k in range(1, len(hidden)))]
+    layers = [(w, "relu", n) for w, n in zip(hidden, names, strict=False)]
+    outputs = fully_connected(x, layers, units, output_gain, start)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def small_cnn(
+    input_shape: Sequence[int],
+    units: int | Sequence[int],
+    *,
+    hidden: Sequence[int] = (128,),
+    activation: str = "relu",
+    output_gain: float = 1.0,
+    initialization: str = "orthogonal",
+    dtype: str = "uint8",
+    scale: float = 1.0 / 255.0,
+    seed: int | None = None,
+    name: str = "small_cnn",
+) -> keras.Model:
+    """Builds a convolutional network for small pictures, of grids say.
+
+    What a grid holds are codes as often as brightnesses, so that nothing is
+    known of the scale of its numbers: the first convolution is followed by a
+    `keras.layers.LayerNormalization`.
+
+    Args:
+        input_shape: Sequence of 2 to 4 ints. Shape of one picture, at least
+            5 x 5, or of a stack of them.
+        units: int or sequence of ints. Width of the output, or of streams
+            side by side in it, as in `mlp`.
+        hidden: Sequence of ints. Widths of the hidden layers after the
+            convolutions. Defaults to `(128,)`.
+        activation: str. Of the hidden layers. Defaults to `"relu"`.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+        dtype: str. What the network is given. Defaults to `"uint8"`.
+        scale: float. What pixels are multiplied with. Defaults to
+            `1.0 / 255.0`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"small_cnn"`.
+
+    Returns:
+        A `keras.Model` from `[B, height, width, channels]` to `[B, units]`,
+        or to the sum of all units.
+
+    Raises:
+        ValueError: If the shape is not a picture of at least 5 x 5.
+
+    Example:
+
+    >>> small_cnn((7, 7, 3), 6, seed=0).output_shape
+    (None, 6)
+    """
+    if len(input_shape) not in _AXES or min(sides(input_shape)) < SMALL:
+        raise ValueError(
+            f"`small_cnn` expects a picture, at least {SMALL} x {SMALL}, with "
+            "or without channels, or a stack of them. "
+            f"Received: input_shape={tuple(input_shape)}"
+        )
+    start = Initialization(initialization, seed)
+    inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")
+    x = picture_features(inputs, start, scale)
+    layers = [
+        (width, activation, f"hidden_{index}")
+        for index, width in enumerate(hidden)
+    ]
+    outputs = fully_connected(x, layers, units, output_gain, start)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def picture_features(
+    x: Tensor, start: Initialization, scale: float, prefix: str = ""
+) -> Tensor:
+    """Applies the convolutions that fit the size of a picture.
+
+    Args:
+        x: `[B, height, width, channels]`, or channels first, or `[B, height,
+            width]`, or `[B, stack, height, width, channels]`.
+        start: `Initialization`. How weights begin.
+        scale: float. What pixels are multiplied with.
+        prefix: str. What names of layers begin with. Defaults to `""`.
+
+    Returns:
+        `[B, F]`.
+    """
+    large = min(sides(x.shape[1:])) >= LARGE
+    x = channels_last(x, prefix)
+    x = keras.layers.Rescaling(scale, name=f"{prefix}rescaling")(x)
+    for index, (filters, size, strides) in enumerate(
+        _NATURE if large else _SMALL
+    ):
+        normalized = not large and index == 0
+        x = keras.layers.Conv2D(
+            filters,
+            size,
+            strides,
+            activation=None if normalized else "relu",
+            # 36 pixels leave less than 3 x 3 before the third convolution.
+            padding="same" if index == 2 or not large else "valid",
+            kernel_initializer=start.kernel(),
+            bias_initializer=start.bias(size * size * x.shape[-1]),
+            name=f"{prefix}convolution_{index}",
+        )(x)
+        if normalized:
+            x = keras.layers.LayerNormalization(name=f"{prefix}scale")(x)
+            x = keras.layers.ReLU(name=f"{prefix}relu")(x)
+    features: Tensor = keras.layers.Flatten(name=f"{prefix}flatten")(x)
+    return features
+
+
+def impala_cnn(
+    input_shape: Sequence[int],
+    units: int | Sequence[int],
+    *,
+    filters: Sequence[int] = (16, 32, 32),
+    hidden: Sequence[int] = (256,),
+    output_gain: float = 1.0,
+    initialization: str = "orthogonal",
+    dtype: str = "uint8",
+    scale: float = 1.0 / 255.0,
+    seed: int | None = None,
+    name: str = "impala_cnn",
+) -> keras.Model:
+    """Builds the residual network of IMPALA for pictures of any size.
+
+    Learns in fewer steps than `nature_cnn` as a rule, each of which takes
+    several times as long.
+
+    Args:
+        input_shape: Sequence of 2 to 4 ints. Shape of one picture, or of a
+            stack of them.
+        units: int or sequence of ints. Width of the output, or of streams
+            side by side in it, as in `mlp`.
+        filters: Sequence of ints. Of each part, which halves the picture.
+            Defaults to `(16, 32, 32)`.
+        hidden: Sequence of ints. Widths of the layers after the convolutions.
+            Defaults to `(256,)`.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+        dtype: str. What the network is given. Defaults to `"uint8"`.
+        scale: float. What pixels are multiplied with. Defaults to
+            `1.0 / 255.0`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"impala_cnn"`.
+
+    Returns:
+        A `keras.Model` from `[B, height, width, channels]` to `[B, units]`,
+        or to the sum of all units.
+
+    Example:
+
+    >>> impala_cnn((64, 64, 3), 6, seed=0).output_shape
+    (None, 6)
+
+    Reference:
+        - [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561), figure 3.
+    """
+    start = Initialization(initialization, seed)
+    layers = keras.layers
+    inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")
+
+    def convolution(x: Tensor, width: int, name: str) -> Tensor:
+        made: Tensor = layers.Conv2D(
+            width,
+            3,
+            padding="same",
+            kernel_initializer=start.kernel(),
+            bias_initializer=start.bias(9 * x.shape[-1]),
+            name=name,
+        )(x)
+        return made
+
+    x = channels_last(inputs)
+    x = layers.Rescaling(scale, name="rescaling")(x)
+    for part, width in enumerate(filters):
+        x = convolution(x, width, f"convolution_{part}")
+        x = layers.MaxPooling2D(3, 2, "same", name=f"pooling_{part}")(x)
+        for block in range(2):
+            shortcut = x
+            for index in range(2):
+                x = layers.ReLU(name=f"relu_{part}_{block}_{index}")(x)
+                x = convolution(x, width, f"residual_{part}_{block}_{index}")
+            x = layers.Add(name=f"add_{part}_{block}")([x, shortcut])
+    x = layers.ReLU(name="relu")(x)
+    x = layers.Flatten(name="flatten")(x)
+    ends = [(w, "relu", f"hidden_{k}") for k, w in enumerate(hidden)]
+    outputs = fully_connected(x, ends, units, output_gain, start)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def channels_last(x: Tensor, prefix: str = "") -> Tensor:
+    """Brings a picture into the form that convolutions take.
+
+    Args:
+        x: `[B, ...]`. As of `picture_features`.
+        prefix: str. What names of layers begin with. Defaults to `""`.
+
+    Returns:
+        `[B, height, width, channels]`.
+    """
+    shape = x.shape[1:]
+    if len(shape) == 2:
+        # [height, width] -> [height, width, 1]
+        x = keras.layers.Reshape((*shape, 1), name=f"{prefix}channel")(x)
+    elif len(shape) == 4:
+        # [stack, height, width, channels] -> [height, width, stack * channels]
+        x = keras.layers.Permute((2, 3, 1, 4), name=f"{prefix}stack_last")(x)
+        beside = (*sides(shape), -1)
+        x = keras.layers.Reshape(beside, name=f"{prefix}side_by_side")(x)
+    elif _channels_first(shape):
+        x = keras.layers.Permute((2, 3, 1), name=f"{prefix}channels_last")(x)
+    return x
+
+
+def is_image(space: gymnasium.Space[Any]) -> bool:
+    """Whether observations are images that a convolution can take.
+
+    They are if they are bytes or bools of at least 5 x 5 pixels, with or
+    without channels, or a stack of such; or floats of three or four axes whose
+    bounds are those of brightness: finite, and none below 0.
+
+    Args:
+        space: `gymnasium.Space`. The observation space.
+
+    Returns:
+        bool.
+
+    Example:
+
+    >>> is_image(gymnasium.spaces.Box(0, 255, (84, 84, 4), "uint8"))
+    True
+    """
+    if not isinstance(space, gymnasium.spaces.Box):
+        return False
+    shape = space.shape
+    if len(shape) not in _AXES or min(sides(shape)) < SMALL:
+        return False
+    if space.dtype in (np.uint8, np.bool_):
+        return True
+    bounded = np.isfinite(space.high).all() and (space.low >= 0).all()
+    return len(shape) > 2 and space.dtype.kind == "f" and bool(bounded)
+
+
+def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
+    """Returns how a network takes the pixels of images.
+
+    Args:
+        space: `gymnasium.spaces.Box`. Of images.
+
+    Returns:
+        dict: arguments `dtype` and `scale` of the builders.
+    """
+    assert isinstance(space, gymnasium.spaces.Box)
+    whole = space.dtype == np.uint8
+    highest = 255.0 if whole else max(float(space.high.max()), 1.0)
+    # As the agents' encoder hands them over.
+    as_bytes = whole and len(space.shape) > 2
+    return {
+        "dtype": "uint8" if as_bytes else "float32",
+        "scale": 1.0 / highest,
+    }
+
+
+def is_large(space: gymnasium.Space[Any]) -> bool:
+    """Whether images are large enough for `nature_cnn`.
+
+    Args:
+        space: `gymnasium.Space`. Of images.
+
+    Returns:
+        bool.
+    """
+    return min(sides(tuple(space.shape or ()))) >= LARGE
+
+
+def sides(shape: Sequence[int]) -> Sequence[int]:
+    """Returns height and width of an image, or of each in a stack.
+
+    Args:
+        shape: Sequence of 2 to 4 ints.
+
+    Returns:
+        Two ints.
+    """
+    if len(shape) == 2:
+        return shape
+    if len(shape) == 4:
+        return shape[1:3]
+    return shape[1:] if _channels_first(shape) else shape[:-1]
+
+
+def _channels_first(shape: Sequence[int]) -> bool:
+    """Whether the first of three axes is the smallest, so holds channels."""
+    return len(shape) == 3 and shape[0] < min(shape[1:])

@@ -1,0 +1,166 @@
+"""Self-attention over the last steps, as an RNN cell."""
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2.shapes import Tensor
+
+# Added to the score of a step that is not there.
+_NOT_THERE = -1e9
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class WindowAttentionCell(keras.layers.Layer):
+    """Attends to the last steps of the episode, the present one included.
+
+    A transformer block whose context is a window that moves with time, in the
+    form of an RNN cell: its state is the window. So it acts step by step, and
+    is trained, saved and exported as an LSTM is.
+
+        e_t = W x_t
+        y_t = e_t + W_o attention(e_t, e_{t-k+1} ... e_t)
+        h_t = y_t + W_2 relu(W_1 norm(y_t))
+
+    Args:
+        units: int. Width of the output, a multiple of `heads`.
+        window: int. Steps that are attended to, k. Defaults to `16`.
+        heads: int. Attention heads. Defaults to `4`.
+        seed: int or None. Of the initial weights. Defaults to `None`.
+        **kwargs: Keyword arguments of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: If a number is below 1, or `units` no multiple of `heads`.
+
+    Example:
+
+    >>> rnn = keras.layers.RNN(WindowAttentionCell(8, window=4, heads=2))
+    >>> rnn(np.zeros((2, 5, 3))).shape
+    TensorShape([2, 8])
+
+    Reference:
+        - [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762).
+        - [Parisotto et al., 2020](https://arxiv.org/abs/1910.06764), in
+          reinforcement learning.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        window: int = 16,
+        heads: int = 4,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if min(units, window, heads) < 1 or units % heads:
+            raise ValueError(
+                "Expected numbers of at least 1, and `units` to be a multiple "
+                f"of `heads`. Received: units={units}, window={window}, "
+                f"heads={heads}"
+            )
+        self.units = units
+        self.window = window
+        self.heads = heads
+        self.seed = seed
+        # The window, and which of its steps are there.
+        self.state_size = [window * units, window]
+        self.output_size = units
+        seeds = np.random.SeedSequence(seed).generate_state(7).tolist()
+
+        def dense(width: int, name: str, **options: Any) -> keras.layers.Dense:
+            start = keras.initializers.GlorotUniform(seeds.pop())
+            return keras.layers.Dense(
+                width, kernel_initializer=start, name=name, **options
+            )
+
+        self.embed = dense(units, "embed")
+        self.query = dense(units, "query")
+        self.key = dense(units, "key")
+        self.value = dense(units, "value")
+        self.mix = dense(units, "mix")
+        self.inner = dense(2 * units, "inner", activation="relu")
+        self.outer = dense(units, "outer")
+        self.norm = keras.layers.LayerNormalization(name="norm")
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Makes the weights."""
+        self.embed.build(input_shape)
+        for layer in (self.query, self.key, self.value, self.mix, self.norm):
+            layer.build((None, self.units))
+        self.inner.build((None, self.units))
+        self.outer.build((None, 2 * self.units))
+        # How old a step is.
+        self.position = self.add_weight(
+            shape=(self.window, self.units),
+            initializer=keras.initializers.RandomNormal(
+                stddev=0.02, seed=self.seed
+            ),
+            name="position",
+        )
+
+    def get_initial_state(self, batch_size: Any = None) -> list[Tensor]:
+        """Returns an empty window."""
+        return [
+            ops.zeros((batch_size, size), dtype=self.compute_dtype)
+            for size in self.state_size
+        ]
+
+    def call(self, inputs: Tensor, states: Any) -> tuple[Tensor, list[Tensor]]:
+        """Takes one step.
+
+        Args:
+            inputs: `[B, F]`. The present step.
+            states: list of `[B, window * units]` and `[B, window]`.
+
+        Returns:
+            `[B, units]`, and the states after the step.
+        """
+        present = self.embed(inputs)
+        # [B, window * units] -> [B, window, units], without the oldest
+        window = ops.reshape(states[0], (-1, self.window, self.units))
+        window = ops.concatenate([window[:, 1:], present[:, None]], axis=1)
+        there = ops.concatenate(
+            [states[1][:, 1:], ops.ones_like(states[1][:, :1])], axis=1
+        )
+        seen = present + self.mix(self._attended(present, window, there))
+        output = seen + self.outer(self.inner(self.norm(seen)))
+        flat = ops.reshape(window, (-1, self.window * self.units))
+        return output, [flat, there]
+
+    def _attended(
+        self, present: Tensor, window: Tensor, there: Tensor
+    ) -> Tensor:
+        """Returns what the present step takes from the window: `[B, U]`."""
+        width = self.units // self.heads
+        aged = window + ops.convert_to_tensor(self.position)
+
+        def by_head(array: Tensor, steps: int) -> Tensor:
+            # [B, steps, units] -> [B, heads, steps, width]
+            array = ops.reshape(array, (-1, steps, self.heads, width))
+            turned: Tensor = ops.transpose(array, (0, 2, 1, 3))
+            return turned
+
+        query = by_head(self.query(present)[:, None], 1)
+        key = by_head(self.key(aged), self.window)
+        value = by_head(self.value(aged), self.window)
+        # [B, heads, 1, window]
+        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        scores = scores / math.sqrt(width)
+        scores = scores + (1.0 - there)[:, None, None, :] * _NOT_THERE
+        attended = ops.matmul(ops.softmax(scores, axis=-1), value)
+        # [B, heads, 1, width] -> [B, units]
+        return ops.reshape(attended, (-1, self.units))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "window": self.window,
+            "heads": self.heads,
+            "seed": self.seed,
+        }

@@ -1,0 +1,145 @@
+"""Trees of arrays: an array, or a dict or tuple of trees.
+
+What an environment observes is a tree, and all that stands between it and the
+network maps over its leaves. Most often the tree is one array; then nothing
+here costs more than a comparison of types.
+
+Not `keras.tree`: Keras brings a backend with it, and environments and workers
+do without.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+from typing import TypeAlias
+from typing import TypeVar
+from typing import Union
+
+LeafT = TypeVar("LeafT")
+
+Tree: TypeAlias = Union[
+    LeafT, "Mapping[str, Tree[LeafT]]", "tuple[Tree[LeafT], ...]"
+]
+"""A leaf, or a dict or tuple of trees."""
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Applies a function to each leaf.
+
+    Args:
+        function: Callable from a leaf of each tree to a leaf.
+        tree: A tree. What the result is shaped like.
+        *others: Trees that have the same keys and lengths.
+
+    Returns:
+        A tree of what the function returned.
+
+    Example:
+
+    >>> map_leaves(lambda a, b: a + b, {"x": 1, "y": (2, 3)},
+    ...            {"x": 10, "y": (20, 30)})
+    {'x': 11, 'y': (22, 33)}
+    """
+    if isinstance(tree, Mapping):
+        return {
+            key: map_leaves(
+                function, tree[key], *(each[key] for each in others)
+            )
+            for key in tree
+        }
+    if isinstance(tree, tuple):
+        return tuple(
+            map_leaves(function, *branches)
+            for branches in zip(tree, *others, strict=True)
+        )
+    return function(tree, *others)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Returns the leaves in order: keys of a dict alphabetically.
+
+    Args:
+        tree: A tree.
+
+    Returns:
+        list of leaves.
+
+    Example:
+
+    >>> leaves({"b": 1, "a": (2, {"c": 3})})
+    [2, 3, 1]
+    """
+    return [leaf for _, leaf in named_leaves(tree)]
+
+
+def named_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Gives each leaf with its path, in the order of `leaves`.
+
+    Args:
+        tree: A tree.
+        path: str. What all paths begin with. Defaults to `""`.
+
+    Yields:
+        Keys and positions with dots between them, and the leaf; the path of a
+        tree that is one leaf is `path` itself.
+
+    Example:
+
+    >>> dict(named_leaves({"b": 1, "a": (2, {"c": 3})}))
+    {'a.0': 2, 'a.1.c': 3, 'b': 1}
+    """
+    if isinstance(tree, Mapping):
+        branches = [(str(key), tree[key]) for key in sorted(tree)]
+    elif isinstance(tree, tuple):
+        branches = [(str(index), each) for index, each in enumerate(tree)]
+    else:
+        yield path, tree
+        return
+    for name, branch in branches:
+        yield from named_leaves(branch, f"{path}.{name}" if path else name)
+
+
+def with_leaves(tree: Any, replacing: list[Any]) -> Any:
+    """Returns a tree of the same shape with other leaves.
+
+    Args:
+        tree: A tree.
+        replacing: list. As many as it has leaves, in the order of `leaves`.
+
+    Returns:
+        A tree.
+
+    Raises:
+        ValueError: If there are more or fewer.
+
+    Example:
+
+    >>> with_leaves({"b": 1, "a": (2, 3)}, [10, 20, 30])
+    {'a': (10, 20), 'b': 30}
+    """
+    rest = iter(replacing)
+
+    def rebuilt(branch: Any) -> Any:
+        if isinstance(branch, Mapping):
+            return {key: rebuilt(branch[key]) for key in sorted(branch)}
+        if isinstance(branch, tuple):
+            return tuple(rebuilt(each) for each in branch)
+        return next(rest)
+
+    count = len(leaves(tree))
+    if count != len(replacing):
+        raise ValueError(f"Expected {count} leaves. Received: {len(replacing)}")
+    return rebuilt(tree)
+
+
+def is_leaf(tree: Any) -> bool:
+    """Says whether a tree is one leaf and nothing else.
+
+    Args:
+        tree: A tree.
+
+    Returns:
+        bool.
+    """
+    return not isinstance(tree, (Mapping, tuple))

@@ -1,0 +1,197 @@
+"""A picture in a Dict, a mask, a memory and hybrid actions, on one PPO."""
+
+import gymnasium as gym
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from support.tracing import counted
+from support.vector_envs import MODES
+
+TOOLS = 3
+STEPS = 4
+LENGTH = 8
+
+
+class Workshop(gym.Env):
+    """A picture says at first which tool is wanted, and a mask where not to go.
+
+    In the last step the tool counts, and how far it is opened: as far as the
+    level says. One of the other tools is locked at each step.
+    """
+
+    observation_space = spaces.Dict(
+        {
+            "picture": spaces.Box(0, 255, (8, 8, 1), np.uint8),
+            "level": spaces.Box(0.0, 1.0, (1,), np.float32),
+            "action_mask": spaces.Box(0, 1, (TOOLS,), np.int8),
+        }
+    )
+    action_space = spaces.Dict(
+        {
+            "open": spaces.Box(0.0, 1.0, (1,), np.float32),
+            "tool": spaces.Discrete(TOOLS),
+        }
+    )
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        self.wanted = int(self.np_random.integers(TOOLS))
+        return self._seen(), {}
+
+    def _seen(self):
+        picture = np.zeros((8, 8, 1), np.uint8)
+        if self.time == 0:
+            picture[2 * self.wanted : 2 * self.wanted + 2] = 255
+        self.level = self.np_random.random(1, np.float32)
+        others = [tool for tool in range(TOOLS) if tool != self.wanted]
+        self.locked = int(self.np_random.choice(others))
+        mask = np.ones(TOOLS, np.int8)
+        mask[self.locked] = 0
+        return {"picture": picture, "level": self.level, "action_mask": mask}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        assert action["tool"] != self.locked
+        self.time += 1
+        done = self.time == STEPS
+        reward = 0.0
+        if done and action["tool"] == self.wanted:
+            reward = 1.0 - float(abs(action["open"] - self.level)[0])
+        return self._seen(), reward, done, False, {}
+
+
+def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, **kwargs):
+    env = gym.vector.SyncVectorEnv([Workshop] * num_envs, autoreset_mode=mode)
+    rollouts = rl.RolloutDataset(
+        env,
+        horizon=horizon,
+        passes=2,
+        batch_size=2 * LENGTH,
+        rounds_per_epoch=2,
+        sequence_length=LENGTH,
+        seed=seed,
+    )
+    agent = rl.PPO.for_env(
+        env, memory=keras.layers.LSTMCell(8), seed=seed, **kwargs
+    )
+    agent.compile(jit_compile=False)
+    return agent, rollouts
+
+
+@pytest.fixture(scope="module", params=MODES, ids=lambda mode: mode.name)
+def trained(request):
+    agent, rollouts = made(request.param)
+    before = agent.get_weights()
+    # The environment sees to it that nothing forbidden is done.
+    agent.fit(rollouts, epochs=2, verbose=0)
+    return agent, rollouts, before
+
+
+def test_every_weight_is_trained(trained):
+    agent, _, before = trained
+    for old, variable in zip(before, agent.weights, strict=True):
+        new = variable.numpy()
+        assert np.isfinite(new).all()
+        assert (old != new).any() or not variable.trainable, variable.path
+
+
+def test_sequences_are_what_was_done_step_by_step(trained):
+    agent, rollouts, _ = trained
+    trajectory = rollouts.collect()
+    assert trajectory.ended.any()
+    samples, _ = agent.prepare(trajectory)
+    state = [each[0] for each in trajectory.state]
+    for t in range(LENGTH):
+        observation = map_leaves(lambda a, t=t: a[t], trajectory.observation)
+        parameters, value, state = agent.run_sequences(
+            map_leaves(lambda each: each[:, None], observation),
+            trajectory.begins[t][:, None],
+            state,
+        )
+        policy = agent.policy_of(parameters[:, 0], observation)
+        log_prob = policy.log_prob(trajectory.action[t])
+        # Sequences of the first steps come first.
+        counted = trajectory.valid[t]
+        for name, ours in (("log_prob", log_prob), ("value", value[:, 0])):
+            theirs = samples[name][: len(counted), t]
+            difference = np.abs(ours - theirs)[counted]
+            assert difference.max(initial=0.0) < 1e-5
+
+
+def play(agent, count=6):
+    """Returns observations, actions and states of a greedy game."""
+    env, state, played = Workshop(), agent.initial_state(1), []
+    observation, _ = env.reset(seed=3)
+    for _ in range(count):
+        batch = {key: each[None] for key, each in observation.items()}
+        action, state = agent.act(batch, state, deterministic=True)
+        played.append((batch, action, state))
+        one = {key: each[0] for key, each in action.items()}
+        observation, _, done, _, _ = env.step(one)
+        if done:
+            break
+    return played
+
+
+def test_saved_recorded_and_exported_it_does_the_same(trained, tmp_path):
+    agent, rollouts, _ = trained
+    played = play(agent)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    keras.tree.map_structure(
+        np.testing.assert_array_equal, play(loaded), played
+    )
+    policy = agent.litert_policy()
+    policy.begin()
+    agent.export(tmp_path / "exported")
+    exported = tf.saved_model.load(str(tmp_path / "exported"))
+    state = map(tf.constant, agent.initial_state(1))
+    for batch, action, after in played:
+        one = policy({key: each[0] for key, each in batch.items()})
+        served = exported.serve(*map(tf.constant, leaves(batch)), *state)
+        state = [served[f"next_state_{k}"] for k in range(len(after))]
+        for key, expected in action.items():
+            np.testing.assert_allclose(one[key], expected[0], atol=1e-5)
+            np.testing.assert_allclose(served[key], expected, atol=1e-5)
+        np.testing.assert_allclose(state[0], after[0], atol=1e-5)
+    agent.evaluate(Workshop(), episodes=3, seed=0)
+    loaded.fit(rollouts, epochs=1, verbose=0)
+    # Back to the agent that other tests know it with.
+    rollouts.bind(agent)
+
+
+def test_a_seed_repeats_it_and_nothing_is_traced_twice(monkeypatch):
+    weights = []
+    for _ in range(2):
+        agent, rollouts = made(MODES[0], seed=5)
+        updates = counted(agent, "train_step", monkeypatch)
+        for _ in range(2):
+            agent.fit(rollouts, epochs=2, verbose=0)
+        assert len(updates) == 1
+        weights.append(agent.get_weights())
+    for first, second in zip(*weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_learned(seed):
+    agent, rollouts = made(
+        MODES[0],
+        num_envs=16,
+        horizon=64,
+        seed=seed,
+        entropy_coefficient=0.01,
+    )
+    agent.compile(keras.optimizers.Adam(2e-3))
+    agent.fit(rollouts, total_steps=150_000, verbose=0)
+    result = agent.evaluate(Workshop(), episodes=50, seed=seed)
+    # Without a memory no more than a half: of the two that are not locked.
+    assert result["episode_return"] >= 0.85

@@ -1,0 +1,411 @@
+"""Actions of several kinds at once."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2.policy_heads import CompositeHead
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from support.agents import AGENTS
+from support.agents import EVERY_AGENT
+from support.agents import AnySpaceEnv
+from support.agents import assert_equal_weights
+from support.agents import make_agent
+from support.agents import make_eager_agent
+from support.agents import weights_of
+from support.errors import raises
+from support.structured_envs import HYBRID_ACTIONS
+from support.structured_envs import OBSERVATIONS
+from support.structured_envs import BanditEnv
+from support.structured_envs import StructuredEnv
+from support.structured_envs import assert_members
+from support.structured_envs import assert_trees_equal
+from support.structured_envs import batch_of
+from support.structured_envs import right_number
+from support.structured_envs import row
+from support.structured_envs import structured
+from support.structured_envs import vector
+from support.vector_envs import MODES
+
+on_policy = pytest.mark.parametrize("name", AGENTS)
+by_action = pytest.mark.parametrize("action", HYBRID_ACTIONS)
+SPACE = HYBRID_ACTIONS["dict"]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Agents after a round, by agent and action; made once."""
+    made = {}
+
+    def get(name, action):
+        if (name, action) not in made:
+            case, env = AGENTS[name], structured("tuple", action)
+            agent = make_eager_agent(case, env)
+            before = weights_of(agent)
+            agent.fit(case.make_dataset(env), verbose=0)
+            made[name, action] = agent, before
+        return made[name, action]
+
+    return get
+
+
+@pytest.mark.spread(name=["PPO", "REINFORCE"])
+@on_policy
+@by_action
+def test_fit_changes_every_weight(name, action, trained):
+    agent, before = trained(name, action)
+    for old, new in zip(before, agent.get_weights(), strict=True):
+        assert np.isfinite(new).all()
+        assert (old != new).any()
+
+
+@pytest.mark.spread(name=["PPO", "REINFORCE"])
+@on_policy
+@by_action
+def test_actions_are_members_of_their_space(name, action, trained):
+    agent, _ = trained(name, action)
+    batch = batch_of(agent.observation_space, 6)
+    for deterministic in (False, True):
+        actions = agent.act(batch, deterministic)
+        assert_members(agent.action_space, actions, (6,))
+        one = agent.act(row(batch, 0), deterministic)
+        assert_members(agent.action_space, one)
+        assert agent.action_space.contains(one)
+    assert_trees_equal(one, row(actions, 0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.spread(name=["PPO", "REINFORCE"])
+@on_policy
+@by_action
+def test_saved_and_loaded_agent_is_the_same(name, action, trained, tmp_path):
+    agent, _ = trained(name, action)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert loaded.action_space == agent.action_space
+    assert_equal_weights(loaded, agent)
+    batch = batch_of(agent.observation_space, 20)
+    assert_trees_equal(
+        loaded.act(batch, deterministic=True),
+        agent.act(batch, deterministic=True),
+    )
+
+
+@pytest.mark.spread(name=["PPO", "REINFORCE"])
+@on_policy
+@by_action
+def test_evaluate(name, action, trained):
+    agent, _ = trained(name, action)
+    results = agent.evaluate(structured("tuple", action), episodes=4, seed=0)
+    assert results["episode_length"] == 2.0
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_vectors_of_any_autoreset_mode(mode, asynchronous):
+    """`StructuredEnv` refuses what is no member of its action space."""
+    make = functools.partial(
+        StructuredEnv, OBSERVATIONS["multi_binary"], HYBRID_ACTIONS["tuple"]
+    )
+    env = vector(make, mode, asynchronous=asynchronous)
+    agent = make_eager_agent(AGENTS["PPO"], env)
+    rollouts = AGENTS["PPO"].make_dataset(env)
+    rollouts.bind(agent)
+    rollouts.collect()
+    # Also a reset in between, of environments that wait for theirs.
+    agent.evaluate(env, episodes=3)
+    env.close()
+
+
+@pytest.mark.spread(name=["PPO"])
+@on_policy
+def test_log_prob_of_act_is_the_sum_of_its_parts(name, trained):
+    agent, _ = trained(name, "dict")
+    batch = batch_of(agent.observation_space, 30)
+    action, log_prob = agent.act(batch, return_log_prob=True)
+    assert log_prob.shape == (30,)
+    policy = agent.distribution(batch)
+    gear, lights, wheel = policy.parts
+    expected = (
+        gear.log_prob(action["gear"] - 2)
+        + lights.log_prob(action["lights"])
+        # Of what was done: bounds may have clipped it.
+        + wheel.log_prob(action["wheel"])
+    )
+    np.testing.assert_allclose(log_prob, expected, rtol=1e-5)
+    one, own = agent.act(row(batch, 0), return_log_prob=True)
+    assert_members(agent.action_space, one)
+    assert own.shape == ()
+
+
+def test_log_probs_of_samples_are_those_of_the_policy():
+    env = structured("multi_binary", "tuple")
+    agent = make_eager_agent(AGENTS["PPO"], env)
+    rollouts = AGENTS["PPO"].make_dataset(env)
+    rollouts.bind(agent)
+    rollouts.refresh()
+    samples = rollouts.samples
+    assert samples["action"].shape == (16, 3)
+    assert samples["action"].dtype == np.float32
+    policy, _ = agent.policy_and_value(samples["observation"])
+    np.testing.assert_allclose(
+        policy.log_prob(samples["action"]), samples["log_prob"], rtol=1e-5
+    )
+
+
+def test_a_log_std_that_the_agent_keeps_is_of_the_numbers_only():
+    env = structured("multi_binary", "dict")
+    agent = make_eager_agent(AGENTS["PPO"], env, initial_log_std=-1.0)
+    np.testing.assert_allclose(agent.log_std, [-1.0, -1.0])
+    # gear, lights, and two means.
+    assert agent.actor.output_shape == (None, 3 + 2 + 2)
+    batch = batch_of(env.observation_space, 2)
+    gear, lights, wheel = agent.distribution(batch).parts
+    expected = (
+        gear.entropy() + lights.entropy() + np.log(2 * np.pi * np.e) - 2.0
+    )
+    np.testing.assert_allclose(
+        agent.distribution(batch).entropy(), expected, rtol=1e-5
+    )
+    assert wheel.mode().shape == (2, 2)
+
+
+def test_a_network_may_give_the_log_std():
+    env = structured("multi_binary", "dict")
+
+    def network(units):
+        return keras.Sequential(
+            [
+                keras.Input((2, 3)),
+                keras.layers.Flatten(),
+                keras.layers.Dense(units),
+            ]
+        )
+
+    agent = rl.PPO(network(3 + 2 + 4), network(1), seed=0)
+    agent.evaluate(env, episodes=2, deterministic=False)
+    assert agent.log_std is None
+    batch = batch_of(env.observation_space, 4)
+    assert_members(SPACE, agent.act(batch), (4,))
+    with raises("7 or 9 units", "8 units"):
+        rl.PPO(network(8), network(1)).bind(
+            env.observation_space, env.action_space
+        )
+
+
+@pytest.mark.parametrize("name", ["DQN", "SAC", "TD3", "DDPG"])
+@by_action
+def test_agents_that_learn_from_replay_refuse(name, action):
+    env = structured("dict", action)
+    kind = type(HYBRID_ACTIONS[action]).__name__
+    with raises(f"an action space that {name} can act in", kind):
+        EVERY_AGENT[name].make.for_env(env)
+
+
+@pytest.mark.parametrize(
+    ("space", "received"),
+    [
+        (spaces.Dict({"say": spaces.Text(3)}), "say: Text"),
+        (spaces.Dict({"at": spaces.Box(0, 9, (2,), np.uint8)}), "at: Box"),
+        (spaces.Tuple([spaces.Dict({"x": spaces.Text(2)})]), "0.x: Text"),
+        (spaces.Dict({1: spaces.Discrete(2)}), "Dict"),
+        (spaces.Dict({}), "Dict"),
+        (spaces.Tuple([]), "Tuple"),
+    ],
+    ids=["text", "integers", "nested", "keys", "no dict", "no tuple"],
+)
+@on_policy
+def test_actions_that_nobody_can_take(name, space, received):
+    env = AnySpaceEnv(spaces.Discrete(2), space)
+    with raises("an action space of Box .* Dict .* or Tuple", received):
+        AGENTS[name].make.for_env(env)
+
+
+def test_the_head_of_a_tree_comes_back_from_its_config():
+    for space in HYBRID_ACTIONS.values():
+        head = rl.policy_heads.policy_head(space)
+        again = CompositeHead.from_config(head.get_config())
+        assert again.get_config() == head.get_config()
+        assert again.parameter_sizes == head.parameter_sizes
+        generator = np.random.default_rng(0)
+        own = head.random_action(generator, (5,))
+        assert_trees_equal(
+            map_leaves(np.array, again.to_environment(own)),
+            map_leaves(np.array, head.to_environment(own)),
+        )
+
+
+@by_action
+def test_actions_of_the_environment_and_of_the_policy(action):
+    head = rl.policy_heads.policy_head(HYBRID_ACTIONS[action])
+    batch = batch_of(HYBRID_ACTIONS[action], 20)
+    own = head.from_environment(batch)
+    assert own.shape == (20, *head.action_shape)
+    assert_trees_equal(
+        map_leaves(np.array, head.to_environment(own)), batch, rtol=1e-6
+    )
+
+
+def test_random_actions_are_everywhere_in_their_space():
+    head = rl.policy_heads.policy_head(SPACE)
+    own = head.random_action(np.random.default_rng(0), (3000,))
+    action = map_leaves(np.array, head.to_environment(own))
+    assert_members(
+        SPACE,
+        map_leaves(
+            lambda array, like: array.astype(like.dtype),
+            action,
+            batch_of(SPACE, 1),
+        ),
+        (3000,),
+    )
+    gears = np.bincount(action["gear"], minlength=5)[2:] / 3000
+    np.testing.assert_allclose(gears, 1 / 3, atol=0.04)
+    np.testing.assert_allclose(action["lights"].mean(0), 0.5, atol=0.04)
+    np.testing.assert_allclose(action["wheel"].mean(0), 0.5, atol=0.06)
+
+
+# Masks within.
+
+
+class MaskedHybrid(StructuredEnv):
+    """Some gears and lights are forbidden; the wheel cannot be."""
+
+    def __init__(self):
+        seen = {"at": spaces.Discrete(3), "action_mask": spaces.MultiBinary(5)}
+        super().__init__(spaces.Dict(seen), SPACE)
+
+    def reset(self, **kwargs):
+        observation, info = super().reset(**kwargs)
+        return self._masked(observation), info
+
+    def step(self, action):
+        assert self.mask[int(action["gear"]) - 2] == 1
+        assert (action["lights"] <= self.mask[3:]).all()
+        observation, *others = super().step(action)
+        return self._masked(observation), *others
+
+    def _masked(self, observation):
+        # In the order of the keys: three gears, and two lights.
+        self.mask = observation["action_mask"]
+        self.mask[:3] = 0
+        self.mask[self.np_random.integers(3)] = 1
+        return observation
+
+
+@pytest.mark.spread(name=["PPO"])
+@on_policy
+def test_parts_that_are_choices_can_be_forbidden(name):
+    env = vector(MaskedHybrid)
+    agent = make_eager_agent(AGENTS[name], env)
+    rollouts = AGENTS[name].make_dataset(env)
+    rollouts.bind(agent)
+    for _ in range(2):
+        rollouts.refresh()
+    agent.evaluate(MaskedHybrid(), episodes=3)
+    batch = batch_of(env.observation_space, 40)
+    batch["action_mask"][:] = [[0, 1, 0, 0, 1]]
+    for deterministic in (False, True):
+        action = agent.act(batch, deterministic)
+        assert (action["gear"] == 3).all()
+        assert not action["lights"][:, 0].any()
+    batch["action_mask"][0, :3] = 0
+    with raises("allows one action at least", "environment 0"):
+        agent.act(batch)
+
+
+def test_a_mask_has_the_flags_of_the_parts_that_can_be_forbidden():
+    class Longer(MaskedHybrid):
+        def __init__(self):
+            super().__init__()
+            # As if the wheel could be forbidden, too.
+            self.observation_space["action_mask"] = spaces.MultiBinary(7)
+
+    with raises(r"of shape \(5,\)", r"MultiBinary\(7\)"):
+        rl.PPO.for_env(Longer())
+
+
+# Learning.
+
+
+def error_of(agent):
+    """Returns by how much the greedy actions miss, and how often the gear."""
+    shown = np.arange(3)
+    noise = np.zeros((3, 2), "float32")
+    action = agent.act({"shown": shown, "noise": noise}, deterministic=True)
+    number = np.abs(action["number"][:, 0] - right_number(shown)).max()
+    return number, (action["gear"] != shown + 2).sum()
+
+
+#: Epochs, environments, and arguments of the dataset and the agent.
+BANDIT = {
+    "PPO": (5, 8, {"horizon": 32, "batch_size": 64, "passes": 8}, {}),
+    "A2C": (
+        60,
+        8,
+        {"horizon": 16, "batch_size": 128},
+        {"entropy_coefficient": 0.02},
+    ),
+    "REINFORCE": (
+        60,
+        64,
+        {"horizon": 1, "batch_size": 64},
+        {"entropy_coefficient": 0.02},
+    ),
+}
+
+
+@pytest.mark.spread(name=["PPO"])
+@pytest.mark.parametrize("name", BANDIT)
+def test_the_right_gear_and_the_right_number_are_learned(name):
+    epochs, num_envs, sizes, settings = BANDIT[name]
+    env = vector(BanditEnv, num_envs=num_envs)
+    agent = make_agent(
+        AGENTS[name],
+        env,
+        hidden=(32,),
+        initial_log_std=-0.7,
+        compile_arguments={"optimizer": keras.optimizers.Adam(1e-2)},
+        **settings,
+    )
+    number, wrong = error_of(agent)
+    assert number > 0.4
+    assert wrong > 0
+    rollouts = AGENTS[name].make_dataset(env, **sizes)
+    agent.fit(rollouts, epochs=epochs, verbose=0)
+    number, wrong = error_of(agent)
+    assert wrong == 0
+    assert number < 0.2
+    results = agent.evaluate(BanditEnv(), episodes=30, seed=0)
+    assert results["episode_return"] > 0.8
+
+
+def test_a_native_vector_of_one_is_recorded_with_hybrid_actions():
+    """`FirstOfVectorEnv` hands on trees, as videos are made of them."""
+    from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
+
+    for mode in MODES:
+        make = functools.partial(
+            StructuredEnv, OBSERVATIONS["tuple"], SPACE, lengths=(2, 1)
+        )
+        env = FirstOfVectorEnv(vector(make, mode, num_envs=1).env)
+        plain = make()
+        ours, _ = env.reset(seed=3)
+        theirs, _ = plain.reset(seed=3)
+        SPACE.seed(0)
+        for _ in range(6):
+            assert_trees_equal(ours, theirs)
+            action = SPACE.sample()
+            ours, reward, *ended, _ = env.step(action)
+            theirs, expected, *truly, _ = plain.step(action)
+            assert (reward, ended) == (pytest.approx(expected), truly)
+            if any(truly):
+                assert_trees_equal(ours, theirs)
+                ours, _ = env.reset()
+                theirs, _ = plain.reset()
+        assert len(leaves(ours)) == 3

@@ -1,0 +1,711 @@
+"""No agent ever takes a forbidden action, whatever it does.
+
+`MaskedEnv` raises where one does, so that each of these tests would fail by
+itself; what is asserted beside that says that something was at stake.
+"""
+
+import functools
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+from gymnasium.envs.toy_text import TaxiEnv
+
+import keras_rl2 as rl
+from keras_rl2.envs import ActionMask
+from keras_rl2.envs import as_vector_env
+from keras_rl2.trees import leaves
+from support.agents import EVERY_AGENT
+from support.agents import make_agent
+from support.agents import make_eager_agent
+from support.agents import weights_of
+from support.errors import raises
+from support.structured_envs import MASKED_ACTIONS
+from support.structured_envs import Forbidden
+from support.structured_envs import MaskedEnv
+from support.structured_envs import batch_of
+from support.structured_envs import choices_of
+from support.structured_envs import flags_of
+from support.structured_envs import masked_batch
+from support.structured_envs import row
+from support.structured_envs import vector
+from support.vector_envs import MODES
+
+#: Agents that take masks, with arguments of their own.
+TAKERS = {
+    "PPO": ("PPO", {}),
+    "A2C": ("A2C", {}),
+    "REINFORCE": ("REINFORCE", {}),
+    "DQN": ("DQN", {}),
+    "DQN double": ("DQN", {"double": True}),
+    "DQN dueling": ("DQN", {"dueling": True}),
+    "DQN C51": ("DQN", {"distributional": "categorical", "atoms": 5}),
+    "DQN QR": ("DQN", {"distributional": "quantile", "atoms": 5}),
+    "SAC": ("SAC", {}),
+}
+ONE_OF_EACH = ["PPO", "REINFORCE", "DQN", "SAC"]
+
+over_takers = pytest.mark.parametrize("name", TAKERS)
+by_mode = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+
+
+def slow(value):
+    """Returns a parameter of the slow layer."""
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
+def take(name, env, make=make_eager_agent, **settings):
+    """Makes an agent that takes masks, and its case."""
+    kind, own = TAKERS[name]
+    case = EVERY_AGENT[kind]
+    return make(case, env, **{**own, **settings}), case
+
+
+def assert_allowed(space, batch, actions):
+    """Asserts that no action of a batch is forbidden."""
+    count = len(batch["action_mask"])
+    for index in range(count):
+        flags = flags_of(space, actions[index])
+        assert (flags <= batch["action_mask"][index]).all()
+
+
+def test_the_environment_raises_where_it_should():
+    env = MaskedEnv(mask=[1, 0, 1, 1, 0])
+    env.reset(seed=0)
+    env.step(1)
+    with pytest.raises(Forbidden, match="2 where"):
+        env.step(2)
+    switches = MaskedEnv(MASKED_ACTIONS["multi_binary"], mask=[1, 0, 0, 1])
+    switches.reset()
+    switches.step(np.array([1, 0, 0, 0], np.int8))
+    with pytest.raises(Forbidden):
+        switches.step(np.array([1, 1, 0, 0], np.int8))
+
+
+# Training.
+
+
+@pytest.mark.spread(name=ONE_OF_EACH)
+@over_takers
+@by_mode
+def test_nothing_forbidden_in_training(name, mode):
+    env = vector(MaskedEnv, mode, num_envs=3)
+    agent, case = take(name, env)
+    arguments = {} if case.on_policy else {"warm_up": 48, "n_step": 2}
+    dataset = case.make_dataset(env, **arguments)
+    before = weights_of(agent)
+    agent.fit(dataset, epochs=2, callbacks=case.callbacks(), verbose=0)
+    taken = [pair for each in env.env.envs for pair in each.taken]
+    # Whole episodes may be short ones: two of each environment.
+    fewest = 6 if agent.whole_episodes else 20
+    assert len(taken) >= agent.env_steps >= fewest
+    assert any(mask.sum() == 1 for mask, _ in taken)
+    for old, new in zip(before, agent.get_weights(), strict=True):
+        assert np.isfinite(new).all()
+        assert (old != new).any() or old.size == 1
+    results = agent.evaluate(MaskedEnv(), episodes=3, seed=0)
+    assert results["episode_length"] == pytest.approx((4 + 1 + 6) / 3)
+
+
+@by_mode
+def test_environments_whose_episodes_are_over_go_on_as_they_may(mode):
+    """Whole episodes of different lengths: one waits for the others.
+
+    What is done meanwhile is thrown away, but it is done, in an environment
+    that has been reset and allows other things than when its game was over.
+    """
+
+    def make(index):
+        return MaskedEnv(lengths=((1, 9)[index],))
+
+    kind = gymnasium.vector.SyncVectorEnv
+    env = as_vector_env(
+        kind(
+            [functools.partial(make, i) for i in range(2)], autoreset_mode=mode
+        )
+    )
+    agent, case = take("REINFORCE", env)
+    rollouts = case.make_dataset(env, horizon=12, batch_size=8)
+    rollouts.bind(agent)
+    for _ in range(4):
+        rollouts.collect()
+    waiting, running = (len(each.taken) for each in env.env.envs)
+    assert running == 4 * 9
+    assert waiting >= running // 2
+    assert agent.env_steps == 4 * (1 + 9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
+def test_compiled_updates_are_the_same(name):
+    env = vector(MaskedEnv)
+    agent, case = take(name, env, make_agent)
+    agent.fit(
+        case.make_dataset(env), epochs=2, callbacks=case.callbacks(), verbose=0
+    )
+    assert all(np.isfinite(each).all() for each in agent.get_weights())
+
+
+@pytest.mark.spread(name=["PPO"])
+@over_takers
+def test_environments_in_processes_of_their_own(name):
+    env = vector(MaskedEnv, asynchronous=True)
+    agent, case = take(name, env)
+    dataset = case.make_dataset(env)
+    dataset.bind(agent)
+    for _ in range(2):
+        dataset.refresh()
+    env.close()
+
+
+@pytest.mark.slow
+@over_takers
+def test_nothing_forbidden_in_many_steps(name):
+    env = vector(MaskedEnv, num_envs=4)
+    agent, case = take(name, env, make_agent)
+    sizes = (
+        {"horizon": 256, "batch_size": 256}
+        if case.on_policy
+        else {"steps_per_round": 1024, "warm_up": 1024, "capacity": 4096}
+    )
+    agent.fit(case.make_dataset(env, **sizes), total_steps=20_000, verbose=0)
+    # Mere resets were taken, too.
+    assert agent.env_steps > 15_000
+    agent.evaluate(vector(MaskedEnv), episodes=200)
+    agent.evaluate(vector(MaskedEnv), episodes=200, deterministic=False)
+
+
+#: More than a million steps in all; an update of SAC takes its time.
+MILLION = {
+    "PPO": 200_000,
+    "A2C": 200_000,
+    "REINFORCE": 200_000,
+    **dict.fromkeys([name for name in TAKERS if "DQN" in name], 80_000),
+    "SAC": 20_000,
+}
+
+
+@pytest.mark.learning
+@over_takers
+def test_nothing_forbidden_in_a_million_steps(name, tmp_path):
+    env = vector(MaskedEnv, num_envs=4)
+    agent, case = take(name, env, make_agent)
+    sizes = (
+        {"horizon": 256, "batch_size": 256}
+        if case.on_policy
+        else {"steps_per_round": 1024, "warm_up": 1024, "capacity": 40_000}
+    )
+    dataset = case.make_dataset(env, **sizes)
+    agent.fit(dataset, total_steps=MILLION[name], verbose=0)
+    # Mere resets were taken, too.
+    assert agent.env_steps > 0.75 * MILLION[name]
+    agent.evaluate(vector(MaskedEnv), episodes=2000)
+    agent.evaluate(vector(MaskedEnv), episodes=2000, deterministic=False)
+    agent.export(tmp_path / "exported")
+    exported = tf.saved_model.load(str(tmp_path / "exported"))
+    player, policy = MaskedEnv(), agent.litert_policy()
+    for episode in range(200):
+        observation, done = player.reset(seed=episode)[0], False
+        while not done:
+            batch = [tf.constant(each)[None] for each in leaves(observation)]
+            action = int(exported.serve(*batch)[0])
+            assert action == policy(observation)
+            # Raises where it is forbidden.
+            observation, _, done, cut, _ = player.step(action)
+            done |= cut
+
+
+# Acting.
+
+
+@pytest.mark.spread(name=ONE_OF_EACH)
+@over_takers
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_nothing_forbidden_in_act(name, deterministic):
+    env = vector(MaskedEnv)
+    agent, _ = take(name, env)
+    batch = masked_batch()
+    actions = agent.act(batch, deterministic)
+    assert_allowed(env.action_space, batch, actions)
+    for index in range(5):
+        one = agent.act(row(batch, index), deterministic)
+        assert batch["action_mask"][index, one - 1] == 1
+
+
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
+def test_greedy_actions_are_the_best_of_those_allowed(name):
+    agent, _ = take(name, vector(MaskedEnv))
+    batch = masked_batch()
+    scores = np.where(batch["action_mask"] > 0, agent(batch), -np.inf)
+    actions = agent.act(batch, deterministic=True)
+    np.testing.assert_array_equal(actions - 1, scores.argmax(axis=1))
+    # Not what it would do if it could.
+    free = agent(batch).numpy().argmax(axis=1)
+    assert (actions - 1 != free).mean() > 0.3
+
+
+@pytest.mark.parametrize("name", ["PPO", "SAC"])
+def test_stochastic_actions_have_the_probabilities_of_those_allowed(name):
+    agent, _ = take(name, vector(MaskedEnv))
+    # The first layer of a policy is nearly indifferent; this one is not.
+    agent.actor.set_weights([3.0 * w for w in agent.actor.get_weights()])
+    one = row(masked_batch(count=6, seed=3), 0)
+    one["action_mask"] = np.array([1, 0, 1, 1, 0], np.int8)
+    count = 20_000
+    many = {key: np.stack([value] * count) for key, value in one.items()}
+    drawn = np.bincount(agent.act(many) - 1, minlength=5) / count
+    logits = agent({key: value[None] for key, value in one.items()})[0]
+    weights = np.exp(logits) * one["action_mask"]
+    np.testing.assert_allclose(drawn, weights / weights.sum(), atol=0.02)
+    assert drawn[1] == drawn[4] == 0.0
+
+
+@pytest.mark.parametrize("name", ["PPO", "SAC"])
+def test_log_probs_are_those_of_what_is_allowed(name):
+    agent, _ = take(name, vector(MaskedEnv))
+    batch = masked_batch(count=50)
+    actions, log_prob = agent.act(batch, return_log_prob=True)
+    logits, mask = agent(batch).numpy(), batch["action_mask"]
+    normal = np.log((np.exp(logits) * mask).sum(axis=1))
+    expected = np.take_along_axis(logits, actions[:, None] - 1, 1)[:, 0]
+    np.testing.assert_allclose(log_prob, expected - normal, atol=1e-5)
+    only = mask.sum(axis=1) == 1
+    assert only.any()
+    np.testing.assert_allclose(log_prob[only], 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("warm_up", [True, False])
+def test_random_actions_are_even_among_those_allowed(warm_up):
+    """Warming up, and exploring with ε = 1."""
+    mask = [1, 0, 1, 1, 0]
+    env = vector(functools.partial(MaskedEnv, mask=mask), num_envs=4)
+    agent, case = take("DQN", env, epsilon=1.0)
+    sizes = {"steps_per_round": 2000, "capacity": 8000, "batch_size": 4}
+    replay = case.make_dataset(env, **sizes)
+    replay.bind(agent)
+    if warm_up:
+        replay.fill(4000)
+    else:
+        for _ in range(2):
+            replay.collect()
+    flags = np.array([f for each in env.env.envs for _, f in each.taken])
+    count = len(flags)
+    assert count > 2500
+    expected = np.where(mask, 1 / 3, 0.0)
+    # Four standard deviations.
+    np.testing.assert_allclose(
+        flags.mean(axis=0), expected, atol=4 * np.sqrt(2 / 9 / count)
+    )
+    assert flags[:, [1, 4]].sum() == 0
+
+
+def test_exploring_without_a_mask_is_as_it_was():
+    """The same random numbers, so that seeds give what they gave."""
+    plain = rl.agents.epsilon_greedy.EpsilonGreedy(0.5)
+    noise = plain.draw(np.random.default_rng(0), (100,), 3, 0)
+    assert set(np.unique(noise)) == {0.0, np.float32(1e30)}
+    assert ((noise > 0).sum(axis=1) <= 1).all()
+    ranked = plain.draw(np.random.default_rng(0), (100,), 3, 0, ranked=True)
+    explores = (ranked > 0).all(axis=1)
+    np.testing.assert_array_equal(explores, (noise > 0).any(axis=1))
+    assert (ranked[~explores] == 0).all()
+    assert ranked.max() <= 1e30
+
+
+@pytest.mark.spread(agent_name=["PPO"])
+@pytest.mark.parametrize("name", ["multi_discrete", "multi_binary"])
+@pytest.mark.parametrize("agent_name", ["PPO", "A2C", "REINFORCE"])
+def test_several_choices_and_switches(name, agent_name):
+    space = MASKED_ACTIONS[name]
+    env = vector(functools.partial(MaskedEnv, space), num_envs=2)
+    agent, case = take(agent_name, env)
+    agent.fit(case.make_dataset(env), verbose=0)
+    agent.evaluate(MaskedEnv(space), episodes=3, seed=0)
+    batch = masked_batch(space, count=50)
+    for deterministic in (False, True):
+        actions = agent.act(batch, deterministic)
+        assert_allowed(space, batch, actions)
+    # Something of everything that is allowed is done.
+    flags = [flags_of(space, each) for each in agent.act(batch)]
+    assert (np.sum(flags, axis=0) > 0).all()
+
+
+# Learning.
+
+
+def test_entropy_of_a_policy_is_that_of_what_is_allowed():
+    agent, _ = take("PPO", vector(MaskedEnv))
+    batch = masked_batch(count=40)
+    entropy = agent.distribution(batch).entropy().numpy()
+    # A new policy is nearly indifferent.
+    expected = np.log(batch["action_mask"].sum(axis=1))
+    np.testing.assert_allclose(entropy, expected, atol=1e-2)
+
+
+def linear_q(values):
+    """A network that gives the same values whatever it is shown."""
+    inputs = keras.Input((3,), name="position")
+    layer = keras.layers.Dense(len(values), kernel_initializer="zeros")
+    network = keras.Model(inputs, layer(inputs))
+    layer.set_weights([layer.get_weights()[0], np.array(values, "float32")])
+    return network
+
+
+def transition(next_mask, discount=0.5):
+    """One transition, of action 0 and reward 1."""
+    position = np.zeros((1, 3), "float32")
+    following = np.array([next_mask], np.int8)
+    return {
+        "observation": {
+            "position": position,
+            "action_mask": np.ones_like(following),
+        },
+        "action": np.zeros(1, "int32"),
+        "reward": np.ones(1, "float32"),
+        "discount": np.full(1, discount, "float32"),
+        "next_observation": {"position": position, "action_mask": following},
+        "weight": np.ones(1, "float32"),
+    }
+
+
+def bind(agent, actions=3):
+    env = MaskedEnv(spaces.Discrete(actions))
+    agent.bind(env.observation_space, env.action_space)
+    agent.compile(run_eagerly=True)
+    return agent
+
+
+@pytest.mark.parametrize(
+    ("mask", "double", "target"),
+    [
+        # Q' = (1, 5, 3): the best of those that are allowed, γ = 1/2.
+        ([1, 1, 1], False, 1 + 0.5 * 5),
+        ([1, 0, 1], False, 1 + 0.5 * 3),
+        ([1, 0, 0], False, 1 + 0.5 * 1),
+        # Q = (0, 1, 2) chooses, Q' values.
+        ([1, 1, 1], True, 1 + 0.5 * 3),
+        ([1, 1, 0], True, 1 + 0.5 * 5),
+        ([1, 0, 0], True, 1 + 0.5 * 1),
+    ],
+)
+def test_the_target_of_dqn_is_the_best_of_what_is_allowed(mask, double, target):
+    agent = bind(rl.DQN(linear_q([0, 1, 2]), double=double, loss="mse"))
+    agent.target_network.set_weights(linear_q([1, 5, 3]).get_weights())
+    batch = {
+        key: tf.nest.map_structure(tf.constant, value)
+        for key, value in transition(mask).items()
+    }
+    terms = agent._terms(batch)
+    # Q(s, a) is 0.
+    np.testing.assert_allclose(terms["td_error"], [target], rtol=1e-6)
+    np.testing.assert_allclose(terms["loss"], 0.5 * target**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_the_end_of_a_game_allows_nothing_and_is_worth_nothing(double):
+    agent = bind(rl.DQN(linear_q([0, 1, 2]), double=double, loss="mse"))
+    batch = tf.nest.map_structure(
+        tf.constant, transition([0, 0, 0], discount=0.0)
+    )
+    np.testing.assert_allclose(agent._terms(batch)["td_error"], [1.0])
+
+
+@pytest.mark.parametrize("distributional", ["categorical", "quantile"])
+@pytest.mark.parametrize("double", [False, True])
+def test_targets_of_distributions_are_of_what_is_allowed(
+    distributional, double
+):
+    """Two atoms each, at 0 and 10: the third action is best, the first worst.
+
+    It is as if the actions that are forbidden were not there at all.
+    """
+    settings = {
+        "distributional": distributional,
+        "atoms": 2,
+        "support": (0.0, 10.0),
+        "double": double,
+    }
+    values = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    losses = {}
+    for name, kept, mask in (
+        ("masked", [0, 1, 2, 3, 4, 5], [1, 1, 0]),
+        ("without", [0, 1, 2, 3], [1, 1]),
+        ("free", [0, 1, 2, 3, 4, 5], [1, 1, 1]),
+    ):
+        agent = rl.DQN(linear_q([values[i] for i in kept]), **settings)
+        bind(agent, len(mask))
+        batch = tf.nest.map_structure(tf.constant, transition(mask))
+        losses[name] = float(agent._terms(batch)["loss"])
+    assert losses["masked"] == pytest.approx(losses["without"], rel=1e-5)
+    if distributional == "quantile":
+        assert losses["masked"] != pytest.approx(losses["free"], rel=1e-3)
+
+
+def test_values_of_sac_are_those_of_what_is_allowed():
+    """V = Σ π (min Q - α log π) over two of three actions."""
+    critics = [linear_q([1, 5, 3]), linear_q([2, 9, 2])]
+    agent = bind(rl.SAC(linear_q([0, 7, np.log(3)]), critics, temperature=0.5))
+    observation = transition([1, 0, 1])["next_observation"]
+    value, entropy = agent.soft_value(agent.critics, observation, 0)
+    # π = (1/4, 0, 3/4), min Q = (1, 5, 2).
+    surprise = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    np.testing.assert_allclose(entropy, [surprise], rtol=1e-5)
+    np.testing.assert_allclose(value, [1.75 + 0.5 * surprise], rtol=1e-5)
+    np.testing.assert_allclose(
+        agent._target_entropy_of(observation), [0.89 * np.log(2)], rtol=1e-5
+    )
+
+
+def test_a_hot_temperature_makes_no_number_infinite():
+    agent = rl.SAC(
+        linear_q([0, 7, 1]), linear_q([1, 5, 3]), temperature=1000.0, seed=0
+    )
+    bind(agent)
+    batch = tf.nest.map_structure(tf.constant, transition([1, 0, 1]))
+    batch["observation"] = batch["next_observation"]
+    for _ in range(2):
+        logs = agent.train_step(batch)
+    assert all(np.isfinite(value) for value in logs.values())
+    assert all(np.isfinite(each).all() for each in agent.get_weights())
+
+
+def test_what_is_learned_of_is_what_was_allowed():
+    """Updates with and without a forbidden third action are the same."""
+    outcome = {}
+    for n in (2, 3):
+        mask = [1, 1, 0][:n]
+        kernel = np.array([[0.1, 0.2, 5.0]])[:, :n] * np.ones((3, 1))
+        actor = linear_q([0.3, 0.1, 9.0][:n])
+        actor.layers[-1].set_weights([kernel, actor.get_weights()[1]])
+        agent = rl.PPO(actor, linear_q([0.0]), entropy_coefficient=0.1, seed=0)
+        env = MaskedEnv(spaces.Discrete(n), mask=mask)
+        agent.bind(env.observation_space, env.action_space)
+        agent.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+        generator = np.random.default_rng(0)
+        count = 16
+        batch = {
+            "observation": {
+                "position": generator.normal(size=(count, 3)).astype("f"),
+                "action_mask": np.array([mask] * count, np.int8),
+            },
+            "action": generator.integers(2, size=count).astype("int32"),
+            "log_prob": np.full(count, np.log(0.5), "float32"),
+            "advantage": generator.normal(size=count).astype("float32"),
+            "returns": generator.normal(size=count).astype("float32"),
+            "value": np.zeros(count, "float32"),
+            "weight": np.ones(count, "float32"),
+        }
+        logs = agent.train_step(tf.nest.map_structure(tf.constant, batch))
+        outcome[n] = (
+            agent.actor.get_weights()[0][:, :2],
+            {key: float(value) for key, value in logs.items()},
+        )
+        if n == 3:
+            # Nothing has been learned of what nobody could do.
+            np.testing.assert_allclose(
+                agent.actor.get_weights()[0][:, 2], kernel[:, 2], rtol=1e-6
+            )
+    np.testing.assert_allclose(outcome[2][0], outcome[3][0], rtol=1e-5)
+    for key, value in outcome[2][1].items():
+        assert outcome[3][1][key] == pytest.approx(value, rel=1e-4), key
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize("name", EVERY_AGENT)
+def test_numbers_cannot_be_forbidden_one_by_one(name):
+    case = EVERY_AGENT[name]
+
+    class Numbers(MaskedEnv):
+        def __init__(self):
+            super().__init__()
+            self.action_space = spaces.Box(-1.0, 1.0, (5,), np.float32)
+
+    expected = "nothing of the action space can be forbidden one by one"
+    if name == "DQN":
+        expected = "an action space that DQN can act in"
+    with raises(expected, "Box"):
+        case.make.for_env(Numbers())
+
+
+@pytest.mark.parametrize("name", ["DDPG", "TD3", "DQN", "SAC"])
+def test_actions_that_an_agent_cannot_take_are_refused_with_masks_too(name):
+    kinds = {"DQN": "multi_discrete", "SAC": "multi_binary"}
+    space = MASKED_ACTIONS[kinds.get(name, "discrete")]
+    with raises(
+        f"an action space that {name} can act in", type(space).__name__
+    ):
+        EVERY_AGENT[name].make.for_env(MaskedEnv(space))
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        spaces.Box(0, 1, (4,), np.int8),
+        spaces.Box(0, 1, (6,), np.int8),
+        spaces.Box(0, 1, (1, 5), np.int8),
+        spaces.Discrete(5),
+        spaces.Tuple([spaces.MultiBinary(5)]),
+    ],
+    ids=str,
+)
+@pytest.mark.spread(name=["PPO"])
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
+def test_a_mask_of_another_length(name, mask):
+    class Longer(MaskedEnv):
+        def __init__(self):
+            super().__init__()
+            self.observation_space["action_mask"] = mask
+
+    kind = type(mask).__name__
+    with raises(r"'action_mask' of the observation of shape \(5,\)", kind):
+        EVERY_AGENT[name].make.for_env(Longer())
+
+
+def test_a_mask_of_another_length_is_refused_by_an_agent_of_own_networks():
+    class Longer(MaskedEnv):
+        def __init__(self):
+            super().__init__()
+            self.observation_space["action_mask"] = spaces.MultiBinary(7)
+
+    agent = rl.DQN(linear_q([0.0] * 5))
+    agent.compile(run_eagerly=True)
+    with raises(r"shape \(5,\)", r"MultiBinary\(7\)"):
+        agent.fit(EVERY_AGENT["DQN"].make_dataset(Longer()))
+    assert agent.env_steps == 0
+
+
+class Stuck(MaskedEnv):
+    """Allows nothing at all from the third step of an episode on."""
+
+    def _observation(self, over):
+        observation = super()._observation(over)
+        if self._step == 2 and self._lengths[0] > 2:
+            observation["action_mask"][:] = 0
+        return observation
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("name", ["PPO", "REINFORCE", "DQN", "SAC"])
+@by_mode
+def test_where_nothing_is_allowed(name, mode):
+    kind = gymnasium.vector.SyncVectorEnv
+    makers = [
+        functools.partial(MaskedEnv, lengths=(2,)),
+        functools.partial(Stuck, lengths=(8,)),
+    ]
+    env = as_vector_env(kind(makers, autoreset_mode=mode))
+    agent, case = take(name, env)
+    before = weights_of(agent)
+    # The first one ends with the same step, and nothing is wrong with that.
+    with raises(
+        "an action mask that allows one action at least",
+        r"\[0, 0, 0, 0, 0\] from environment 1 of (Masked|Stuck|Sync)\w* "
+        "at step 2",
+    ):
+        agent.fit(case.make_dataset(env), verbose=0)
+    for old, new in zip(before, agent.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_where_nothing_is_allowed_in_warming_up():
+    agent, case = take("DQN", vector(Stuck))
+    replay = case.make_dataset(vector(Stuck), warm_up=32)
+    with raises("allows one action at least", "environment 0 of .* at step 2"):
+        agent.fit(replay, verbose=0)
+
+
+def test_where_nothing_is_allowed_in_an_evaluation():
+    agent, _ = take("PPO", MaskedEnv())
+    with raises(
+        "allows one action at least", "environment 0 of Stuck at step 2"
+    ):
+        agent.evaluate(Stuck(lengths=(8,)), episodes=1)
+
+
+def test_where_nothing_is_allowed_in_act():
+    agent, _ = take("PPO", MaskedEnv())
+    batch = masked_batch(count=3)
+    batch["action_mask"][1] = 0
+    with raises("allows one action at least", "environment 1 of .*act"):
+        agent.act(batch)
+    with raises("allows one action at least", r"\[0, 0, 0, 0, 0\]"):
+        agent.act(row(batch, 1))
+    agent.act(row(batch, 2))
+
+
+def test_one_choice_of_several_without_anything_allowed():
+    space = MASKED_ACTIONS["multi_discrete"]
+    agent, _ = take("PPO", MaskedEnv(space))
+    batch = masked_batch(space, count=3)
+    assert choices_of(space) == [3, 2, 4]
+    batch["action_mask"][2, 3:5] = 0
+    with raises("allows one action at least", "environment 2"):
+        agent.act(batch)
+
+
+def test_switches_may_all_be_forbidden():
+    """Off is what is left."""
+    space = MASKED_ACTIONS["multi_binary"]
+    agent, _ = take("PPO", MaskedEnv(space))
+    batch = masked_batch(space, count=3)
+    batch["action_mask"][:] = 0
+    for deterministic in (False, True):
+        assert not agent.act(batch, deterministic).any()
+
+
+def test_taxi_by_its_wrapper():
+    env = vector(lambda: ActionMask(TaxiEnv()))
+    agent, case = take("DQN", env, epsilon=0.5)
+    replay = case.make_dataset(env, warm_up=16)
+    allowed, observe = [], agent.observe
+
+    def keep(trajectory):
+        masks = trajectory.observation["action_mask"][:-1]
+        taken = np.take_along_axis(masks, trajectory.action[..., None], -1)
+        allowed.extend(taken[trajectory.valid].ravel().tolist())
+        observe(trajectory)
+
+    agent.observe = keep
+    replay.bind(agent)
+    for _ in range(2):
+        replay.refresh()
+    assert len(allowed) == 48
+    assert min(allowed) == 1
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        spaces.MultiBinary(5),
+        spaces.Box(0, 1, (5,), np.bool_),
+        spaces.Box(0.0, 1.0, (5,), np.float32),
+        slow(spaces.Box(0, 1, (5,), np.uint8)),
+        slow(spaces.MultiDiscrete([2] * 5)),
+    ],
+    ids=str,
+)
+def test_masks_are_flags_of_any_dtype(flags):
+    class Flags(MaskedEnv):
+        def __init__(self):
+            super().__init__()
+            self.observation_space["action_mask"] = flags
+
+        def _observation(self, over):
+            observation = super()._observation(over)
+            mask = observation["action_mask"].astype(flags.dtype)
+            return {**observation, "action_mask": mask}
+
+    env = vector(Flags)
+    agent, case = take("PPO", env)
+    rollouts = case.make_dataset(env)
+    rollouts.bind(agent)
+    rollouts.collect()
+    batch = batch_of(env.observation_space, 4)
+    batch["action_mask"][:] = np.array([[0, 1, 0, 0, 0]])
+    assert agent.act(batch).tolist() == [2] * 4
+    assert agent.litert_policy()(row(batch, 0)) == 2

@@ -1,0 +1,517 @@
+"""Agents that remember: what they do step by step, and over sequences."""
+
+import functools
+
+import gymnasium as gym
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from keras_rl2.data.trajectory import as_sequences
+from support.memory_envs import PositionsOnly
+from support.memory_envs import RememberTheCue
+
+LENGTH = 8
+CELLS = {
+    "lstm": lambda: keras.layers.LSTMCell(6),
+    "gru": lambda: keras.layers.GRUCell(5),
+    "stacked": lambda: keras.layers.StackedRNNCells(
+        [keras.layers.LSTMCell(4), keras.layers.GRUCell(3)]
+    ),
+    "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
+}
+
+# For learning.
+LARGE = {
+    "lstm": lambda: keras.layers.LSTMCell(32),
+    "gru": lambda: keras.layers.GRUCell(32),
+    "attention": lambda: rl.networks.WindowAttentionCell(32, window=20),
+}
+
+
+def envs(mode, num_envs=3):
+    return gym.make_vec(
+        "CartPole-v1",
+        num_envs=num_envs,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": mode},
+    )
+
+
+def trained(
+    mode="SameStep", kind=rl.PPO, cell="lstm", horizon=48, epochs=2, **kwargs
+):
+    env = envs(mode)
+    agent = kind.for_env(env, memory=CELLS[cell](), seed=0, **kwargs)
+    agent.compile(jit_compile=False)
+    rollouts = rl.RolloutDataset(
+        env,
+        horizon=horizon,
+        passes=1,
+        batch_size=2 * LENGTH,
+        rounds_per_epoch=2,
+        sequence_length=LENGTH,
+        seed=0,
+    )
+    agent.fit(rollouts, epochs=epochs, verbose=0)
+    return agent, rollouts
+
+
+@functools.cache
+def trained_once(mode="SameStep", cell="lstm"):
+    """Returns what `trained` does, for tests that train no further."""
+    return trained(mode, cell=cell)
+
+
+def stepwise(agent, trajectory):
+    """Returns log-probabilities and values of a rollout, step by step."""
+    state = [each[0] for each in trajectory.state]
+    log_probs, values, states = [], [], []
+    for t in range(len(trajectory.reward)):
+        states.append(state)
+        observation = trajectory.observation[t]
+        parameters, value, state = agent.run_sequences(
+            observation[:, None], trajectory.begins[t][:, None], state
+        )
+        policy = agent.policy_of(parameters[:, 0], observation)
+        log_probs.append(policy.log_prob(trajectory.action[t]))
+        values.append(value[:, 0])
+    return np.array(log_probs), np.array(values), states
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_stepwise_equals_sequence(cell, mode):
+    agent, rollouts = trained_once(mode, cell)
+    trajectory = rollouts.collect()
+    assert trajectory.ended.any()
+    samples, _ = agent.prepare(trajectory)
+    log_probs, values, states = stepwise(agent, trajectory)
+    counted = as_sequences(trajectory.valid, LENGTH)
+    for name, array in (("log_prob", log_probs), ("value", values)):
+        difference = as_sequences(array, LENGTH) - samples[name]
+        assert np.abs(difference[counted]).max() < 1e-5
+    # What acting kept is what the sequences start from.
+    for index, kept in enumerate(trajectory.state):
+        for k, start in enumerate(kept):
+            expected = np.asarray(states[k * LENGTH][index])
+            np.testing.assert_allclose(start, expected, atol=1e-5)
+
+
+def test_training_sees_the_policy_that_acted():
+    agent, rollouts = trained_once()
+    batches = rollouts.as_dataset(agent)
+    rollouts.refresh()
+    batch = next(iter(batches))
+    assert batch["observation"].shape == (2, LENGTH, 4)
+    assert batch["weight"].shape == (2, LENGTH)
+    parameters, _, _ = agent.run_sequences(
+        batch["observation"], batch["begins"], batch["state"]
+    )
+    flat = tf.reshape(parameters, (-1, 2))
+    policy = agent.policy_of(flat, tf.reshape(batch["observation"], (-1, 4)))
+    log_prob = policy.log_prob(tf.reshape(batch["action"], (-1,)))
+    counted = tf.reshape(batch["weight"], (-1,)) > 0
+    difference = log_prob - tf.reshape(batch["log_prob"], (-1,))
+    assert np.abs(difference[counted]).max() < 1e-5
+
+
+def test_the_tensorflow_actor_remembers_alike(monkeypatch):
+    agent, _ = trained_once()
+    snapshot = rl.data.ActorSnapshot(agent, 3, deterministic=True)
+    assert snapshot.backend == "litert"
+
+    def refuse(function):
+        raise ValueError("not today")
+
+    monkeypatch.setattr("keras_rl2.data.conversions.find", lambda key: None)
+    monkeypatch.setattr("keras_rl2.data.conversions.convert", refuse)
+    other = rl.data.ActorSnapshot(agent, 3, deterministic=True)
+    assert other.backend == "tensorflow"
+    generator = np.random.default_rng(0)
+    for step in range(6):
+        observation = generator.normal(size=(3, 4)).astype("float32")
+        np.testing.assert_array_equal(
+            snapshot(observation)[0], other(observation)[0]
+        )
+        for ours, theirs in zip(snapshot.state, other.state, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+        begins = np.array([step == 2, False, step == 4])
+        snapshot.begin(begins)
+        other.begin(begins)
+
+
+def test_an_episode_begins_where_it_does():
+    for mode in ("NextStep", "SameStep"):
+        _, rollouts = trained_once(mode)
+        trajectory = rollouts.collect()
+        before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
+        np.testing.assert_array_equal(
+            trajectory.begins[1:].astype(bool), before
+        )
+
+
+def test_act_takes_a_state_and_gives_one():
+    agent, _ = trained_once()
+    observation = np.ones(4, np.float32)
+    state = agent.initial_state(1)
+    assert [each.shape for each in state] == [(1, 6), (1, 6)]
+    action, first = agent.act(observation, state, deterministic=True)
+    assert agent.action_space.contains(action)
+    _, second = agent.act(observation, first, deterministic=True)
+    assert np.abs(second[0] - first[0]).max() > 0
+    # Without a state a call keeps none.
+    alone = agent.act(observation, return_log_prob=True, deterministic=True)
+    again = agent.act(observation, return_log_prob=True, deterministic=True)
+    assert alone == again
+    batch = np.ones((5, 4), np.float32)
+    actions, after = agent.act(batch, agent.initial_state(5))
+    assert actions.shape == (5,)
+    assert after[0].shape == (5, 6)
+
+
+def test_a_state_of_another_shape_is_refused():
+    agent, _ = trained_once()
+    with pytest.raises(ValueError, match=r"\(1, 6\).*Received.*\(1, 3\)"):
+        agent.act(np.ones(4), (np.zeros((1, 3)), np.zeros((1, 6))))
+    plain = rl.PPO.for_env("CartPole-v1", seed=0)
+    with pytest.raises(ValueError, match="Expected a state"):
+        plain.act(np.ones(4), (np.zeros((1, 3)),))
+    assert plain.initial_state(2) == ()
+
+
+def test_saved_and_loaded_it_remembers_alike(tmp_path):
+    agent, rollouts = trained()
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    state = ours = theirs = agent.initial_state(1)
+    generator = np.random.default_rng(0)
+    for _ in range(4):
+        observation = generator.normal(size=4).astype("float32")
+        _, ours = agent.act(observation, ours, deterministic=True)
+        _, theirs = loaded.act(observation, theirs, deterministic=True)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    assert np.abs(ours[0] - state[0]).max() > 0
+    loaded.fit(rollouts, epochs=1, verbose=0)
+
+
+def test_a_seed_gives_the_same_weights():
+    first, second = (
+        rl.PPO.for_env("CartPole-v1", memory=CELLS["lstm"](), seed=3)
+        for _ in range(2)
+    )
+    for one, other in zip(
+        first.get_weights(), second.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_evaluation_and_other_players_remember(tmp_path):
+    env = RememberTheCue(steps=4)
+    agent = rl.PPO.for_env(env, memory=CELLS["gru"](), seed=0)
+    agent.evaluate(env, episodes=2)
+    policy = agent.litert_policy()
+    expected, found = [], []
+    for seed in range(3):
+        observation, _ = env.reset(seed=seed)
+        policy.begin()
+        state = agent.initial_state(1)
+        for _ in range(4):
+            action, state = agent.act(observation, state, deterministic=True)
+            expected.append(int(action))
+            found.append(int(policy(observation)))
+            observation, *_ = env.step(action)
+    assert found == expected
+
+
+def test_exported_it_takes_a_state_and_gives_one(tmp_path):
+    agent, _ = trained_once()
+    agent.export(tmp_path / "saved")
+    saved = tf.saved_model.load(str(tmp_path / "saved"))
+    state = agent.initial_state(1)
+    theirs = [tf.constant(each) for each in state]
+    generator = np.random.default_rng(0)
+    for _ in range(3):
+        observation = generator.normal(size=(1, 4)).astype("float32")
+        action, state = agent.act(observation, state, deterministic=True)
+        outputs = saved.serve(tf.constant(observation), *theirs)
+        assert outputs["action"].numpy().tolist() == action.tolist()
+        theirs = [outputs["next_state_0"], outputs["next_state_1"]]
+        np.testing.assert_allclose(theirs[0], state[0], atol=1e-5)
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("kind", [rl.PPO, rl.A2C, rl.REINFORCE])
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_all_on_policy_agents_train(kind, mode):
+    agent, _ = trained(mode, kind=kind, epochs=2)
+    assert np.isfinite(agent.evaluate("CartPole-v1")["episode_return"])
+
+
+def test_a_network_of_the_user():
+    class Averages(keras.Model):
+        """Remembers the mean of what it saw."""
+
+        def __init__(self):
+            super().__init__()
+            self.policy = keras.layers.Dense(2)
+            self.value = keras.layers.Dense(1)
+
+        def initial_state(self, batch_size):
+            return (np.zeros((batch_size, 4), np.float32),)
+
+        def call(self, observation, begins, state, training=False):
+            (mean,) = state
+            means = []
+            for t in range(begins.shape[1] or 1):
+                goes_on = 1.0 - begins[:, t, None]
+                mean = 0.5 * mean * goes_on + 0.5 * observation[:, t]
+                means.append(mean)
+            seen = keras.ops.stack(means, axis=1)
+            return (self.policy(seen), self.value(seen)), (mean,)
+
+    agent = rl.PPO(Averages(), seed=0)
+    rollouts = rl.RolloutDataset(
+        envs("SameStep"),
+        horizon=16,
+        passes=1,
+        batch_size=16,
+        sequence_length=4,
+        seed=0,
+    )
+    agent.fit(rollouts, epochs=1, verbose=0)
+    _, state = agent.act(np.ones(4, "float32"), agent.initial_state(1))
+    np.testing.assert_allclose(state[0], 0.5)
+
+
+@pytest.mark.parametrize("kind", [rl.SAC, rl.TD3, rl.DDPG])
+def test_others_refuse_memory(kind):
+    with pytest.raises(ValueError, match="memory"):
+        kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
+
+
+def test_sequences_have_to_fit():
+    with pytest.raises(ValueError, match="divide `horizon`"):
+        rl.RolloutDataset("CartPole-v1", horizon=10, sequence_length=4)
+    plain = rl.PPO.for_env("CartPole-v1", seed=0)
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, sequence_length=4)
+    with pytest.raises(ValueError, match="remembers nothing"):
+        rollouts.bind(plain)
+    agent = rl.PPO.for_env("CartPole-v1", memory=CELLS["gru"](), seed=0)
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, batch_size=6)
+    with pytest.raises(ValueError, match="multiple of the steps"):
+        rollouts.bind(agent)
+
+
+def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
+    env = envs(mode)
+    agent = rl.DQN.for_env(env, memory=CELLS[cell](), seed=0, **kwargs)
+    agent.compile(jit_compile=False)
+    replay = rl.ReplayDataset(
+        env,
+        capacity=3000,
+        warm_up=240,
+        steps_per_round=24 * 3,
+        updates_per_round=2,
+        batch_size=4,
+        rounds_per_epoch=2,
+        sequence_length=LENGTH,
+        burn_in=burn_in,
+        n_step=2,
+        seed=0,
+    )
+    agent.fit(replay, epochs=epochs, verbose=0)
+    return agent, replay
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_values_of_a_sequence_are_those_of_acting(cell, mode):
+    agent, replay = from_replay(mode, cell)
+    trajectory = replay.collect()
+    assert trajectory.ended.any()
+
+    def swapped(array):
+        return array.swapaxes(0, 1)
+
+    network = agent.q_network
+    together, _ = agent.run_sequences(
+        network,
+        swapped(trajectory.observation),
+        swapped(trajectory.begins),
+        [each[0] for each in trajectory.state],
+    )
+    state = [each[0] for each in trajectory.state]
+    stride = len(trajectory.reward) // len(trajectory.state[0])
+    for t in range(len(trajectory.reward)):
+        if t % stride == 0:
+            # What acting kept is what sequences start from.
+            for kept, own in zip(trajectory.state, state, strict=True):
+                np.testing.assert_allclose(kept[t // stride], own, atol=1e-5)
+        alone, state = agent.run_sequences(
+            network,
+            trajectory.observation[t][:, None],
+            trajectory.begins[t][:, None],
+            state,
+        )
+        np.testing.assert_allclose(alone[:, 0], together[:, t], atol=1e-5)
+
+
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("burn_in", [0, 3])
+def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
+    agent, replay = from_replay(
+        burn_in=burn_in, double=double, gamma=0.5, loss="mse"
+    )
+    batch = replay.sample(6)
+    del batch["index"]
+    found = agent._terms(batch)
+    losses, counted = [], []
+    for row in range(6):
+        values = {}
+        for network in (agent.q_network, agent.target_network):
+            state = [each[row : row + 1] for each in batch["state"]]
+            parts = {"before": batch["burn_in"], "after": batch}
+            values[network.name] = []
+            for name, part in parts.items():
+                for t in range(part["begins"].shape[1]):
+                    outputs, state = agent.run_sequences(
+                        network,
+                        part["observation"][row : row + 1, t : t + 1],
+                        part["begins"][row : row + 1, t : t + 1],
+                        state,
+                    )
+                    if name == "after":
+                        values[network.name].append(
+                            np.array(outputs)[0, 0, :, 0]
+                        )
+        own, target = (np.array(each) for each in values.values())
+        for k in range(LENGTH):
+            following = k + batch["span"][row, k]
+            best = np.argmax((own if double else target)[following])
+            bootstrap = target[following, best]
+            wanted = batch["reward"][row, k]
+            wanted += batch["discount"][row, k] * bootstrap
+            error = wanted - own[k, batch["action"][row, k]]
+            losses.append(batch["weight"][row, k] * 0.5 * error**2)
+            counted.append(abs(error))
+    np.testing.assert_allclose(found["loss"], np.mean(losses), rtol=1e-4)
+    np.testing.assert_allclose(found["td_error"], counted, rtol=1e-3)
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("distributional", [None, "categorical", "quantile"])
+@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_dqn_with_memory_trains_in_all_its_forms(
+    mode, dueling, distributional, tmp_path
+):
+    agent, replay = from_replay(
+        mode,
+        dueling=dueling,
+        distributional=distributional,
+        atoms=5,
+        burn_in=0,
+        epochs=1,
+    )
+    before = agent.get_weights()
+    agent.fit(replay, epochs=1, verbose=0)
+    changed = [
+        (old != new).any()
+        for old, new in zip(before, agent.get_weights(), strict=True)
+    ]
+    assert sum(changed) > len(agent.trainable_variables)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    state = agent.initial_state(2)
+    observation = np.ones((2, 4), np.float32)
+    ours = agent.act(observation, state, deterministic=True)
+    theirs = loaded.act(observation, state, deterministic=True)
+    keras.tree.map_structure(np.testing.assert_array_equal, ours, theirs)
+    loaded.fit(replay, epochs=1, verbose=0)
+
+
+def test_the_target_of_a_network_with_memory_follows_it():
+    agent, _ = from_replay(tau=1.0)
+    for own, target in zip(
+        agent.q_network.get_weights(),
+        agent.target_network.get_weights(),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(own, target)
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("cell", ["lstm", "gru", "attention"])
+def test_dqn_remembers_a_cue(cell, seed):
+    replay = rl.ReplayDataset(
+        gym.vector.SyncVectorEnv([RememberTheCue] * 8),
+        capacity=100_000,
+        warm_up=2000,
+        steps_per_round=64 * 8,
+        updates_per_round=32,
+        batch_size=32,
+        sequence_length=24,
+        burn_in=0,
+        seed=seed,
+    )
+    agent = rl.DQN.for_env(replay.env, memory=LARGE[cell](), seed=seed)
+    agent.fit(replay, total_steps=60_000, verbose=0)
+    result = agent.evaluate(RememberTheCue(), episodes=50, seed=seed)
+    assert result["episode_return"] == 1.0
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("cell", ["lstm", "gru", "attention"])
+def test_a_cue_is_remembered(cell, seed):
+    rollouts = rl.RolloutDataset(
+        gym.vector.SyncVectorEnv([RememberTheCue] * 16),
+        horizon=80,
+        passes=4,
+        batch_size=320,
+        sequence_length=20,
+        seed=seed,
+    )
+    # Without the bonus a policy may settle on an answer before it remembers.
+    agent = rl.PPO.for_env(
+        rollouts.env,
+        memory=LARGE[cell](),
+        entropy_coefficient=0.01,
+        seed=seed,
+    )
+    agent.compile(keras.optimizers.Adam(1e-3))
+    agent.fit(rollouts, total_steps=200_000, verbose=0)
+    result = agent.evaluate(RememberTheCue(), episodes=50, seed=seed)
+    assert result["episode_return"] == 1.0
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("seed", range(5))
+def test_cartpole_without_velocities(seed):
+    hidden = {"wrappers": [PositionsOnly], "num_envs": 8}
+    scores = {}
+    for memory in (keras.layers.LSTMCell(64), None):
+        rollouts = rl.RolloutDataset(
+            "CartPole-v1",
+            horizon=128,
+            passes=8,
+            batch_size=256,
+            sequence_length=32 if memory else None,
+            seed=seed,
+            **hidden,
+        )
+        agent = rl.PPO.for_env(
+            rollouts.env, memory=memory, gamma=0.98, seed=seed
+        )
+        agent.compile(keras.optimizers.Adam(1e-3, epsilon=1e-5))
+        agent.fit(rollouts, total_steps=300_000, verbose=0)
+        result = agent.evaluate("CartPole-v1", seed=seed, **hidden)
+        scores[memory is not None] = result["episode_return"]
+    assert scores[True] >= 450
+    assert scores[False] < 150

@@ -1,0 +1,401 @@
+"""Replay of trees: each array as a buffer of that array alone has it."""
+
+import copy
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2.array_spec import ArraySpec
+from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.spaces import observation_spec
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
+from support.agents import EVERY_AGENT
+from support.agents import make_eager_agent
+from support.agents import make_replay
+from support.errors import raises
+from support.replay_reference import part
+from support.replay_reference import stream
+from support.structured_envs import OBSERVATIONS
+from support.structured_envs import StructuredEnv
+from support.structured_envs import assert_trees_equal
+from support.structured_envs import vector
+from support.vector_envs import MODES
+
+WIDTH = 3
+SPEC = {
+    "vector": ArraySpec((WIDTH,), "float32"),
+    "inner": (
+        ArraySpec((2, WIDTH), "uint8"),
+        {"number": ArraySpec((), "int32")},
+    ),
+}
+KINDS = {
+    "uniform": (ReplayBuffer, {}),
+    "prioritized": (PrioritizedReplayBuffer, {"alpha": 0.7, "beta": 0.5}),
+}
+
+by_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def make(kind="uniform", spec=SPEC, capacity=60, num_envs=2, **settings):
+    """Makes a buffer of a tree, or of one array."""
+    cls, own = KINDS[kind]
+    settings = {"n_step": 3, "gamma": 0.9, "seed": 0, **own, **settings}
+    return cls(capacity, num_envs, spec, (), np.int32, **settings)
+
+
+def as_tree(array):
+    """Returns a tree of `SPEC`, each array of which tells rows apart."""
+    # Whole numbers and signs are the same in many rows, as a picture's are.
+    coarse = np.stack([array, -array], axis=-2)
+    return {
+        "vector": array,
+        "inner": (
+            (100 * np.abs(coarse)).astype(np.uint8),
+            {"number": (1e6 * array[..., 0]).astype(np.int32)},
+        ),
+    }
+
+
+def tree_of(trajectory):
+    """Returns a trajectory whose observations are trees."""
+    return dataclasses.replace(
+        trajectory,
+        observation=as_tree(trajectory.observation),
+        final_observation=as_tree(trajectory.final_observation),
+    )
+
+
+def only(trajectory, path):
+    """Returns a trajectory of trees with one array of them for observation."""
+    return dataclasses.replace(
+        trajectory,
+        observation=dict(named_leaves(trajectory.observation))[path],
+        final_observation=dict(named_leaves(trajectory.final_observation))[
+            path
+        ],
+    )
+
+
+def streamed(steps=130, num_envs=2, next_step=False, seed=0):
+    generator = np.random.default_rng(seed)
+    return tree_of(stream(generator, steps, num_envs, next_step, WIDTH)[0])
+
+
+def part_of(trajectory, start, stop):
+    """Returns some steps of a trajectory of trees."""
+    return tree_of(part(only(trajectory, "vector"), start, stop))
+
+
+def assert_like_flat(buffer, flat, draws=600):
+    """Asserts that a batch is what buffers of one array each draw."""
+    batch = buffer.sample(draws)
+    for path, one in flat.items():
+        expected = one.sample(draws)
+        for key, array in expected.items():
+            found = batch[key]
+            if key.endswith("observation"):
+                found = dict(named_leaves(found))[path]
+            assert found.dtype == array.dtype
+            np.testing.assert_array_equal(found, array, err_msg=path)
+
+
+def flat_buffers(kind, **settings):
+    return {
+        path: make(kind, spec, **settings) for path, spec in named_leaves(SPEC)
+    }
+
+
+@pytest.mark.spread
+@by_kind
+@pytest.mark.parametrize("next_step", [False, True])
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_each_array_is_that_of_a_flat_buffer(kind, next_step, n_step):
+    trajectory = streamed(next_step=next_step, seed=n_step)
+    buffer = make(kind, n_step=n_step)
+    flat = flat_buffers(kind, n_step=n_step)
+    # Not yet full, full, and around several times.
+    for start, stop in ((0, 13), (13, 29), (29, 31), (31, 130)):
+        piece = part_of(trajectory, start, stop)
+        buffer.extend(piece)
+        for path, one in flat.items():
+            one.extend(only(piece, path))
+            assert len(one) == len(buffer) > 0
+        assert_like_flat(buffer, flat)
+
+
+def test_priorities_are_those_of_a_flat_buffer():
+    trajectory = streamed()
+    buffer, flat = make("prioritized"), flat_buffers("prioritized")
+    buffer.extend(trajectory)
+    for path, one in flat.items():
+        one.extend(only(trajectory, path))
+    index = buffer.sample(20)["index"]
+    error = np.arange(20.0) ** 2
+    for one in (buffer, *flat.values()):
+        one.update_priorities(index, error)
+    for one in flat.values():
+        one.sample(20)
+    assert_like_flat(buffer, flat)
+
+
+def test_shapes_and_dtypes_of_a_batch():
+    buffer = make()
+    buffer.extend(streamed())
+    batch = buffer.sample(5)
+    for key in ("observation", "next_observation"):
+        found = map_leaves(lambda a: (a.shape, a.dtype.name), batch[key])
+        assert found == {
+            "vector": ((5, 3), "float32"),
+            "inner": (
+                ((5, 2, 3), "uint8"),
+                {"number": ((5,), "int32")},
+            ),
+        }
+    # A copy: what is drawn is nobody else's.
+    for array in leaves(batch["observation"]):
+        array[:] = 0
+    again = buffer.sample(200)["observation"]
+    assert all(array.any() for array in leaves(again))
+
+
+@by_kind
+def test_an_episode_that_is_broken_off(kind):
+    trajectory = streamed(40)
+    first, second = part_of(trajectory, 0, 20), part_of(trajectory, 25, 40)
+    buffers = {"cut": make(kind), "adrift": make(kind)}
+    flat = flat_buffers(kind)
+    for one in buffers.values():
+        one.extend(first)
+    for path, one in flat.items():
+        one.extend(only(first, path))
+        one.cut()
+    buffers["cut"].cut()
+    for one in buffers.values():
+        one.extend(second)
+    for path, one in flat.items():
+        one.extend(only(second, path))
+    twin = copy.deepcopy(flat)
+    assert_like_flat(buffers["cut"], flat)
+    # By itself, too: the rows do not go on with what was expected.
+    assert_like_flat(buffers["adrift"], twin)
+
+
+def test_arrays_that_differ_break_episodes_off():
+    """Each in the environment that it is of, and in no other."""
+    trajectory = streamed(8, num_envs=3, seed=4)
+    quiet = np.zeros_like(trajectory.terminated)
+    trajectory = dataclasses.replace(
+        trajectory,
+        terminated=quiet,
+        truncated=quiet,
+        final_observation=map_leaves(
+            lambda a: a[:0], trajectory.final_observation
+        ),
+        final_index=trajectory.final_index[:0],
+    )
+    first, second = part_of(trajectory, 0, 4), part_of(trajectory, 4, 8)
+    # Of its own: the first part ends with the row that it begins with.
+    second = dataclasses.replace(
+        second, observation=map_leaves(np.array, second.observation)
+    )
+    second.observation["inner"][1]["number"][0, 2] += 1
+    second.observation["vector"][0, 0, 1] += 1
+    buffer = make(n_step=1, num_envs=3)
+    buffer.extend(first)
+    assert np.count_nonzero(buffer.get_state()["ended"]) == 0
+    buffer.extend(second)
+    ended = buffer.get_state()["ended"]
+    assert np.argwhere(ended).tolist() == [[3, 0], [3, 2]]
+
+
+@by_kind
+def test_state_goes_on_exactly(kind):
+    trajectory = streamed()
+    buffer, resumed = make(kind), make(kind, seed=9)
+    for start, stop in ((0, 20), (20, 75)):
+        buffer.extend(part_of(trajectory, start, stop))
+        buffer.sample(10)
+        resumed.set_state(copy.deepcopy(buffer.get_state()))
+    for one in (buffer, resumed):
+        one.extend(part_of(trajectory, 75, 130))
+    for _ in range(3):
+        ours, theirs = buffer.sample(50), resumed.sample(50)
+        assert_trees_equal(theirs, ours)
+
+
+def test_a_state_is_plain_arrays_and_numbers():
+    buffer = make()
+    buffer.extend(streamed(20))
+    state = buffer.get_state()
+    for key, value in state.items():
+        assert key == "generator" or isinstance(
+            value, (np.ndarray, int, float)
+        ), key
+    # Of its own: what is stored later is not in it.
+    before = {k: np.array(v) for k, v in state.items() if k != "generator"}
+    buffer.extend(streamed(20, seed=1))
+    for key, value in before.items():
+        np.testing.assert_array_equal(state[key], value)
+
+
+def test_the_state_of_a_buffer_of_other_arrays():
+    buffer = make()
+    buffer.extend(streamed(20))
+    state = buffer.get_state()
+    for spec in (
+        {**SPEC, "vector": ArraySpec((4,), "float32")},
+        {**SPEC, "more": ArraySpec((), "float32")},
+        {"vector": SPEC["vector"]},
+        SPEC["vector"],
+    ):
+        other = make(spec=spec)
+        before = len(other)
+        with raises("Expected", "observation"):
+            other.set_state(state)
+        assert len(other) == before == 0
+
+
+def test_adding_steps_is_the_same_as_extending():
+    trajectory = streamed(40)
+    one, other = make(), make()
+    one.extend(trajectory)
+    finals = dict(zip(trajectory.final_index.tolist(), range(99), strict=False))
+    for t in range(40):
+        ended = [finals.get(t * 2 + b) for b in range(2)]
+        final = None
+        if any(index is not None for index in ended):
+            rows = [0 if index is None else index for index in ended]
+            final = map_leaves(
+                lambda a, rows=rows: a[rows], trajectory.final_observation
+            )
+        other.add(
+            map_leaves(lambda a, t=t: a[t], trajectory.observation),
+            trajectory.action[t],
+            trajectory.reward[t],
+            trajectory.terminated[t],
+            trajectory.truncated[t],
+            trajectory.valid[t],
+            map_leaves(lambda a, t=t: a[t + 1], trajectory.observation),
+            final,
+        )
+    assert_trees_equal(one.sample(500), other.sample(500))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "received"),
+    [
+        (lambda tree: {"vector": tree["vector"]}, "inner.0", "vector"),
+        (lambda tree: {**tree, "more": tree["vector"]}, "inner.0", "more"),
+        (
+            lambda tree: {**tree, "vector": tree["vector"][..., :2]},
+            r"observation.vector of shape \(.*3,?\)",
+            r"\(.*2.*\)",
+        ),
+        (
+            lambda tree: {**tree, "inner": (tree["inner"][0] * 0.5,
+                                     *tree["inner"][1:])},
+            "inner.0 of shape.* dtype uint8",
+            "float",
+        ),
+        (lambda tree: tree["vector"], "inner.0", "observation"),
+    ],
+    ids=["missing", "additional", "shape", "dtype", "no tree"],
+)  # fmt: skip
+@pytest.mark.parametrize("which", ["observation", "final_observation"])
+def test_trees_that_do_not_fit(change, expected, received, which):
+    trajectory = streamed(8)
+    assert len(trajectory.final_index)
+    buffer = make()
+    changed = change(getattr(trajectory, which))
+    with raises(expected.replace("observation.", ""), received):
+        buffer.extend(dataclasses.replace(trajectory, **{which: changed}))
+    assert len(buffer) == buffer.steps == 0
+
+
+def test_a_picture_is_stored_once():
+    """A frame of each step, and next to nothing beside it."""
+    space = spaces.Dict(
+        {
+            "image": spaces.Box(0, 255, (84, 84, 4), np.uint8),
+            "speed": spaces.Box(-1.0, 1.0, (8,), np.float32),
+            "gear": spaces.Discrete(5),
+            "action_mask": spaces.MultiBinary(6),
+        }
+    )
+    steps = 10_000
+    for kind in KINDS:
+        buffer = make(kind, observation_spec(space), capacity=steps)
+        assert buffer.capacity == steps
+        frames = steps * 84 * 84 * 4
+        assert frames < buffer.nbytes <= 1.1 * frames
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("prioritized", [False, True])
+@pytest.mark.parametrize("name", ["DQN", "SAC"])
+def test_what_is_drawn_happened(name, prioritized, mode):
+    """Both observations of a transition are those of one moment each."""
+    case = EVERY_AGENT[name]
+    make_one = functools.partial(
+        StructuredEnv, OBSERVATIONS["nested"], case.action_space
+    )
+    env = vector(make_one, mode)
+    replay = make_replay(
+        env, n_step=2, prioritized=prioritized, capacity=64, warm_up=48
+    )
+    agent = make_eager_agent(case, env)
+    moments, following = {}, {}
+    observe = agent.observe
+
+    def keep(trajectory):
+        observe(trajectory)
+        for t, b in np.argwhere(trajectory.valid):
+            moments[_key(trajectory.observation, (t, b))] = (t, b)
+            following[_key(trajectory.observation, (t + 1, b))] = (t, b)
+        for index in range(len(trajectory.final_index)):
+            following[_key(trajectory.final_observation, index)] = index
+
+    agent.observe = keep
+    replay.bind(agent)
+    for _ in range(4):
+        replay.refresh()
+    batch = replay.sample(200)
+    for index in range(200):
+        assert _key(batch["observation"], index) in moments
+        assert _key(batch["next_observation"], index) in following
+
+
+def _key(tree, index):
+    """Returns all numbers of one observation."""
+    return b"".join(
+        np.ascontiguousarray(a[index]).tobytes() for a in leaves(tree)
+    )
+
+
+def test_batches_of_a_round():
+    env = vector(functools.partial(StructuredEnv, OBSERVATIONS["nested"]))
+    replay = make_replay(env, prioritized=True, batch_size=4)
+    agent = make_eager_agent(EVERY_AGENT["DQN"], env)
+    batches = replay.as_dataset(agent)
+    replay.refresh()
+    batch = next(iter(batches))
+    assert batch["observation"]["arm"]["angle"].shape == (4, 2)
+    assert batch["next_observation"]["hands"][0].shape == (4, 2)
+    assert batch["observation"]["hands"][1]["full"].dtype == "int32"
+    state = replay.get_state()
+    other = rl.ReplayDataset(
+        env, capacity=256, batch_size=4, warm_up=0, prioritized=True,
+        steps_per_round=16, updates_per_round=2, seed=5,
+    )  # fmt: skip
+    other.bind(agent)
+    other.set_state(state)
+    assert_trees_equal(other.sample(9), replay.sample(9))

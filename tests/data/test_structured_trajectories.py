@@ -1,0 +1,302 @@
+"""Trajectories of trees: each array is what a plain Gymnasium loop sees."""
+
+import functools
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import keras_rl2 as rl
+from keras_rl2.spaces import observation_spec
+from keras_rl2.spaces import space_tree
+from keras_rl2.trees import leaves
+from keras_rl2.trees import map_leaves
+from keras_rl2.trees import named_leaves
+from support.agents import AGENTS
+from support.agents import make_eager_agent
+from support.errors import raises
+from support.structured_envs import OBSERVATIONS
+from support.structured_envs import MaskedEnv
+from support.structured_envs import StructuredEnv
+from support.structured_envs import assert_trees_equal
+from support.structured_envs import batched
+from support.structured_envs import row
+from support.structured_envs import vector
+
+MODES = list(AutoresetMode)
+HORIZON = 20
+
+by_mode = pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+
+
+def stored(space, observation):
+    """Returns an observation as it is stored: arrays of its own dtypes."""
+    return map_leaves(
+        lambda spec, array: np.asarray(array, spec.dtype),
+        observation_spec(space),
+        observation,
+    )
+
+
+def plain_loop(env, actions, seed):
+    """Returns what Gymnasium gives for actions, without any adapter."""
+    observation, _ = env.reset(seed=seed)
+    steps = []
+    for action in actions:
+        following, reward, terminated, truncated, _ = env.step(action)
+        steps.append((observation, reward, terminated, truncated, following))
+        observation = following
+        if terminated or truncated:
+            observation, _ = env.reset()
+    return steps
+
+
+def collected(env, horizon=HORIZON, name="PPO"):
+    """Returns a trajectory, and the seed that its environments got."""
+    agent = make_eager_agent(AGENTS[name], env)
+    rollouts = rl.RolloutDataset(env, horizon=horizon, seed=0)
+    rollouts.bind(agent)
+    return rollouts.collect(), rollouts
+
+
+def following_of(trajectory, t, b):
+    """Returns what the step of an environment truly led to."""
+    (where,) = np.nonzero(
+        trajectory.final_index == t * trajectory.reward.shape[1] + b
+    )
+    if where.size:
+        return row(trajectory.final_observation, where[0])
+    return row(trajectory.observation, (t + 1, b))
+
+
+def assert_as_plain(trajectory, make, seed, start=0):
+    """Compares each environment of a trajectory with a plain loop."""
+    space = make().observation_space
+    horizon, num_envs = trajectory.reward.shape
+    for b in range(num_envs):
+        (steps,) = np.nonzero(trajectory.valid[:, b])
+        actions = trajectory.action[steps, b] + start
+        expected = plain_loop(make(), actions, seed + b)
+        assert len(expected) > 0.6 * horizon
+        for t, each in zip(steps, expected, strict=True):
+            observation, reward, terminated, truncated, following = each
+            assert_trees_equal(
+                row(trajectory.observation, (t, b)),
+                stored(space, observation),
+            )
+            assert_trees_equal(
+                following_of(trajectory, t, b), stored(space, following)
+            )
+            assert trajectory.reward[t, b] == np.float32(reward)
+            assert trajectory.terminated[t, b] == terminated
+            assert trajectory.truncated[t, b] == truncated
+
+
+@pytest.mark.spread
+@by_mode
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_every_array_is_what_a_plain_loop_sees(name, mode):
+    make = functools.partial(StructuredEnv, OBSERVATIONS[name])
+    trajectory, rollouts = collected(vector(make, mode, num_envs=3))
+    assert_as_plain(trajectory, make, rollouts._env_seed)
+
+
+@by_mode
+def test_environments_in_processes_of_their_own(mode):
+    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
+    env = vector(make, mode, asynchronous=True)
+    trajectory, rollouts = collected(env)
+    assert_as_plain(trajectory, make, rollouts._env_seed)
+    env.close()
+
+
+@pytest.mark.spread(name=["dict", "multi_binary"])
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_a_single_environment(name):
+    make = functools.partial(StructuredEnv, OBSERVATIONS[name])
+    trajectory, rollouts = collected(rl.envs.as_vector_env(make()))
+    assert_as_plain(trajectory, make, rollouts._env_seed)
+
+
+@by_mode
+def test_masks_are_what_a_plain_loop_sees(mode):
+    trajectory, rollouts = collected(vector(MaskedEnv, mode))
+    assert_as_plain(trajectory, MaskedEnv, rollouts._env_seed, start=1)
+    masks = trajectory.observation["action_mask"]
+    assert masks.dtype == np.int8
+    # Nothing is allowed when the game is over, and only then.
+    nothing = ~masks[:-1].any(axis=-1)
+    np.testing.assert_array_equal(nothing, ~trajectory.valid)
+    final = trajectory.final_observation["action_mask"]
+    assert not final.any()
+    assert len(final) == (
+        0 if mode is AutoresetMode.NEXT_STEP else trajectory.ended.sum()
+    )
+
+
+@pytest.mark.spread(name=["dict", "nested"])
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_shapes_and_dtypes_of_the_arrays(name):
+    space = OBSERVATIONS[name]
+    make = functools.partial(StructuredEnv, space)
+    trajectory, _ = collected(vector(make, AutoresetMode.SAME_STEP, num_envs=3))
+    ended = len(trajectory.final_index)
+    assert ended == trajectory.ended.sum() > 0
+    expected = {
+        "int64": "int32",
+        "float64": "float32",
+    }
+    for tree, leading in (
+        (trajectory.observation, (HORIZON + 1, 3)),
+        (trajectory.final_observation, (ended,)),
+    ):
+        found = dict(named_leaves(tree))
+        spaces = dict(named_leaves(space_tree(space)))
+        assert set(found) == set(spaces)
+        for path, leaf in spaces.items():
+            assert found[path].shape == (*leading, *leaf.shape)
+            dtype = str(leaf.dtype)
+            assert found[path].dtype == expected.get(dtype, dtype)
+            assert found[path].flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    "mode",
+    # In SAME_STEP Gymnasium itself keeps no copy of the last one. None is an
+    # environment that is in no vector.
+    [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED, None],
+    ids=str,
+)
+def test_an_array_that_an_environment_writes_to_is_copied(mode):
+    class Reusing(StructuredEnv):
+        """Writes to the same arrays for ever."""
+
+        def reset(self, **kwargs):
+            observation, info = super().reset(**kwargs)
+            if not hasattr(self, "kept"):
+                self.kept = map_leaves(np.array, observation)
+            return self._into(observation), info
+
+        def step(self, action):
+            observation, *others = super().step(action)
+            return self._into(observation), *others
+
+        def _into(self, observation):
+            for one, other in zip(
+                leaves(self.kept), leaves(observation), strict=True
+            ):
+                one[...] = other
+            return self.kept
+
+    space = OBSERVATIONS["nested"]
+    env = rl.envs.as_vector_env(Reusing(space))
+    if mode is not None:
+        env = vector(functools.partial(Reusing, space), mode)
+    trajectory, rollouts = collected(env)
+    plain = functools.partial(StructuredEnv, space)
+    assert_as_plain(trajectory, plain, rollouts._env_seed)
+
+
+@by_mode
+def test_rounds_go_on_where_the_last_one_ended(mode):
+    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
+    first, rollouts = collected(vector(make, mode), horizon=7)
+    second = rollouts.collect()
+    assert_trees_equal(
+        row(second.observation, 0),
+        row(first.observation, -1),
+    )
+    # What was given away is not written to again.
+    kept = map_leaves(np.array, first.observation)
+    rollouts.collect()
+    assert_trees_equal(first.observation, kept)
+
+
+@by_mode
+def test_whole_episodes(mode):
+    make = functools.partial(StructuredEnv, OBSERVATIONS["dict"], lengths=(4,))
+    trajectory, rollouts = collected(
+        vector(make, mode), horizon=10, name="REINFORCE"
+    )
+    assert trajectory.valid.sum() == 8
+    for b in range(2):
+        expected = plain_loop(
+            make(), trajectory.action[:4, b], rollouts._env_seed + b
+        )
+        seen = [each[0] for each in expected] + [expected[-1][-1]]
+        assert_trees_equal(
+            row(trajectory.observation, (slice(5), b)),
+            batched([stored(make().observation_space, o) for o in seen]),
+        )
+
+
+def test_samples_are_those_of_the_trajectory():
+    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
+    env = vector(make, AutoresetMode.SAME_STEP)
+    agent = make_eager_agent(AGENTS["PPO"], env)
+    rollouts = rl.RolloutDataset(env, horizon=8, batch_size=4, seed=0)
+    rollouts.bind(agent)
+    rollouts.refresh()
+    trajectory, samples = rollouts._trajectory, rollouts.samples
+    assert_trees_equal(
+        samples["observation"],
+        map_leaves(
+            lambda array: array[:-1].reshape(16, *array.shape[2:]),
+            trajectory.observation,
+        ),
+    )
+    policy, value = agent.policy_and_value(samples["observation"])
+    np.testing.assert_allclose(value, samples["value"], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        policy.log_prob(samples["action"]), samples["log_prob"], rtol=1e-5
+    )
+
+
+def test_minibatches_hold_rows_that_belong_together():
+    """Each row of each array comes from the same step as its action."""
+    make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
+    env = vector(make, AutoresetMode.SAME_STEP)
+    agent = make_eager_agent(AGENTS["PPO"], env)
+    rollouts = rl.RolloutDataset(env, horizon=8, batch_size=4, seed=0)
+    batches = rollouts.as_dataset(agent)
+    rollouts.refresh()
+    angle = rollouts.samples["observation"]["arm"]["angle"]
+    count = 0
+    for batch in batches.take(rollouts.updates_per_round).as_numpy_iterator():
+        for index in range(4):
+            (source,) = np.nonzero(
+                (angle == batch["observation"]["arm"]["angle"][index]).all(1)
+            )
+            assert source.size == 1
+            for one, other in zip(
+                leaves(batch["observation"]),
+                leaves(rollouts.samples["observation"]),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(one[index], other[source[0]])
+            for key in ("action", "returns", "log_prob"):
+                assert batch[key][index] == rollouts.samples[key][source[0]]
+            count += 1
+    assert count == 4 * 16
+
+
+def test_a_number_that_is_not_finite_is_named():
+    class Broken(StructuredEnv):
+        def step(self, action):
+            observation, *others = super().step(action)
+            if self._episode == 1:
+                observation["arm"]["angle"][1] = np.nan
+            return observation, *others
+
+    make = functools.partial(Broken, OBSERVATIONS["nested"])
+    env = vector(make)
+    with raises(
+        "finite observation arm.angle from every environment",
+        "arm.angle=nan from environment 0 at step 5",
+    ):
+        collected(env)
+    agent = make_eager_agent(AGENTS["PPO"], env)
+    with raises(
+        "finite observation arm.angle from every environment", "evaluation"
+    ):
+        agent.evaluate(vector(make), episodes=6)

@@ -1,0 +1,177 @@
+"""Several distributions as one: sums by hand, and what is drawn."""
+
+import numpy as np
+import pytest
+
+from keras_rl2.distributions import Bernoulli
+from keras_rl2.distributions import Categorical
+from keras_rl2.distributions import Composite
+from keras_rl2.distributions import DiagonalGaussian
+from keras_rl2.distributions import MultiCategorical
+from keras_rl2.distributions import noise
+
+#: Of one choice of three, one number, two switches and two choices.
+SIZES = {
+    "action_sizes": (1, 1, 2, 2),
+    "noise_sizes": (3, 1, 2, 5),
+    "scalar": (True, False, False, False),
+    "dtypes": ("int32", "float32", "int32", "int32"),
+}
+PROBABILITIES = np.array([0.2, 0.3, 0.5])
+CHANCES = np.array([0.25, 0.9])
+
+
+def parts(count=1, mean=0.5, std=2.0):
+    """Makes the four parts of `SIZES`, `count` times each."""
+
+    def rows(*numbers):
+        return np.tile(np.array([numbers]), (count, 1))
+
+    return [
+        Categorical(np.log(rows(*PROBABILITIES))),
+        DiagonalGaussian(rows(mean), np.log(rows(std))),
+        Bernoulli(np.log(rows(*(CHANCES / (1 - CHANCES))))),
+        MultiCategorical(np.log(rows(0.5, 0.5, 0.1, 0.2, 0.7)), (2, 3)),
+    ]
+
+
+def composite(count=1, **settings):
+    return Composite(parts(count, **settings), **SIZES)
+
+
+def draw(count):
+    generator = np.random.default_rng(0)
+    drawn = (
+        noise.gumbel(generator, (count, 3)),
+        noise.normal(generator, (count, 1)),
+        noise.logistic(generator, (count, 2)),
+        noise.gumbel(generator, (count, 5)),
+    )
+    return np.concatenate(drawn, axis=-1)
+
+
+def test_log_prob_is_the_sum_by_hand():
+    # Gear 2; the number 1.5, half a deviation off; on and off; 1 and 0.
+    action = [[2.0, 1.5, 1.0, 0.0, 1.0, 0.0]]
+    density = np.exp(-0.125) / (2.0 * np.sqrt(2.0 * np.pi))
+    expected = np.log(0.5 * density * 0.25 * 0.1 * 0.5 * 0.1)
+    np.testing.assert_allclose(
+        composite().log_prob(action), [expected], rtol=1e-6
+    )
+
+
+def test_entropy_is_the_sum_by_hand():
+    def of(*chances):
+        return -sum(p * np.log(p) for p in chances)
+
+    expected = (
+        of(*PROBABILITIES)
+        + 0.5 * np.log(2.0 * np.pi * np.e * 4.0)
+        + of(0.25, 0.75)
+        + of(0.9, 0.1)
+        + of(0.5, 0.5)
+        + of(0.1, 0.2, 0.7)
+    )
+    np.testing.assert_allclose(composite().entropy(), [expected], rtol=1e-6)
+
+
+def test_kl_is_the_sum_by_hand():
+    other = composite(mean=-0.5, std=4.0)
+    # Only the numbers differ.
+    expected = np.log(2.0) + (4.0 + 1.0) / (2.0 * 16.0) - 0.5
+    np.testing.assert_allclose(composite().kl(other), [expected], rtol=1e-6)
+    np.testing.assert_allclose(composite().kl(composite()), [0.0], atol=1e-7)
+
+
+def test_the_mode_is_that_of_each_part():
+    assert composite().mode().dtype == "float32"
+    np.testing.assert_allclose(
+        composite().mode(), [[2.0, 0.5, 0.0, 1.0, 0.0, 2.0]]
+    )
+
+
+def test_each_part_is_drawn_as_by_itself():
+    count, draws = 50, draw(50)
+    sample = composite(count).sample(draws).numpy()
+    assert sample.shape == (50, 6)
+    pieces = np.split(draws, np.cumsum(SIZES["noise_sizes"])[:-1], axis=1)
+    columns = np.split(sample, np.cumsum(SIZES["action_sizes"])[:-1], axis=1)
+    for part, piece, column in zip(parts(count), pieces, columns, strict=True):
+        expected = np.reshape(part.sample(piece), (count, -1))
+        np.testing.assert_allclose(column, expected, rtol=1e-6)
+
+
+def test_statistics_of_samples():
+    count = 60_000
+    sample = composite(count).sample(draw(count)).numpy()
+    gears = np.bincount(sample[:, 0].astype(int), minlength=3) / count
+    np.testing.assert_allclose(gears, PROBABILITIES, atol=0.01)
+    assert sample[:, 1].mean() == pytest.approx(0.5, abs=0.03)
+    assert sample[:, 1].std() == pytest.approx(2.0, abs=0.03)
+    np.testing.assert_allclose(sample[:, 2:4].mean(0), CHANCES, atol=0.01)
+    # Independent of each other: no column goes with any other.
+    correlation = np.corrcoef(sample.T) - np.eye(6)
+    assert np.abs(correlation).max() < 0.02
+
+
+def test_entropy_is_the_mean_negative_log_prob():
+    count = 60_000
+    policy = composite(count)
+    log_prob = policy.log_prob(policy.sample(draw(count)))
+    assert -np.mean(log_prob) == pytest.approx(
+        float(policy.entropy()[0]), abs=0.02
+    )
+
+
+def test_integers_survive_as_floats():
+    policy = Composite(
+        [Categorical(np.zeros((1, 70_000)))], (1,), (70_000,), (True,),
+        ("int32",),
+    )  # fmt: skip
+    draws = np.zeros((1, 70_000), "float32")
+    draws[0, 69_999] = 5.0
+    action = policy.sample(draws)
+    assert action.numpy().tolist() == [[69_999.0]]
+    np.testing.assert_allclose(
+        policy.log_prob(action), [-np.log(70_000)], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"action_sizes": (1, 1, 2)},
+        {"noise_sizes": (3, 1, 2, 5, 1)},
+        {"scalar": ()},
+        {"dtypes": ("int32",)},
+    ],
+    ids=str,
+)
+def test_parts_that_are_not_described_one_by_one(change):
+    with pytest.raises(ValueError, match=r"sizes and dtype of each.*Received"):
+        Composite(parts(), **{**SIZES, **change})
+
+
+def test_no_parts():
+    with pytest.raises(ValueError, match=r"at least one part.*Received: 0"):
+        Composite([], (), (), (), ())
+
+
+def test_shapes_are_checked():
+    policy = composite()
+    for call in (policy.log_prob, policy.sample):
+        with pytest.raises(ValueError, match=r"rank 2.*Received"):
+            call(np.zeros(6))
+    with pytest.raises(ValueError, match="Received"):
+        policy.log_prob(np.zeros((1, 5)))
+    with pytest.raises(ValueError, match="Received"):
+        policy.sample(np.zeros((1, 10)))
+
+
+def test_divergence_from_something_else():
+    policy = composite()
+    with pytest.raises(ValueError, match="another Composite"):
+        policy.kl(parts()[0])
+    shorter = Composite(parts()[:1], (1,), (3,), (True,), ("int32",))
+    with pytest.raises(ValueError, match=r"4 parts\. Received: 1"):
+        policy.kl(shorter)

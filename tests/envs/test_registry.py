@@ -1,0 +1,76 @@
+"""Every environment that Gymnasium and its friends register: trained, or
+refused in one line that says what to wrap."""
+
+import importlib
+import importlib.util
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+
+# One game stands for all of them; their spaces are alike.
+_GAMES = ("ALE/Pong-v5", "ALE/Breakout-v5")
+_MAKERS = ("gymnasium.envs", "minigrid")
+# Their environments are made for another backend than NumPy.
+_OTHER_BACKENDS = ("phys2d", "tabular")
+
+
+def _ids():
+    """Returns the newest version of each id that can be made here."""
+    for package in ("ale_py", "minigrid"):
+        if importlib.util.find_spec(package) is not None:
+            gym.register_envs(importlib.import_module(package))
+    newest = {}
+    for spec in gym.registry.values():
+        made_by = str(spec.entry_point).startswith(_MAKERS)
+        if not made_by or spec.namespace in _OTHER_BACKENDS:
+            continue
+        key = spec.namespace, spec.name
+        if key not in newest or (spec.version or 0) > newest[key].version:
+            newest[key] = spec
+    found = [spec.id for spec in newest.values()]
+    return sorted(found + [game for game in _GAMES if game in gym.registry])
+
+
+def _made(env_id):
+    """Makes an environment, or skips what is not installed."""
+    try:
+        return rl.envs.make_env(env_id)
+    except (ImportError, gym.error.Error, AttributeError, TypeError) as error:
+        pytest.skip(f"{type(error).__name__}: {error}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", _ids())
+def test_it_is_trained_or_refused_in_words(env_id):
+    env = _made(env_id)
+    try:
+        rollouts = rl.RolloutDataset(
+            env, horizon=8, passes=1, batch_size=8, seed=0
+        )
+    except ValueError as error:
+        words = str(error)
+        assert "\n" not in words
+        assert "gymnasium.wrappers." in words or "action space" in words
+        return
+    agent = rl.PPO.for_env(env, seed=0)
+    agent.compile(jit_compile=False)
+    history = agent.fit(rollouts, epochs=1, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    env.close()
+
+
+def test_blackjack_and_taxi_are_trained():
+    for env_id, wrappers in (
+        ("Blackjack-v1", []),
+        ("Taxi-v4", [rl.envs.ActionMask]),
+    ):
+        rollouts = rl.RolloutDataset(
+            env_id, horizon=16, passes=1, wrappers=wrappers, seed=0
+        )
+        agent = rl.PPO.for_env(rollouts.env, hidden=(8,), seed=0)
+        agent.compile(jit_compile=False)
+        history = agent.fit(rollouts, epochs=1, verbose=0)
+        assert np.isfinite(history.history["loss"]).all()

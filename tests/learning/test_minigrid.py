@@ -1,0 +1,31 @@
+"""PPO finds its way in MiniGrid, by a Dict observation, on five seeds."""
+
+import gymnasium as gym
+import keras
+import pytest
+
+import keras_rl2 as rl
+
+pytestmark = pytest.mark.learning
+
+
+def without_mission(env):
+    return gym.wrappers.FilterObservation(env, ["direction", "image"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("task", "steps"), [("Empty-8x8-v0", 60_000), ("DoorKey-5x5-v0", 200_000)]
+)
+def test_the_goal_is_reached(task, steps, seed):
+    pytest.importorskip("minigrid")
+    env_id = f"minigrid:MiniGrid-{task}"
+    seen = {"wrappers": [without_mission], "num_envs": 8}
+    rollouts = rl.RolloutDataset(
+        env_id, horizon=128, passes=4, batch_size=256, seed=seed, **seen
+    )
+    agent = rl.PPO.for_env(rollouts.env, entropy_coefficient=0.01, seed=seed)
+    agent.compile(keras.optimizers.Adam(1e-3, epsilon=1e-5))
+    agent.fit(rollouts, total_steps=steps, verbose=0)
+    result = agent.evaluate(env_id, episodes=20, seed=seed, **seen)
+    assert result["episode_return"] >= 0.9
