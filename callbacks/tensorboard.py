@@ -167,7 +167,7 @@ def _arrays(model: Any) -> dict[str, np.ndarray]:
     samples = getattr(rollouts, "samples", {})
     for key in _SAMPLE_KEYS:
         if key in samples:
-            arrays[f"rollout/{key}"] = samples[key][rollouts.valid_rows]
+            arrays[f"rollout/{key}"] = rollouts.valid_samples(key)
     for tag, weight in _tagged_weights(model).items():
         arrays[tag] = weight.value.numpy()
     return arrays

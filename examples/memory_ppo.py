@@ -1,7 +1,7 @@
-"""PPO with an LSTM on CartPole-v1 without velocities: expect 450 or more.
+"""PPO with an LSTM on CartPole-v1 without velocities: expect 475 or more.
 
-Where the pole goes has to be remembered from step to step. Takes a minute or
-two on two cores. To see the curves: tensorboard --logdir runs
+Where the pole goes has to be remembered from step to step. Takes about a
+minute and a half on two cores. To see the curves: tensorboard --logdir runs
 """
 
 import os
@@ -17,6 +17,7 @@ import numpy as np
 import keras_rl2 as rl
 
 SEED = 0
+STEPS = 300_000
 
 
 class PositionsOnly(gym.ObservationWrapper):
@@ -33,14 +34,31 @@ class PositionsOnly(gym.ObservationWrapper):
 
 run = pathlib.Path("runs", time.strftime("memory_ppo_%Y%m%d-%H%M%S"))
 hidden = {"wrappers": [PositionsOnly], "num_envs": 8}
-numbers = {"horizon": 128, "passes": 8, "rounds_per_epoch": 20, "seed": SEED}
 rollouts = rl.RolloutDataset(
-    "CartPole-v1", sequence_length=32, **numbers, **hidden
+    "CartPole-v1",
+    horizon=128,
+    passes=10,
+    batch_size=256,
+    rounds_per_epoch=20,
+    sequence_length=32,
+    scale_rewards=True,
+    seed=SEED,
+    **hidden,
 )
+updates = STEPS // rollouts.steps_per_round * rollouts.updates_per_round
+decay = keras.optimizers.schedules.PolynomialDecay
 agent = rl.PPO.for_env(
-    rollouts.env, memory=keras.layers.LSTMCell(64), gamma=0.98, seed=SEED
+    rollouts.env,
+    memory=keras.layers.LSTMCell(64),
+    gamma=0.98,
+    gae_lambda=0.8,
+    clip_ratio=decay(0.2, updates, end_learning_rate=0.0),
+    normalize_observations=True,
+    seed=SEED,
 )
-agent.compile(keras.optimizers.Adam(1e-3, epsilon=1e-5))
+agent.compile(
+    keras.optimizers.Adam(decay(1e-3, updates, end_learning_rate=0.0))
+)
 
 
 def report(epoch, logs):
@@ -51,7 +69,7 @@ callbacks = [
     rl.callbacks.TensorBoard(run),
     keras.callbacks.LambdaCallback(on_epoch_end=report),
 ]
-agent.fit(rollouts, total_steps=300_000, callbacks=callbacks, verbose=0)
+agent.fit(rollouts, total_steps=STEPS, callbacks=callbacks, verbose=0)
 
 score = agent.evaluate("CartPole-v1", episodes=20, seed=SEED, **hidden)
 print(f"greedy mean return over 20 episodes: {score['episode_return']:.1f}")

@@ -261,6 +261,27 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             self._samples, _ = self._bound_agent().prepare(self._trajectory)
         return self._samples
 
+    def valid_samples(self, key: str) -> Any:
+        """Returns one of `samples` without the resets of NEXT_STEP, `[V, ...]`.
+
+        Args:
+            key: str. Which of the samples.
+
+        Returns:
+            Tree of arrays, of one row per valid step; of the steps of
+            sequences where the agent remembers.
+        """
+        if self._trajectory is None:
+            raise ValueError(
+                "Expected a dataset that was refreshed. Received: one of "
+                "which there are no samples yet"
+            )
+        valid, length = self._trajectory.valid, self._collected_length
+        counted = (
+            valid.ravel() if length is None else as_sequences(valid, length)
+        )
+        return map_leaves(lambda array: array[counted], self.samples[key])
+
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes and of the last round."""
         return {**super().logs(), **self._statistics}

@@ -29,11 +29,14 @@ CASES = {
         "steps": 300_000,
         "envs": 8,
         "horizon": 128,
-        "passes": 8,
+        "passes": 10,
         "batch_size": 256,
         "sequence_length": 32,
         "learning_rate": 1e-3,
+        "decays": True,
+        "normalizes": True,
         "gamma": 0.98,
+        "gae_lambda": 0.8,
         "cell": 64,
         "episodes": 20,
     },
@@ -45,7 +48,10 @@ CASES = {
         "batch_size": 64,
         "sequence_length": None,
         "learning_rate": 3e-4,
+        "decays": False,
+        "normalizes": False,
         "gamma": 0.4,
+        "gae_lambda": 0.95,
         "cell": None,
         "episodes": 20,
     },
@@ -127,14 +133,30 @@ def ours(case, seed):
         passes=task["passes"],
         batch_size=task["batch_size"],
         sequence_length=task["sequence_length"],
+        scale_rewards=task["normalizes"],
         seed=seed,
     )
-    cell = None if task["cell"] is None else keras.layers.LSTMCell(task["cell"])
+    rounds = task["steps"] // rollouts.steps_per_round
+
+    def number(value):
+        if not task["decays"]:
+            return value
+        return keras.optimizers.schedules.PolynomialDecay(
+            value, rounds * rollouts.updates_per_round, 0.0
+        )
+
     agent = rl.PPO.for_env(
-        rollouts.env, memory=cell, gamma=task["gamma"], seed=seed
+        rollouts.env,
+        memory=task["cell"] and keras.layers.LSTMCell(task["cell"]),
+        gamma=task["gamma"],
+        gae_lambda=task["gae_lambda"],
+        clip_ratio=number(0.2),
+        normalize_observations=task["normalizes"],
+        seed=seed,
     )
-    agent.compile(keras.optimizers.Adam(task["learning_rate"], epsilon=1e-5))
-    round_steps = task["horizon"] * task["envs"]
+    rate = number(task["learning_rate"])
+    agent.compile(keras.optimizers.Adam(rate, epsilon=1e-5))
+    round_steps = rollouts.steps_per_round
     # What is traced and compiled is not timed; it is of the run all the same.
     agent.fit(rollouts, epochs=1, verbose=0)
     start = time.perf_counter()

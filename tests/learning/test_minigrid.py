@@ -15,7 +15,7 @@ def without_mission(env):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
-    ("task", "steps"), [("Empty-8x8-v0", 60_000), ("DoorKey-5x5-v0", 200_000)]
+    ("task", "steps"), [("Empty-8x8-v0", 60_000), ("DoorKey-5x5-v0", 400_000)]
 )
 def test_the_goal_is_reached(task, steps, seed):
     pytest.importorskip("minigrid")

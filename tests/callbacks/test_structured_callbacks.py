@@ -1,0 +1,96 @@
+"""Callbacks of agents that remember, and of what is no single array."""
+
+import gymnasium as gym
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.events import read
+from support.memory_envs import PositionsOnly
+from support.workshop import Workshop
+
+HORIZON = 16
+
+
+def on_policy(autoreset_mode="SameStep"):
+    env = gym.vector.SyncVectorEnv(
+        [Workshop] * 3, autoreset_mode=autoreset_mode
+    )
+    agent = rl.PPO.for_env(env, memory=keras.layers.GRUCell(4), seed=0)
+    rollouts = rl.RolloutDataset(
+        env,
+        horizon=HORIZON,
+        passes=1,
+        batch_size=24,
+        sequence_length=8,
+        seed=0,
+    )
+    return agent, rollouts, Workshop
+
+
+def off_policy():
+    replay = rl.ReplayDataset(
+        "CartPole-v1",
+        wrappers=[PositionsOnly],
+        num_envs=2,
+        capacity=500,
+        warm_up=64,
+        steps_per_round=32,
+        updates_per_round=1,
+        batch_size=4,
+        sequence_length=8,
+        seed=0,
+    )
+    agent = rl.DQN.for_env(replay.env, memory=keras.layers.GRUCell(4), seed=0)
+
+    def make(render_mode):
+        return PositionsOnly(gym.make("CartPole-v1", render_mode=render_mode))
+
+    return agent, replay, make
+
+
+@pytest.mark.parametrize("made", [on_policy, off_policy])
+def test_all_callbacks_together(made, tmp_path):
+    agent, dataset, make = made()
+    agent.compile(jit_compile=False)
+    evaluation = rl.callbacks.Evaluation(
+        rl.EvaluationDataset(make(None), 2, seed=0)
+    )
+    history = agent.fit(
+        dataset,
+        epochs=2,
+        verbose=0,
+        callbacks=[
+            evaluation,
+            rl.callbacks.Diagnostics(tmp_path / "diagnostics"),
+            rl.callbacks.RecordVideo(
+                lambda: make("rgb_array"), tmp_path, every=1, max_steps=5
+            ),
+            rl.callbacks.TensorBoard(tmp_path, histogram_freq=1),
+        ],
+    ).history
+    assert len(history["val_episode_return"]) == 2
+    assert all(norm > 0 for norm in history["update_norm"])
+    assert len(list(tmp_path.glob("*.gif"))) == 2
+    tags = read(tmp_path).Tags()
+    assert {"train/loss", "eval/mean_reward"} <= set(tags["scalars"])
+    assert any(tag.startswith("weights/") for tag in tags["histograms"])
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_histograms_of_sequences_count_each_step_once(mode, tmp_path):
+    agent, rollouts, _ = on_policy(mode)
+    agent.compile(jit_compile=False)
+    trajectories = []
+    agent.observers.add(trajectories.append)
+    callback = rl.callbacks.TensorBoard(tmp_path, histogram_freq=1)
+    agent.fit(rollouts, callbacks=[callback], verbose=0)
+    (trajectory,) = trajectories
+    (action,) = read(tmp_path).Histograms("rollout/action")
+    taken = trajectory.action[trajectory.valid]
+    assert (len(taken) < 3 * HORIZON) == (mode == "NextStep")
+    assert action.histogram_value.num == taken.size
+    np.testing.assert_allclose(
+        action.histogram_value.sum, taken.sum(), rtol=1e-5
+    )
