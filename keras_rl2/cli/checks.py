@@ -4,6 +4,7 @@ import operator
 from typing import Any
 from typing import NamedTuple
 
+import gymnasium
 import numpy as np
 from gymnasium import Space
 from gymnasium.spaces import Box
@@ -15,6 +16,7 @@ from keras_rl2 import spaces
 from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.random_rollout import RandomRollout
 from keras_rl2.cli.random_rollout import random_action
+from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
@@ -53,7 +55,8 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     Example:
 
     >>> check_spaces(Box(-1, 1, (3,)), Discrete(2)).text
-    'Box([-1, 1], (3,), float32), Discrete(2): A2C, DQN, PPO, REINFORCE, SAC'
+    'Box([-1, 1], (3,), float32), Discrete(2): A2C, DQN, PPO, REINFORCE, SAC;
+    with a memory A2C, DQN, PPO, REINFORCE'
     """
     try:
         spaces.check_observation_space(observation)
@@ -78,12 +81,48 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     if isinstance(action, Box) and not unbounded:
         names += ["DDPG", "SAC", "TD3"]
     seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
-    text = f"{seen}: {', '.join(sorted(names))}"
+    remember = sorted({"A2C", "DQN", "PPO", "REINFORCE"}.intersection(names))
+    text = (
+        f"{seen}: {', '.join(sorted(names))}; "
+        f"with a memory {', '.join(remember)}"
+    )
     if masked:
-        text += ", with action masks"
+        text += "; with action masks"
     if unbounded:
         text += " (DDPG, SAC and TD3 need actions with finite bounds)"
     return Finding("spaces", True, text)
+
+
+def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
+    """Points to an action mask that agents do not see.
+
+    Args:
+        env: `gymnasium.Env`. Is reset.
+        seed: int. Seeds it.
+
+    Returns:
+        list of `Finding`, empty where there is nothing to say.
+
+    Example:
+
+    >>> (finding,) = check_masks(gymnasium.make("Taxi-v4"), seed=0)
+    >>> finding.text
+    'info has an action mask: `wrappers=[keras_rl2.envs.ActionMask]` puts it
+    into the observation, and no agent does what is forbidden'
+    """
+    _, info = env.reset(seed=seed)
+    where = where_mask_is(env, info)
+    if where is None or spaces.is_masked(env.observation_space):
+        return []
+    source = "info has" if where == "info" else f"`{where}()` gives"
+    return [
+        Finding(
+            "action mask",
+            True,
+            f"{source} an action mask: `wrappers=[keras_rl2.envs.ActionMask]` "
+            "puts it into the observation, and no agent does what is forbidden",
+        )
+    ]
 
 
 def check_observations(

@@ -69,6 +69,7 @@ def _findings(
         if not spaces.ok:
             # Nothing else can be said of what cannot be used.
             return
+        yield from checks.check_masks(env, seed)
         rollout = random_rollout.play(env, steps, seed)
         yield from checks.check_observations(rollout, env.observation_space)
         max_steps = env.spec.max_episode_steps

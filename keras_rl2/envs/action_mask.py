@@ -76,15 +76,33 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _mask(self, info: dict[str, Any]) -> Any:
         """Returns the mask, from wherever the environment has it."""
-        if ACTION_MASK in info:
-            return info[ACTION_MASK]
-        if self.env.has_wrapper_attr(_METHOD):
+        where = where_mask_is(self.env, info)
+        if where is None:
+            raise ValueError(
+                "Expected an environment with a mask in "
+                f"info[{ACTION_MASK!r}] or a method `{_METHOD}()`. "
+                f"Received: {self.env} and info with the keys {sorted(info)}"
+            )
+        if where == _METHOD:
             return self.env.get_wrapper_attr(_METHOD)()
-        raise ValueError(
-            f"Expected an environment with a mask in info[{ACTION_MASK!r}] or "
-            f"a method `{_METHOD}()`. Received: {self.env} and info with the "
-            f"keys {sorted(info)}"
-        )
+        return info[ACTION_MASK]
+
+
+def where_mask_is(
+    env: gymnasium.Env[Any, Any], info: dict[str, Any]
+) -> str | None:
+    """Says where an environment has an action mask outside its observation.
+
+    Args:
+        env: `gymnasium.Env`.
+        info: dict. What its `reset` gave beside the observation.
+
+    Returns:
+        str: `"info"`, `"action_masks"` for its method; or None without a mask.
+    """
+    if ACTION_MASK in info:
+        return "info"
+    return _METHOD if env.has_wrapper_attr(_METHOD) else None
 
 
 def _size(space: gymnasium.Space[Any]) -> int:

@@ -23,7 +23,8 @@ def atari(
     console and the brightest of two, up to 30 idle steps at the start. For
     training, a lost life ends the episode and rewards are clipped to their
     sign; for evaluation, neither. ale-py's own vector environment does all of
-    it, in threads and in C++.
+    it, in threads and in C++, and a little faster than EnvPool, whose
+    environments datasets take as well.
 
     Args:
         env_id: str. `"ALE/Pong-v5"`, say.

@@ -69,10 +69,12 @@ def keep(name, seed, run):
 def make(name, seed):
     """Returns the agent and the dataset of an algorithm."""
     import keras
-    import minatar  # noqa: F401
+    from minatar import gym as minatar_gym
 
     import keras_rl2 as rl
 
+    # Gymnasium 1 does not look for the environments of other packages.
+    minatar_gym.register_envs()
     if name == "ppo":
         data = rl.RolloutDataset(
             ENV,

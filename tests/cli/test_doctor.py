@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import keras_rl2 as rl
 from keras_rl2.cli import checks
 from keras_rl2.cli import random_rollout
 from keras_rl2.cli.main import main
@@ -136,7 +137,10 @@ def test_all_is_well_with_cartpole(capsys):
     assert main(["doctor", "CartPole-v1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 7
-    assert lines[0].endswith(": A2C, DQN, PPO, REINFORCE, SAC")
+    assert lines[0].endswith(
+        ": A2C, DQN, PPO, REINFORCE, SAC; "
+        "with a memory A2C, DQN, PPO, REINFORCE"
+    )
     assert lines[3].endswith("1 to 1, mean 1, deviation 0")
 
 
@@ -151,7 +155,7 @@ def test_all_is_well_with_an_environment_of_ones_own(doctor):
 def test_each_array_of_an_observation_is_looked_at(doctor):
     found = doctor(Structured)
     assert all(ok for ok, _ in found.values()), found
-    assert found["spaces"][1].endswith(": A2C, PPO, REINFORCE")
+    assert ": A2C, PPO, REINFORCE; with a memory A2C" in found["spaces"][1]
     env = Structured()
     rollout = random_rollout.play(env, steps=20, seed=0)
     inside, at, moves = checks.check_observations(
@@ -218,13 +222,36 @@ def test_warnings_of_gymnasium_are_passed_on(doctor):
         (spaces.MultiBinary(3), "A2C, PPO, REINFORCE"),
         (spaces.MultiDiscrete([2, 3]), "A2C, PPO, REINFORCE"),
         (spaces.Box(-1, 1, (2,)), "A2C, DDPG, PPO, REINFORCE, SAC, TD3"),
-        (spaces.Box(-np.inf, np.inf, (2,)), "A2C, PPO, REINFORCE (DDPG,"),
+        (spaces.Box(-np.inf, np.inf, (2,)), "A2C, PPO, REINFORCE"),
     ],
 )
 def test_algorithms_are_those_of_the_action_space(action, names):
     finding = checks.check_spaces(spaces.Box(-1, 1, (3,)), action)
     assert finding.ok
     assert f": {names}" in finding.text
+    with_memory = [
+        name
+        for name in names.split(";")[0].split(", ")
+        if getattr(rl, name).takes_memory
+    ]
+    assert f"with a memory {', '.join(with_memory)}" in finding.text
+    unbounded = isinstance(action, spaces.Box) and not action.is_bounded()
+    assert ("(DDPG, SAC and TD3 need" in finding.text) == unbounded
+
+
+class OfMethod(gymnasium.Wrapper):
+    def action_masks(self):
+        return np.ones(2, bool)
+
+
+def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
+    assert main(["doctor", "Taxi-v4", "--steps", "50"]) == 0
+    assert "info has an action mask: `wrappers=[" in capsys.readouterr().out
+    env = OfMethod(gymnasium.make("CartPole-v1"))
+    (finding,) = checks.check_masks(env, seed=0)
+    assert finding.text.startswith("`action_masks()` gives an action mask")
+    assert not checks.check_masks(rl.envs.ActionMask(env), seed=0)
+    assert not checks.check_masks(gymnasium.make("CartPole-v1"), seed=0)
 
 
 def test_images_need_no_scaling():
