@@ -21,7 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 KEPT = Path(__file__).resolve().parent / "results"
 ENV = "MinAtar/Breakout-v1"
-STEPS = {"ppo": 3_000_000, "dqn": 500_000}
+STEPS = {"ppo": 3_000_000, "dqn": 300_000}
 # Millions of frames, and mean returns of the last 100 episodes.
 PUBLISHED = {
     "DQN, Young and Tian": ([0.1, 0.5, 1, 2, 3, 5], [4.5, 8.3, 9, 9.6, 10, 10]),
