@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents import TD3
     from keras_rl2.agents import Agent
     from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
     from keras_rl2.training import Training
@@ -58,6 +59,7 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "OfflineDataset": "keras_rl2.data",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
@@ -73,6 +75,7 @@ __all__ = [
     "TD3",
     "Agent",
     "EvaluationDataset",
+    "OfflineDataset",
     "ReplayDataset",
     "RolloutDataset",
     "Training",

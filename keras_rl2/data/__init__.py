@@ -3,6 +3,7 @@
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.policy_function import actions
 from keras_rl2.data.policy_function import policy_function
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
@@ -20,6 +21,7 @@ __all__ = [
     "ActorSnapshot",
     "Collector",
     "EvaluationDataset",
+    "OfflineDataset",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
     "ReplayDataset",

@@ -153,6 +153,13 @@ class CollectingAgent(ActingAgent, Protocol):
         """
 
     @property
+    def learns_offline(self) -> bool:
+        """Whether it learns from transitions that somebody else has made.
+
+        If so it takes the minibatches that a `ReplayDataset` gives.
+        """
+
+    @property
     def whole_episodes(self) -> bool:
         """Whether a round is one episode of each environment."""
 
@@ -247,3 +254,16 @@ def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
         bool. The opposite of `learns_from_rollouts`.
     """
     return not agent.on_policy
+
+
+def learns_offline(agent: CollectingAgent) -> bool:
+    """Says whether an agent learns from a fixed dataset, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. Its `learns_offline`; where it does not say, whether it learns
+        from replay.
+    """
+    return bool(getattr(agent, "learns_offline", not agent.on_policy))

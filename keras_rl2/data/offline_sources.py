@@ -1,0 +1,47 @@
+"""From what people have to episodes that can be read."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_rl2.data.array_source import ArraySource
+from keras_rl2.data.episode_source import EpisodeSource
+from keras_rl2.data.file_array import open_npy_folder
+from keras_rl2.data.file_array import open_npz
+
+
+def open_source(source: Any) -> EpisodeSource:
+    """Opens recorded episodes, whatever they are in.
+
+    Args:
+        source: As of `keras_rl2.OfflineDataset`.
+
+    Returns:
+        `EpisodeSource`.
+
+    Raises:
+        ValueError: If it is nothing that can be read.
+    """
+    if isinstance(source, Mapping):
+        return ArraySource(source, "the arrays")
+    if isinstance(source, (str, os.PathLike)):
+        return _open_path(Path(source))
+    raise ValueError(
+        "Expected a dict of arrays, the path of an .npz file, of a folder of "
+        ".npy files or of a Minari dataset, a `minari.MinariDataset`, or a "
+        f"`keras_rl2.ReplayDataset`. Received: {source!r}"
+    )
+
+
+def _open_path(path: Path) -> EpisodeSource:
+    """Opens a file or folder by what is in it."""
+    if path.is_file() and path.suffix == ".npz":
+        return ArraySource(open_npz(path), str(path))
+    if path.is_dir() and [*path.glob("*.npy")]:
+        return ArraySource(open_npy_folder(path), str(path))
+    raise ValueError(
+        "Expected the path of an .npz file, of a folder of .npy files, or of a "
+        f"Minari dataset with data/main_data.hdf5. Received: {path} "
+        f"({'nothing of these' if path.exists() else 'which is not there'})"
+    )
