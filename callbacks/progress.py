@@ -28,7 +28,8 @@ class Progress(keras.callbacks.Callback):
     learning costs and is judged by are environment steps: this shows those of
     the whole `fit`, the share done, steps per second, the time left and the
     mean return of the last episodes. An agent's `fit` inserts it unless it is
-    given one, or another `verbose` than `"auto"`.
+    given one, or another `verbose` than `"auto"`. Where no steps are taken, on
+    an `OfflineDataset`, it counts updates.
 
     On a terminal it is one line that is rewritten in place, at most ten times
     a second; elsewhere (a file, a notebook, a job's log) a new line every so
@@ -90,6 +91,7 @@ class Progress(keras.callbacks.Callback):
         self._started = self._drawn = 0.0
         self._return: float | None = None
         self._epoch = 0
+        self._unit = "steps"
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts counting."""
@@ -97,6 +99,7 @@ class Progress(keras.callbacks.Callback):
         self._speed = _Speed()
         self._first_step = env_steps(self.model) or 0
         self._steps = 0
+        self._unit = "updates" if self._is_offline() else "steps"
         self._started = self._drawn = self.clock()
         self._return = None
         if self._line.in_place:
@@ -132,8 +135,8 @@ class Progress(keras.callbacks.Callback):
         seconds = self.clock() - self._started
         speed = self._steps / max(seconds, 1e-9)
         self._line.end(
-            f"{self._steps:,} steps in {_duration(seconds)} "
-            f"({speed:,.0f} steps/s){self._episode_return(', ')}"
+            f"{self._steps:,} {self._unit} in {_duration(seconds)} "
+            f"({speed:,.0f} {self._unit}/s){self._episode_return(', ')}"
         )
 
     def _draw(self, updates_left: int) -> None:
@@ -160,11 +163,12 @@ class Progress(keras.callbacks.Callback):
     def _text(self, total: int | None) -> str:
         """Returns the line for a number of steps in all, or none known."""
         speed = self._speed.per_second()
-        parts = [f"{self._steps:,} steps"]
+        unit = self._unit
+        parts = [f"{self._steps:,} {unit}"]
         if total is not None:
             share = min(self._steps / max(total, 1), 1.0)
-            parts = [f"{self._steps:,}/{total:,} steps  {share:4.0%}"]
-        parts.append(f"{speed:,.0f} steps/s")
+            parts = [f"{self._steps:,}/{total:,} {unit}  {share:4.0%}"]
+        parts.append(f"{speed:,.0f} {unit}/s")
         if total is not None and speed > 0.0:
             left = max(total - self._steps, 0) / speed
             parts.append(f"{_duration(left)} left")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
+    from keras_rl2.data.recorder import record
     from keras_rl2.training import Training
 
 _ROOMS = (
@@ -63,6 +64,7 @@ _HOMES = {
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
+    "record": "keras_rl2.data.recorder",
 }
 
 __all__ = [
@@ -91,6 +93,7 @@ __all__ = [
     "metrics",
     "networks",
     "presets",
+    "record",
     "returns",
 ]
 

@@ -9,6 +9,8 @@ from keras_rl2.data.array_source import ArraySource
 from keras_rl2.data.episode_source import EpisodeSource
 from keras_rl2.data.file_array import open_npy_folder
 from keras_rl2.data.file_array import open_npz
+from keras_rl2.data.minari_folder import MAIN_FILE
+from keras_rl2.data.minari_folder import MinariFolder
 
 
 def open_source(source: Any) -> EpisodeSource:
@@ -23,10 +25,14 @@ def open_source(source: Any) -> EpisodeSource:
     Raises:
         ValueError: If it is nothing that can be read.
     """
+    if isinstance(source, (ArraySource, MinariFolder)):
+        return source
     if isinstance(source, Mapping):
         return ArraySource(source, "the arrays")
     if isinstance(source, (str, os.PathLike)):
         return _open_path(Path(source))
+    if hasattr(source, "iterate_episodes") and hasattr(source, "storage"):
+        return _open_minari(source)
     raise ValueError(
         "Expected a dict of arrays, the path of an .npz file, of a folder of "
         ".npy files or of a Minari dataset, a `minari.MinariDataset`, or a "
@@ -40,8 +46,21 @@ def _open_path(path: Path) -> EpisodeSource:
         return ArraySource(open_npz(path), str(path))
     if path.is_dir() and [*path.glob("*.npy")]:
         return ArraySource(open_npy_folder(path), str(path))
+    if any((path / part / MAIN_FILE).is_file() for part in ("", "data")):
+        return MinariFolder(path)
     raise ValueError(
         "Expected the path of an .npz file, of a folder of .npy files, or of a "
         f"Minari dataset with data/main_data.hdf5. Received: {path} "
         f"({'nothing of these' if path.exists() else 'which is not there'})"
     )
+
+
+def _open_minari(dataset: Any) -> EpisodeSource:
+    """Opens the episodes that a `minari.MinariDataset` points to."""
+    path = Path(dataset.storage.data_path)
+    if not (path / MAIN_FILE).is_file():
+        raise ValueError(
+            "Expected a Minari dataset that is kept as HDF5. Received: "
+            f"{path}, of the format {dataset.storage.FORMAT!r}"
+        )
+    return MinariFolder(path, [*dataset.episode_indices])
