@@ -14,6 +14,8 @@ import keras
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rounds_of_fit
+from keras_rl2.callbacks.protocols import takes_steps
+from keras_rl2.callbacks.protocols import updates
 
 # Between two states of the line on a terminal; the eye follows no more.
 _REDRAW_SECONDS = 0.1
@@ -92,14 +94,17 @@ class Progress(keras.callbacks.Callback):
         self._return: float | None = None
         self._epoch = 0
         self._unit = "steps"
+        # Of the whole `fit`.
+        self._updates: int | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts counting."""
         self._line = _Line(self.stream or sys.stdout)
         self._speed = _Speed()
-        self._first_step = env_steps(self.model) or 0
+        self._unit = "steps" if takes_steps(rounds_of_fit(self)) else "updates"
+        self._first_step = self._counted() or 0
         self._steps = 0
-        self._unit = "updates" if self._is_offline() else "steps"
+        self._updates = None
         self._started = self._drawn = self.clock()
         self._return = None
         if self._line.in_place:
@@ -111,6 +116,8 @@ class Progress(keras.callbacks.Callback):
     ) -> None:
         """Keeps in mind which epoch it is."""
         self._epoch = epoch
+        if self._updates is None:
+            self._updates = self._updates_left(epoch, 0)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -152,13 +159,19 @@ class Progress(keras.callbacks.Callback):
 
     def _count(self) -> None:
         """Asks the agent what it has done by now."""
-        steps = env_steps(self.model)
-        if steps is None:
+        counted = self._counted()
+        if counted is None:
             return
-        self._steps = steps - self._first_step
+        self._steps = counted - self._first_step
         rollouts: Rounds | None = getattr(self.model, "rollouts", None)
         if rollouts is not None:
             self._return = rollouts.logs().get("episode_return")
+
+    def _counted(self) -> int | None:
+        """Returns what is counted so far: steps, or else updates."""
+        if self._unit == "updates":
+            return updates(self.model)
+        return env_steps(self.model)
 
     def _text(self, total: int | None) -> str:
         """Returns the line for a number of steps in all, or none known."""
@@ -193,6 +206,8 @@ class Progress(keras.callbacks.Callback):
         Those taken and those to come: resets of NEXT_STEP environments make
         it fewer than were asked for.
         """
+        if self._unit == "updates":
+            return self._updates
         if self.total_steps is not None:
             return self.total_steps
         rollouts = rounds_of_fit(self)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents import TD3
     from keras_rl2.agents import Agent
     from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import MixedDataset
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
@@ -60,6 +61,7 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
@@ -77,6 +79,7 @@ __all__ = [
     "TD3",
     "Agent",
     "EvaluationDataset",
+    "MixedDataset",
     "OfflineDataset",
     "ReplayDataset",
     "RolloutDataset",

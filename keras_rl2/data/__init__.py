@@ -3,6 +3,7 @@
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.data.mixed import MixedDataset
 from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.policy_function import actions
 from keras_rl2.data.policy_function import policy_function
@@ -21,6 +22,7 @@ __all__ = [
     "ActorSnapshot",
     "Collector",
     "EvaluationDataset",
+    "MixedDataset",
     "OfflineDataset",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",

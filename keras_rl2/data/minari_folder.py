@@ -1,5 +1,6 @@
 """Episodes in the folder of a Minari dataset."""
 
+import functools
 import re
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -176,11 +177,14 @@ class MinariFolder:
             stop.tolist(),
             strict=True,
         ):
-            length = int(self.lengths[number])
             self._told(
                 number,
-                lambda group, r=row, b=begin, e=end, n=length: fill(
-                    group, r, b, e, n
+                functools.partial(
+                    fill,
+                    row=row,
+                    begin=begin,
+                    end=end,
+                    length=int(self.lengths[number]),
                 ),
             )
 

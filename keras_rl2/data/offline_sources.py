@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_rl2.data.array_source import ArraySource
 from keras_rl2.data.episode_source import EpisodeSource
 from keras_rl2.data.file_array import open_npy_folder
 from keras_rl2.data.file_array import open_npz
 from keras_rl2.data.minari_folder import MAIN_FILE
 from keras_rl2.data.minari_folder import MinariFolder
+from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.trees import map_leaves
 
 
 def open_source(source: Any) -> EpisodeSource:
@@ -27,6 +31,8 @@ def open_source(source: Any) -> EpisodeSource:
     """
     if isinstance(source, (ArraySource, MinariFolder)):
         return source
+    if isinstance(source, ReplayDataset):
+        return _open_replay(source)
     if isinstance(source, Mapping):
         return ArraySource(source, "the arrays")
     if isinstance(source, (str, os.PathLike)):
@@ -64,3 +70,22 @@ def _open_minari(dataset: Any) -> EpisodeSource:
             f"{path}, of the format {dataset.storage.FORMAT!r}"
         )
     return MinariFolder(path, [*dataset.episode_indices])
+
+
+def _open_replay(replay: ReplayDataset) -> EpisodeSource:
+    """Takes what a replay holds at present."""
+    if replay.buffer is None or replay.agent is None:
+        raise ValueError(
+            "Expected a ReplayDataset that has stored something: `fit` an "
+            "agent with it, or call `bind(agent)` and `fill(steps)`. "
+            "Received: no buffer"
+        )
+    arrays = replay.buffer.record()
+    taken = replay.agent.policy_head.to_environment(arrays["actions"])
+    arrays["actions"] = map_leaves(np.asarray, taken)
+    return ArraySource(
+        arrays,
+        f"the replay of {replay.env.name}",
+        replay.env.observation_space,
+        replay.env.action_space,
+    )

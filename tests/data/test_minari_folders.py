@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.structured_envs import HYBRID_ACTIONS
+from support.structured_envs import OBSERVATIONS
 from support.structured_envs import StructuredEnv
 
 MAIN = "data/main_data.hdf5"
@@ -73,6 +75,7 @@ def test_minari_reads_ours(folder, minari):
         assert episode.terminations[-1] or episode.truncations[-1]
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_we_read_minaris(minari):
     space = gymnasium.spaces.Dict(
         {
@@ -136,8 +139,11 @@ def _env_of(space):
     return Env()
 
 
-def test_trees_are_written_and_read(tmp_path):
-    env = StructuredEnv()
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("action", HYBRID_ACTIONS)
+@pytest.mark.spread
+def test_trees_are_written_and_read(tmp_path, observation, action):
+    env = StructuredEnv(OBSERVATIONS[observation], HYBRID_ACTIONS[action])
     recorded = rl.record("random", env, 40, tmp_path / "tree", seed=0)
     read = rl.OfflineDataset(tmp_path / "tree")
     assert read.observation_space == env.observation_space
