@@ -62,6 +62,7 @@ class MinariFolder:
                 f"Expected a whole HDF5 file {folder / MAIN_FILE}. "
                 f"Received: {error}"
             ) from error
+        self._root = self._file["/"].id
         try:
             self._groups = self._find(episodes)
             self._scan()
@@ -71,10 +72,9 @@ class MinariFolder:
 
     def _find(self, episodes: Sequence[int] | None) -> list[str]:
         """Returns the names of the episodes."""
-        root = self._file["/"].id
         found = {
             int(match[1]): match[0]
-            for match in map(_EPISODE.fullmatch, hdf5_arrays.names(root))
+            for match in map(_EPISODE.fullmatch, hdf5_arrays.names(self._root))
             if match
         }
         wanted = sorted(found) if episodes is None else [*map(int, episodes)]
@@ -108,7 +108,7 @@ class MinariFolder:
         """Reads of an episode, and names it where that fails."""
         name = self._groups[number]
         try:
-            group = hdf5_arrays.open_member(self._file["/"].id, name)
+            group = hdf5_arrays.open_member(self._root, name)
             return function(group)
         except (Hdf5Error, OSError, RuntimeError, KeyError, TypeError) as error:
             raise ValueError(

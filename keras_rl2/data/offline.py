@@ -371,14 +371,19 @@ class OfflineDataset(RoundDataset):
             np.stack([chosen, np.zeros_like(chosen), lengths[:count]], axis=1)
         )
 
-    def __repr__(self) -> str:
-        """Says in a line what it holds."""
+    @property
+    def in_words(self) -> str:
+        """A line that says how much it holds, and how good it is."""
         returns = self.episode_returns
         return (
-            f"<{type(self).__name__}: {self.episodes:,} episodes, "
-            f"{self.transitions:,} transitions, return {returns.mean():.1f} "
-            f"({returns.min():.1f} to {returns.max():.1f})>"
+            f"{self.episodes:,} episodes, {self.transitions:,} transitions, "
+            f"return {returns.mean():.1f} ({returns.min():.1f} to "
+            f"{returns.max():.1f})"
         )
+
+    def __repr__(self) -> str:
+        """Says in a line what it holds."""
+        return f"<{type(self).__name__}: {self.in_words}>"
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with, for people to read."""
