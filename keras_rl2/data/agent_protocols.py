@@ -153,13 +153,6 @@ class CollectingAgent(ActingAgent, Protocol):
         """
 
     @property
-    def learns_offline(self) -> bool:
-        """Whether it learns from transitions that somebody else has made.
-
-        If so it takes the minibatches that a `ReplayDataset` gives.
-        """
-
-    @property
     def whole_episodes(self) -> bool:
         """Whether a round is one episode of each environment."""
 
@@ -263,7 +256,8 @@ def learns_offline(agent: CollectingAgent) -> bool:
         agent: `CollectingAgent`.
 
     Returns:
-        bool. Its `learns_offline`; where it does not say, whether it learns
-        from replay.
+        bool. Its attribute `learns_offline`, true of whoever takes the
+        minibatches that a `ReplayDataset` gives, whoever made them; where it
+        does not say, whether it learns from replay.
     """
     return bool(getattr(agent, "learns_offline", not agent.on_policy))
