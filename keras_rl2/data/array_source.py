@@ -151,6 +151,10 @@ class ArraySource:
             steps=steps,
         )
 
+    def close(self) -> None:
+        """Lets go of the arrays, when nothing more is to be read."""
+        self._observation = self._next = self._action = None
+
 
 def _check_keys(given: Mapping[str, Any], name: str) -> None:
     """Refuses a record that lacks something, or has what nobody reads."""

@@ -41,3 +41,6 @@ class EpisodeSource(Protocol):
         Raises:
             ValueError: If there is something in them that cannot be used.
         """
+
+    def close(self) -> None:
+        """Lets go of files, when nothing more is to be read."""

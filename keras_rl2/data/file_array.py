@@ -159,7 +159,7 @@ def open_npz(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as loaded:
             for key in loaded.files:
                 if key not in arrays:
-                    arrays[key] = loaded[key]
+                    arrays[key] = _numbers(loaded, key, path)
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise ValueError(
             f"Expected an .npz file, as `np.savez` writes it. Received: {path} "
@@ -179,6 +179,17 @@ def open_npy_folder(path: Path) -> dict[str, Any]:
     """
     files = sorted(path.glob(f"*{_NPY}"))
     return _nested({file.stem: FileArray.open(file) for file in files})
+
+
+def _numbers(loaded: Any, key: str, path: Path) -> np.ndarray:
+    """Reads an array that was compressed."""
+    try:
+        array: np.ndarray = loaded[key]
+    except ValueError as error:
+        raise ValueError(
+            f"Expected arrays of numbers in {path}. Received: {key} ({error})"
+        ) from error
+    return array
 
 
 def _stored_member(path: Path, entry: zipfile.ZipInfo) -> FileArray:

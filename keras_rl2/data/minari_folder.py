@@ -206,6 +206,10 @@ class MinariFolder:
             steps=stop - first,
         )
 
+    def close(self) -> None:
+        """Closes the file, when nothing more is to be read."""
+        self._file.close()
+
 
 class _Leaf:
     """Where an array lies within an episode, and what its rows are like."""

@@ -185,6 +185,7 @@ class OfflineDataset(RoundDataset):
         rows = self._read(np.stack([chosen, zeros, lengths], axis=1))
         if not self.streams:
             self._rows = rows
+            self._source.close()
 
     def _read(self, pieces: np.ndarray) -> EpisodeRows:
         """Reads pieces of episodes, and refuses what cannot be used."""
