@@ -14,6 +14,8 @@ import keras
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rounds_of_fit
+from keras_rl2.callbacks.protocols import takes_steps
+from keras_rl2.callbacks.protocols import updates
 
 # Between two states of the line on a terminal; the eye follows no more.
 _REDRAW_SECONDS = 0.1
@@ -28,7 +30,8 @@ class Progress(keras.callbacks.Callback):
     learning costs and is judged by are environment steps: this shows those of
     the whole `fit`, the share done, steps per second, the time left and the
     mean return of the last episodes. An agent's `fit` inserts it unless it is
-    given one, or another `verbose` than `"auto"`.
+    given one, or another `verbose` than `"auto"`. Where no steps are taken, on
+    an `OfflineDataset`, it counts updates.
 
     On a terminal it is one line that is rewritten in place, at most ten times
     a second; elsewhere (a file, a notebook, a job's log) a new line every so
@@ -90,13 +93,18 @@ class Progress(keras.callbacks.Callback):
         self._started = self._drawn = 0.0
         self._return: float | None = None
         self._epoch = 0
+        self._unit = "steps"
+        # Of the whole `fit`.
+        self._updates: int | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts counting."""
         self._line = _Line(self.stream or sys.stdout)
         self._speed = _Speed()
-        self._first_step = env_steps(self.model) or 0
+        self._unit = "steps" if takes_steps(rounds_of_fit(self)) else "updates"
+        self._first_step = self._counted() or 0
         self._steps = 0
+        self._updates = None
         self._started = self._drawn = self.clock()
         self._return = None
         if self._line.in_place:
@@ -108,6 +116,8 @@ class Progress(keras.callbacks.Callback):
     ) -> None:
         """Keeps in mind which epoch it is."""
         self._epoch = epoch
+        if self._updates is None:
+            self._updates = self._updates_left(epoch, 0)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -132,8 +142,8 @@ class Progress(keras.callbacks.Callback):
         seconds = self.clock() - self._started
         speed = self._steps / max(seconds, 1e-9)
         self._line.end(
-            f"{self._steps:,} steps in {_duration(seconds)} "
-            f"({speed:,.0f} steps/s){self._episode_return(', ')}"
+            f"{self._steps:,} {self._unit} in {_duration(seconds)} "
+            f"({speed:,.0f} {self._unit}/s){self._episode_return(', ')}"
         )
 
     def _draw(self, updates_left: int) -> None:
@@ -149,22 +159,29 @@ class Progress(keras.callbacks.Callback):
 
     def _count(self) -> None:
         """Asks the agent what it has done by now."""
-        steps = env_steps(self.model)
-        if steps is None:
+        counted = self._counted()
+        if counted is None:
             return
-        self._steps = steps - self._first_step
+        self._steps = counted - self._first_step
         rollouts: Rounds | None = getattr(self.model, "rollouts", None)
         if rollouts is not None:
             self._return = rollouts.logs().get("episode_return")
 
+    def _counted(self) -> int | None:
+        """Returns what is counted so far: steps, or else updates."""
+        if self._unit == "updates":
+            return updates(self.model)
+        return env_steps(self.model)
+
     def _text(self, total: int | None) -> str:
         """Returns the line for a number of steps in all, or none known."""
         speed = self._speed.per_second()
-        parts = [f"{self._steps:,} steps"]
+        unit = self._unit
+        parts = [f"{self._steps:,} {unit}"]
         if total is not None:
             share = min(self._steps / max(total, 1), 1.0)
-            parts = [f"{self._steps:,}/{total:,} steps  {share:4.0%}"]
-        parts.append(f"{speed:,.0f} steps/s")
+            parts = [f"{self._steps:,}/{total:,} {unit}  {share:4.0%}"]
+        parts.append(f"{speed:,.0f} {unit}/s")
         if total is not None and speed > 0.0:
             left = max(total - self._steps, 0) / speed
             parts.append(f"{_duration(left)} left")
@@ -189,6 +206,8 @@ class Progress(keras.callbacks.Callback):
         Those taken and those to come: resets of NEXT_STEP environments make
         it fewer than were asked for.
         """
+        if self._unit == "updates":
+            return self._updates
         if self.total_steps is not None:
             return self.total_steps
         rollouts = rounds_of_fit(self)

@@ -39,7 +39,7 @@ class StepsTaken(Protocol):
 class Rounds(Protocol):
     """A dataset that hands out rounds; see `keras_rl2.data.RoundDataset`."""
 
-    #: Steps of a round, of all environments together.
+    #: Steps of a round, of all environments together; 0 where there are none.
     steps_per_round: int
     #: Updates of a round.
     updates_per_round: int
@@ -133,6 +133,31 @@ def env_steps(model: Any) -> int | None:
         int; None if it does not count them.
     """
     return getattr(model, "env_steps", None)
+
+
+def updates(model: Any) -> int:
+    """Returns the updates that a model has made so far.
+
+    Args:
+        model: `keras.Model`, compiled.
+
+    Returns:
+        int.
+    """
+    count = getattr(model, "updates", None)
+    return int(model.optimizer.iterations if count is None else count)
+
+
+def takes_steps(rounds: Rounds | None) -> bool:
+    """Says whether the rounds of a dataset begin with environment steps.
+
+    Args:
+        rounds: A dataset; None where it is not known.
+
+    Returns:
+        bool. False for an `OfflineDataset`, of which updates are counted.
+    """
+    return rounds is None or rounds.steps_per_round > 0
 
 
 def rounds_of_fit(callback: keras.callbacks.Callback) -> Rounds | None:

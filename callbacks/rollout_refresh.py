@@ -7,6 +7,7 @@ from typing import cast
 import keras
 
 from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.callbacks.protocols import takes_steps
 
 
 class RolloutRefresh(keras.callbacks.Callback):
@@ -14,8 +15,9 @@ class RolloutRefresh(keras.callbacks.Callback):
 
     `Agent.fit` puts one first among its callbacks when there is none. It also
     adds what the round says to the logs of the epoch (`episode_return`,
-    `episode_length`, `env_steps`, `steps_per_second`, `learning_rate`, ...),
-    before any other callback sees them.
+    `episode_length`, `env_steps`, `steps_per_second`, `learning_rate`, ...;
+    `updates_per_second` where a dataset takes no steps), before any other
+    callback sees them.
 
     Args:
         rollouts: `keras_rl2.RolloutDataset`. What is refreshed.
@@ -74,7 +76,11 @@ class RolloutRefresh(keras.callbacks.Callback):
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logs.update(self.rollouts.logs())
         logs["env_steps"] = env_steps
-        logs["steps_per_second"] = (env_steps - self._steps) / seconds
+        if takes_steps(self.rollouts):
+            logs["steps_per_second"] = (env_steps - self._steps) / seconds
+        else:
+            updates = self.rollouts.steps_per_epoch
+            logs["updates_per_second"] = updates / seconds
         logs.update(_learning_rates(self.model.optimizer))
 
 

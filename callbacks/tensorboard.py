@@ -10,10 +10,13 @@ import numpy as np
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import as_agent
+from keras_rl2.callbacks.protocols import takes_steps
+from keras_rl2.callbacks.protocols import updates
 
 _TAGS = {
     "env_steps": "time/total_timesteps",
     "steps_per_second": "time/fps",
+    "updates_per_second": "time/updates_per_second",
     "episode_return": "rollout/ep_rew_mean",
     "episode_length": "rollout/ep_len_mean",
     "policy_loss": "train/policy_gradient_loss",
@@ -34,7 +37,8 @@ class TensorBoard(keras.callbacks.Callback):
     `train/approx_kl`, `eval/mean_reward`, `time/fps`), so that its dashboards
     show both. Keras' own callback writes over epochs, which mean nothing where
     rollouts differ in size, and starts its batch axis anew with each `fit`;
-    here a second `fit` goes on where the first one stopped.
+    here a second `fit` goes on where the first one stopped. On an
+    `OfflineDataset`, which takes no steps, the axis is that of updates.
 
     Values that are not finite are left out: before the first episode has
     ended there is no return.
@@ -117,7 +121,12 @@ class TensorBoard(keras.callbacks.Callback):
         )
 
     def _step(self, logs: dict[str, Any]) -> int:
-        """Returns the place on the axis: environment steps taken so far."""
+        """Returns the place on the axis: environment steps taken so far.
+
+        Updates made so far, where the dataset takes no steps.
+        """
+        if not takes_steps(getattr(self.model, "rollouts", None)):
+            return updates(self.model)
         steps = logs.get("env_steps", getattr(self.model, "env_steps", None))
         return self._epochs if steps is None else int(steps)
 

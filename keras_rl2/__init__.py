@@ -36,8 +36,11 @@ if TYPE_CHECKING:
     from keras_rl2.agents import TD3
     from keras_rl2.agents import Agent
     from keras_rl2.data import EvaluationDataset
+    from keras_rl2.data import MixedDataset
+    from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
+    from keras_rl2.data.recorder import record
     from keras_rl2.training import Training
 
 _ROOMS = (
@@ -58,9 +61,12 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "MixedDataset": "keras_rl2.data",
+    "OfflineDataset": "keras_rl2.data",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
+    "record": "keras_rl2.data.recorder",
 }
 
 __all__ = [
@@ -73,6 +79,8 @@ __all__ = [
     "TD3",
     "Agent",
     "EvaluationDataset",
+    "MixedDataset",
+    "OfflineDataset",
     "ReplayDataset",
     "RolloutDataset",
     "Training",
@@ -88,6 +96,7 @@ __all__ = [
     "metrics",
     "networks",
     "presets",
+    "record",
     "returns",
 ]
 

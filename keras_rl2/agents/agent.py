@@ -326,6 +326,11 @@ class Agent(keras.Model, abc.ABC):
         return network_checks.all_layers(self)
 
     @property
+    def learns_offline(self) -> bool:
+        """Whether it learns from an `OfflineDataset` too."""
+        return not self.on_policy
+
+    @property
     def observation_spec(self) -> Tree[ArraySpec]:
         """Shapes and dtypes of one observation as it is stored."""
         self._require_bound()

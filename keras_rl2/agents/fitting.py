@@ -111,6 +111,7 @@ def fit(
             **kwargs,
         )
     _refuse_arguments(kwargs)
+    _refuse_steps(x, total_steps)
     x.bind(agent)
     agent.rollouts = x
     if not agent.compiled:
@@ -320,6 +321,20 @@ def _rounds_per_epoch(x: RoundDataset, total_steps: int | None) -> int:
         )
     needed = -(-(total_steps - warm_up) // x.fewest_steps_per_round)
     return min(x.rounds_per_epoch, needed)
+
+
+def _refuse_steps(x: RoundDataset, total_steps: int | None) -> None:
+    """Refuses to count steps where none are taken.
+
+    Raises:
+        ValueError: If there are such steps to count.
+    """
+    if total_steps is not None and not x.fewest_steps_per_round:
+        raise ValueError(
+            f"Expected `epochs` with a {type(x).__name__}, which takes no "
+            f"environment steps: an epoch is {x.steps_per_epoch} updates. "
+            f"Received: total_steps={total_steps}"
+        )
 
 
 def _epochs(

@@ -1,8 +1,9 @@
-"""`keras-rl2 record`: a video of a saved agent."""
+"""`keras-rl2 record`: a video of a saved agent, or a dataset of its steps."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import tensorflow_notes
@@ -16,12 +17,22 @@ if TYPE_CHECKING:
     from keras_rl2.recording import IdEnv
     from keras_rl2.recording import Recording
 
-SUMMARY = "record greedy episodes of a saved agent, as .mp4 or .gif"
+SUMMARY = (
+    "record greedy episodes of a saved agent, as .mp4 or .gif; or its steps, "
+    "as a dataset to learn from"
+)
+# In the place of an agent.
+_RANDOM = "random"
+_STEPS = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command to its parser."""
-    parser.add_argument("path", metavar="PATH", help=AGENT_PATH_HELP)
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        help=f"{AGENT_PATH_HELP}; with --dataset, also {_RANDOM}",
+    )
     parser.add_argument(
         "--env", help="environment id (default: the one it was trained in)"
     )
@@ -41,10 +52,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="video, .mp4 or .gif (default: an .mp4 beside the agent)",
     )
+    dataset = parser.add_argument_group("datasets")
+    dataset.add_argument(
+        "--dataset",
+        metavar="FOLDER",
+        help="new folder for a dataset, as Minari has it, in place of a video",
+    )
+    dataset.add_argument(
+        "--steps", type=count, help=f"environment steps (default: {_STEPS})"
+    )
+    dataset.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="take the most probable actions, not a sample as in training",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Records the episodes and prints where the video is."""
+    """Records, and prints where the video or the dataset is."""
+    if arguments.dataset is not None:
+        return _record_dataset(arguments)
+    if arguments.steps is not None or arguments.deterministic:
+        raise errors.CommandError(
+            "--steps and --deterministic are for --dataset FOLDER: a video is "
+            "of --episodes that are greedy"
+        )
     from keras_rl2.recording import IdEnv
     from keras_rl2.recording import Recording
     from keras_rl2.video import WRITERS
@@ -94,3 +126,37 @@ def _record(file: Path, env: "IdEnv", asked: "Recording") -> None:
     recorded = recording.record(agent, env, asked)
     returns = ", ".join(f"{each:.1f}" for each in recorded.returns)
     print(f"{asked.path}: {recorded.frame_count} frames, return {returns}")
+
+
+def _record_dataset(arguments: argparse.Namespace) -> int:
+    """Takes steps, and prints where they are and what they are."""
+    policy: Any = None
+    env_id, env_kwargs = arguments.env, dict(arguments.env_kwargs)
+    file = None
+    if arguments.path != _RANDOM:
+        folder, file = RunFolder.holding(arguments.path)
+        env_id, env_kwargs = folder.environment(env_id, env_kwargs)
+    elif env_id is None:
+        raise errors.CommandError(
+            f"{_RANDOM} plays in no environment of its own: expected --env"
+        )
+    from keras_rl2.cli import environments
+
+    environments.require(env_id)
+    tensorflow_notes.import_tensorflow()
+    from keras_rl2.cli import saved_agents
+    from keras_rl2.data.recorder import record
+
+    if file is not None:
+        policy = saved_agents.load(file)
+    recorded = record(
+        policy,
+        env_id,
+        arguments.steps or _STEPS,
+        arguments.dataset,
+        arguments.seed,
+        deterministic=arguments.deterministic,
+        env_kwargs=env_kwargs,
+    )
+    print(f"{arguments.dataset}: {recorded.in_words}")
+    return 0

@@ -3,6 +3,8 @@
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.data.mixed import MixedDataset
+from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.policy_function import actions
 from keras_rl2.data.policy_function import policy_function
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
@@ -20,6 +22,8 @@ __all__ = [
     "ActorSnapshot",
     "Collector",
     "EvaluationDataset",
+    "MixedDataset",
+    "OfflineDataset",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
     "ReplayDataset",

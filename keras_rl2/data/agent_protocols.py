@@ -247,3 +247,17 @@ def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
         bool. The opposite of `learns_from_rollouts`.
     """
     return not agent.on_policy
+
+
+def learns_offline(agent: CollectingAgent) -> bool:
+    """Says whether an agent learns from a fixed dataset, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. Its attribute `learns_offline`, true of whoever takes the
+        minibatches that a `ReplayDataset` gives, whoever made them; where it
+        does not say, whether it learns from replay.
+    """
+    return bool(getattr(agent, "learns_offline", not agent.on_policy))

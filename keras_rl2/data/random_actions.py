@@ -7,6 +7,7 @@ import numpy as np
 from keras_rl2.data.actors import Actions
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.trees import map_leaves
 
 
 class MaskedRandomActor:
@@ -35,7 +36,8 @@ class MaskedRandomActor:
         """
         mask = observation[ACTION_MASK]
         action = self._head.random_action(self._generator, mask.shape[:1], mask)
-        return action, np.asarray(self._head.to_environment(action))
+        taken = self._head.to_environment(action)
+        return action, map_leaves(np.asarray, taken)
 
 
 def random_actor(observation: Any, actions: Actions) -> Actions:
@@ -69,6 +71,11 @@ def random_actions(
     # All at once: each call of Keras outside of a graph costs a millisecond.
     # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
     flat = action.reshape(-1, *action.shape[2:])
-    taken: np.ndarray = np.asarray(head.to_environment(flat))
-    taken = taken.reshape(*shape, *taken.shape[1:])
-    return list(zip(action, taken, strict=True))
+    taken = map_leaves(
+        lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
+        head.to_environment(flat),
+    )
+    return [
+        (action[t], map_leaves(lambda each, t=t: each[t], taken))
+        for t in range(shape[0])
+    ]

@@ -259,6 +259,41 @@ class ReplayBuffer:
             index[missed], place[missed] = ring.index_of(found), found
         return ring.gather(place) | {"index": index}
 
+    def record(self) -> dict[str, Any]:
+        """Returns the steps that are held, one environment after the other.
+
+        Returns:
+            dict of `observations`, `actions` (the policy's own) and
+            `next_observations` `[N, ...]`, `rewards`, `terminations` and
+            `truncations` `[N]`, each environment's in the order of time.
+
+        Raises:
+            ValueError: If there are none, or rewards of several steps have
+                been added up.
+        """
+        if self.n_step != 1 or not len(self):
+            raise ValueError(
+                "Expected a replay buffer of n_step=1 with transitions in it: "
+                "rewards that were added up cannot be told apart. Received: "
+                f"n_step={self.n_step}, {len(self)} transitions"
+            )
+        ring = self._ring
+        place = np.sort(ring.index_of(ring.drawable_places())) % ring.places
+        # Of each environment by itself, still in the order of time.
+        place = place[np.argsort(place % self.num_envs, kind="stable")]
+        drawn = ring.gather(place)
+        terminated, ended = ring.ends(place)
+        env = place % self.num_envs
+        ended[np.append(env[1:] != env[:-1], True)] = True
+        return {
+            "observations": drawn["observation"],
+            "actions": drawn["action"],
+            "rewards": drawn["reward"],
+            "terminations": terminated,
+            "truncations": ended & ~terminated,
+            "next_observations": drawn["next_observation"],
+        }
+
     def _check_batch_size(self, batch_size: int) -> None:
         """Refuses to draw nothing, or from nothing."""
         if batch_size < 1 or not len(self):

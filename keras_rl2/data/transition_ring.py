@@ -182,6 +182,19 @@ class TransitionRing:
         index -= self.places * (place > newest_place)
         return index
 
+    def ends(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Says which steps ended an episode.
+
+        Args:
+            place: `[M]` ints.
+
+        Returns:
+            `[M]` bool, those that terminated it, and those that ended it in
+            any way; copied.
+        """
+        terminated = self._arrays["terminated"].take(place)
+        return terminated, self._arrays["ended"].take(place)
+
     def gather(self, place: np.ndarray) -> dict[str, Any]:
         """Returns transitions by their places.
 

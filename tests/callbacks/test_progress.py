@@ -7,6 +7,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import Progress
+from support.episodes import record
 from support.errors import raises
 from support.trainings import eager_dqn
 from support.trainings import fit_plain_critic
@@ -254,3 +255,24 @@ def test_fit_shows_it_unless_told_otherwise(
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == lines
     assert lines != 1 or "steps/s" in printed[-1]
+
+
+def test_updates_are_counted_where_no_steps_are_taken():
+    offline = rl.OfflineDataset(record(), 8, updates_per_epoch=40)
+    stream, clock = io.StringIO(), Clock()
+    progress = Progress(stream=stream, seconds=1e-9, clock=clock)
+    agent = rl.DQN(
+        keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]),
+        observation_space=gymnasium.spaces.Box(-1e3, 1e3, (2,)),
+        action_space=gymnasium.spaces.Discrete(2),
+        seed=0,
+    )
+    tick = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: setattr(clock, "now", clock.now + 2.0)
+    )
+    history = agent.fit(offline, epochs=2, callbacks=[tick, progress])
+    lines = stream.getvalue().splitlines()
+    assert "40/80 updates   50%  20 updates/s  0:02 left" in lines
+    assert lines[-1] == "80 updates in 0:04 (20 updates/s)"
+    assert "steps_per_second" not in history.history
+    assert history.history["updates_per_second"][0] > 0

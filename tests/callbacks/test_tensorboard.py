@@ -7,6 +7,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TensorBoard
+from support.episodes import record
 from support.events import read
 from support.trainings import fit_plain_critic
 
@@ -241,6 +242,21 @@ def test_summary_and_graph(agent, rollouts, tmp_path):
     assert "hidden_0" in summary
     assert events.Tags()["graph"]
     assert "observation" in {node.name for node in events.Graph().node}
+
+
+def test_without_steps_curves_lie_over_updates(tmp_path):
+    offline = rl.OfflineDataset(record(), 8, updates_per_epoch=20)
+    agent = rl.DQN(
+        keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]),
+        observation_space=gymnasium.spaces.Box(-1e3, 1e3, (2,)),
+        action_space=gymnasium.spaces.Discrete(2),
+        seed=0,
+    )
+    fit(agent, offline, tmp_path, epochs=2)
+    fit(agent, offline, tmp_path, epochs=1)
+    events = read(tmp_path)
+    assert steps(events, "train/loss") == [20, 40, 60]
+    assert steps(events, "time/updates_per_second") == [20, 40, 60]
 
 
 def test_text_and_graph_can_be_left_out(agent, tmp_path):

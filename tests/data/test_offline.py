@@ -1,0 +1,263 @@
+"""Datasets without an environment."""
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.episodes import continuous
+from support.episodes import one_by_one
+from support.episodes import record
+
+TWO_NUMBERS = gymnasium.spaces.Box(-1e3, 1e3, (2,), np.float32)
+STREAMED = 1000
+"""Bytes that may be held, where next to nothing fits."""
+
+
+def dqn(action_space=None, gamma=0.9, **kwargs):
+    """Returns an agent of `record`."""
+    network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    agent = rl.DQN(
+        network,
+        gamma=gamma,
+        observation_space=TWO_NUMBERS,
+        action_space=action_space or gymnasium.spaces.Discrete(2),
+        seed=0,
+        **kwargs,
+    )
+    agent.compile()
+    return agent
+
+
+def bound(source, agent=None, **kwargs):
+    """Returns a dataset that has been given its agent."""
+    offline = rl.OfflineDataset(source, **kwargs)
+    offline.bind(dqn() if agent is None else agent)
+    return offline
+
+
+def drawn(offline, minibatches=100):
+    """Returns the transitions that were drawn, by their first number."""
+    found = {}
+    for _ in range(minibatches):
+        batch = offline.sample(20)
+        for i, observation in enumerate(batch["observation"]):
+            found[int(observation[0])] = (
+                batch["action"][i],
+                batch["reward"][i],
+                batch["discount"][i],
+                batch["next_observation"][i],
+            )
+    return found
+
+
+@pytest.mark.parametrize("memory_limit", [2**29, STREAMED])
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_transitions_are_those_of_the_definition(n_step, memory_limit):
+    data = record()
+    offline = bound(data, n_step=n_step, memory_limit=memory_limit)
+    assert offline.streams == (memory_limit == STREAMED)
+    expected = one_by_one(data, n_step, gamma=0.9)
+    found = drawn(offline)
+    assert sorted(found) == sorted(expected)
+    for t, (action, reward, discount, following) in found.items():
+        assert action == expected[t][0]
+        assert reward == pytest.approx(expected[t][1], rel=1e-5)
+        assert discount == pytest.approx(expected[t][2], rel=1e-6)
+        if discount > 0:
+            assert following.tolist() == expected[t][3].tolist()
+
+
+def test_without_next_observations_the_last_of_a_truncated_episode_is_none():
+    data = record()
+    del data["next_observations"]
+    found = drawn(bound(data))
+    # Steps 9 and 19 are followed by nobody knows what.
+    assert sorted(found) == [t for t in range(20) if t not in (9, 19)]
+    assert found[8][2] == pytest.approx(0.9)
+    assert found[8][3].tolist() == [9.0, -9.0]
+    assert found[3][2] == 0.0
+
+
+def test_a_record_that_goes_on_elsewhere_is_cut_there():
+    data = record(ends={})
+    data["next_observations"][4] = 55.0
+    offline = bound(data, n_step=3)
+    assert offline.episodes == 2
+    found = drawn(offline)
+    assert found[4][3].tolist() == [55.0, 55.0]
+    assert found[3][2] == pytest.approx(0.9**2)
+
+
+@pytest.mark.parametrize("memory_limit", [2**29, STREAMED])
+def test_each_transition_is_drawn_about_as_often(memory_limit):
+    offline = bound(record(), memory_limit=memory_limit)
+    first = np.concatenate(
+        [offline.sample(100)["observation"][:, 0] for _ in range(200)]
+    )
+    counts = np.bincount(first.astype(int))
+    # 1000 of each in expectation; one in a million is further off than 5 of
+    # the binomial's deviations.
+    assert np.abs(counts - 1000).max() < 170
+
+
+def test_a_seed_repeats_the_draws():
+    one, two = (bound(record(), seed=3).sample(50) for _ in range(2))
+    other = bound(record(), seed=4).sample(50)
+    np.testing.assert_array_equal(one["observation"], two["observation"])
+    assert (one["observation"] != other["observation"]).any()
+
+
+def test_state_goes_on_where_it_was():
+    offline = bound(record())
+    state = offline.get_state()
+    expected = offline.sample(20)["observation"]
+    offline.set_state(state)
+    np.testing.assert_array_equal(offline.sample(20)["observation"], expected)
+
+
+def test_actions_become_the_policys_own():
+    data = record()
+    data["actions"] = data["actions"] + 5
+    agent = dqn(gymnasium.spaces.Discrete(2, start=5))
+    batch = bound(data, agent).sample(100)
+    assert set(batch["action"].tolist()) == {0, 1}
+    data = continuous()
+    batch = bound(data, rl.SAC.for_env("Pendulum-v1", seed=0)).sample(100)
+    assert batch["action"].shape == (100, 1)
+    assert 0.5 < np.abs(batch["action"]).max() <= 1.0
+
+
+def test_the_best_episodes_alone():
+    data = record()
+    data["rewards"] = np.zeros(20)
+    data["rewards"][[3, 10, 15]] = [1.0, 5.0, 3.0]
+    whole = rl.OfflineDataset(data)
+    assert whole.episode_returns.tolist() == [1.0, 0.0, 5.0, 3.0, 0.0]
+    best = bound(data, best=0.4)
+    assert best.episode_returns.tolist() == [5.0, 3.0]
+    assert sorted(drawn(best)) == [10, *range(11, 18)]
+    assert rl.OfflineDataset(data, min_return=3.0).episodes == 2
+    with pytest.raises(ValueError, match=r"return of at least 9.*5 episodes"):
+        rl.OfflineDataset(data, min_return=9)
+    with pytest.raises(ValueError, match=r"best=1.5"):
+        rl.OfflineDataset(data, best=1.5)
+
+
+def test_it_says_what_it_holds():
+    offline = rl.OfflineDataset(
+        record(), action_space=gymnasium.spaces.Discrete(2)
+    )
+    assert "5 episodes, 20 transitions" in repr(offline)
+    said = offline.describe()
+    assert said["episodes"], said["transitions"] == (5, 20)
+    share = float(np.mean(record()["actions"]))
+    assert said["action"] == pytest.approx({0: 1 - share, 1: share})
+    assert said["episode_length"]["max"] == 7
+    assert rl.OfflineDataset(continuous()).describe()["action"]["max"][0] <= 2
+
+
+@pytest.mark.parametrize("memory_limit", [2**29, STREAMED])
+def test_an_agent_learns_from_it(memory_limit):
+    offline = rl.OfflineDataset(
+        record(), 16, updates_per_epoch=20, memory_limit=memory_limit
+    )
+    agent = dqn()
+    before = agent.get_weights()[0].copy()
+    history = agent.fit(offline, epochs=2, verbose=0).history
+    assert (agent.get_weights()[0] != before).any()
+    assert int(agent.updates) == 40
+    assert history["env_steps"] == [0, 0]
+    assert agent.env_steps == 0
+
+
+@pytest.mark.parametrize("algorithm", ["SAC", "TD3", "DDPG"])
+@pytest.mark.spread
+def test_agents_of_numbers_learn_from_it(algorithm):
+    agent = getattr(rl, algorithm).for_env("Pendulum-v1", hidden=(8,), seed=0)
+    agent.fit(
+        rl.OfflineDataset(continuous(), 16, updates_per_epoch=5), verbose=0
+    )
+    assert int(agent.updates) == 5
+
+
+def test_an_epoch_is_a_number_of_updates():
+    offline = rl.OfflineDataset(record())
+    assert offline.steps_per_epoch == 1000
+    assert rl.OfflineDataset(record(), updates_per_epoch=7).steps_per_epoch == 7
+
+
+def test_steps_cannot_be_counted():
+    with pytest.raises(ValueError, match=r"Expected `epochs` .*total_steps=9"):
+        dqn().fit(rl.OfflineDataset(record()), total_steps=9)
+
+
+def test_who_does_not_learn_offline_is_told_what_to_take():
+    agent = rl.PPO.for_env("CartPole-v1", seed=0)
+    with pytest.raises(ValueError, match=r"keras_rl2.RolloutDataset.*PPO"):
+        agent.fit(rl.OfflineDataset(record()))
+    agent = rl.DQN.for_env(
+        "CartPole-v1", memory=keras.layers.GRUCell(4), seed=0
+    )
+    data = continuous(observations=4)
+    data["actions"] = (data["actions"][:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match=r"remembers nothing.*DQN with memory"):
+        agent.fit(rl.OfflineDataset(data))
+
+
+def test_statistics_of_observations_are_those_of_the_data():
+    data = continuous()
+    data["observations"] = data["observations"] * 3.0 + 7.0
+    agent = rl.SAC.for_env(
+        "Pendulum-v1", hidden=(8,), normalize_observations=True, seed=0
+    )
+    bound(data, agent)
+    layer = next(
+        each
+        for each in agent.actor.layers
+        if isinstance(each, rl.layers.ObservationNormalization)
+    )
+    # Step 39, the last of a truncated episode, is left out.
+    kept = np.delete(data["observations"], 39, axis=0)
+    normal = np.asarray(layer(kept.astype("float32")))
+    np.testing.assert_allclose(normal.mean(axis=0), 0.0, atol=1e-4)
+    np.testing.assert_allclose(normal.std(axis=0), 1.0, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"rewards": None}, "rewards, terminations, .*Received: actions"),
+        ({"rewards": np.ones(19)}, r"one length.*rewards \(19,\)"),
+        ({"reward": np.ones(20)}, "Received: actions, .*reward, "),
+        ({"actions": np.full(20, 2)}, r"within Discrete\(2\).*Received: 2 in "),
+        ({"actions": np.array(["a"] * 20)}, "arrays of numbers.*actions"),
+        ({"rewards": np.ones((20, 1))}, "one number a step"),
+        ({"observations": np.ones((20, 3))}, "alike the observations"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(change, text):
+    data = {k: v for k, v in {**record(), **change}.items() if v is not None}
+    with pytest.raises(ValueError, match=text):
+        rl.OfflineDataset(data, action_space=gymnasium.spaces.Discrete(2))
+
+
+@pytest.mark.parametrize("key", ["observations", "rewards"])
+def test_numbers_that_are_not_finite_are_found(key):
+    data = record()
+    data[key][12] = np.nan
+    with pytest.raises(ValueError, match=f"finite {key}.*episode [234], step"):
+        rl.OfflineDataset(data)
+
+
+def test_nothing_that_could_be_data():
+    with pytest.raises(ValueError, match=r"Expected a dict of arrays.*: 5"):
+        rl.OfflineDataset(5)
+    with pytest.raises(ValueError, match="which is not there"):
+        rl.OfflineDataset("/nowhere/at/all")
+
+
+def test_asking_before_there_is_an_agent():
+    with pytest.raises(ValueError, match=r"bound to an agent.*no agent"):
+        rl.OfflineDataset(record()).sample(3)
