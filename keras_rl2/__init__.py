@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from keras_rl2.agents import REINFORCE
     from keras_rl2.agents import SAC
     from keras_rl2.agents import TD3
+    from keras_rl2.agents import TD3BC
     from keras_rl2.agents import Agent
+    from keras_rl2.agents import BehaviorCloning
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
@@ -71,7 +73,9 @@ __all__ = [
     "REINFORCE",
     "SAC",
     "TD3",
+    "TD3BC",
     "Agent",
+    "BehaviorCloning",
     "EvaluationDataset",
     "ReplayDataset",
     "RolloutDataset",

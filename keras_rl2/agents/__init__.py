@@ -2,6 +2,7 @@
 
 from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.behavior_cloning import BehaviorCloning
 from keras_rl2.agents.ddpg import DDPG
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
@@ -10,6 +11,7 @@ from keras_rl2.agents.ppo import PPO
 from keras_rl2.agents.reinforce import REINFORCE
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.td3 import TD3
+from keras_rl2.agents.td3bc import TD3BC
 
 __all__ = [
     "A2C",
@@ -19,7 +21,9 @@ __all__ = [
     "REINFORCE",
     "SAC",
     "TD3",
+    "TD3BC",
     "Agent",
+    "BehaviorCloning",
     "OffPolicyAgent",
     "OnPolicyAgent",
 ]

@@ -58,6 +58,13 @@ _OFF_POLICY = {
     "tau": NUMBER,
     "target_every": COUNT,
 }
+_TD3 = {
+    **_OFF_POLICY,
+    "policy_delay": COUNT,
+    "target_noise": NUMBER,
+    "target_noise_clip": NUMBER,
+    "exploration": NOISE,
+}
 _ADAM = {"name": "Adam", "learning_rate": 3e-4}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 
@@ -78,6 +85,15 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "batch_size": None,
             "rounds_per_epoch": 200,
         },
+    ),
+    "BehaviorCloning": Algorithm(
+        on_policy=False,
+        settings={
+            "gamma": NUMBER,
+            "max_gradient_norm": _OPTIONAL_NUMBER,
+            "initial_log_std": NUMBER,
+        },
+        optimizer=_FAST_ADAM,
     ),
     "DDPG": Algorithm(
         on_policy=False,
@@ -129,13 +145,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "TD3": Algorithm(
         on_policy=False,
-        settings={
-            **_OFF_POLICY,
-            "policy_delay": COUNT,
-            "target_noise": NUMBER,
-            "target_noise_clip": NUMBER,
-            "exploration": NOISE,
-        },
+        settings=_TD3,
         optimizer=_FAST_ADAM,
+    ),
+    "TD3BC": Algorithm(
+        on_policy=False,
+        settings={**_TD3, "alpha": NUMBER},
+        optimizer=_ADAM,
     ),
 }

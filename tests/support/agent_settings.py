@@ -90,3 +90,11 @@ def td3():
         "target_noise": 0.3,
         "target_noise_clip": 0.4,
     }
+
+
+def td3bc():
+    return {**td3(), "alpha": 1.5}
+
+
+def behavior_cloning():
+    return {**_COMMON, "max_gradient_norm": 1.5, "initial_log_std": -0.5}

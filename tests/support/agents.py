@@ -1,8 +1,8 @@
 """The agents that every test of agents runs over, and small things to run on.
 
-A new agent needs one entry in `AGENTS` or `OFF_POLICY`; the contract suite,
-the probes and the tests of seeds, and for the former those of strict on-policy
-training, then run on it too.
+A new agent needs one entry in `AGENTS`, `OFF_POLICY` or `CLONING`; the contract
+suite, the probes and the tests of seeds, and for the first those of strict
+on-policy training, then run on it too.
 """
 
 import copy
@@ -217,10 +217,33 @@ OFF_POLICY = {
         actions=("box", "box_matrix"),
         units=1,
     ),
+    "TD3BC": AgentCase(
+        rl.TD3BC,
+        agent_settings.td3bc,
+        _replay(16, 64, batch_size=64, warm_up=128),
+        1e-2,
+        # Stays near what it has learned from, here its own exploration.
+        {},
+        actions=("box", "box_matrix"),
+        units=1,
+        every_update={"policy_delay": 1},
+    ),
 }
-"""Agents that learn from replay, by name."""
+"""Agents that learn values from replay, by name."""
 
-EVERY_AGENT = {**AGENTS, **OFF_POLICY}
+CLONING = {
+    "BehaviorCloning": AgentCase(
+        rl.BehaviorCloning,
+        agent_settings.behavior_cloning,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        # Learns to act as it acts.
+        {},
+    ),
+}
+"""Agents that learn from replay what is done, and not what it is worth."""
+
+EVERY_AGENT = {**AGENTS, **OFF_POLICY, **CLONING}
 """All agents, by name."""
 
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
@@ -229,7 +252,19 @@ EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 EITHER_KIND = [list(AGENTS), list(OFF_POLICY)]
 """Of each of these one, for what their bases do; see the mark `rotate`."""
 
-ANY = [["PPO", "DQN", "REINFORCE", "TD3", "A2C", "SAC", "DDPG"]]
+ANY = [
+    [
+        "PPO",
+        "DQN",
+        "REINFORCE",
+        "TD3",
+        "A2C",
+        "SAC",
+        "DDPG",
+        "TD3BC",
+        "BehaviorCloning",
+    ]
+]
 """One of all, for what `Agent` does."""
 
 SPACES = {
