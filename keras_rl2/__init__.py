@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from keras_rl2 import presets
     from keras_rl2 import returns
     from keras_rl2.agents import A2C
+    from keras_rl2.agents import CQL
     from keras_rl2.agents import DDPG
     from keras_rl2.agents import DQN
+    from keras_rl2.agents import IQL
     from keras_rl2.agents import PPO
     from keras_rl2.agents import REINFORCE
     from keras_rl2.agents import SAC
@@ -67,8 +69,10 @@ _HOMES = {
 
 __all__ = [
     "A2C",
+    "CQL",
     "DDPG",
     "DQN",
+    "IQL",
     "PPO",
     "REINFORCE",
     "SAC",

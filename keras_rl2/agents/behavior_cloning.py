@@ -85,7 +85,7 @@ class BehaviorCloning(StochasticActor):
 
     def _check_and_build(self) -> None:
         """Checks the network against the spaces and makes all variables."""
-        self._build_actor()
+        self._build_actor(*self.policy_head.parameter_sizes)
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:

@@ -154,6 +154,7 @@ def check_critic(
     critic: keras.Model,
     action: keras.KerasTensor | None,
     units: int,
+    name: str = "critic",
 ) -> None:
     """Refuses a critic that does not fit, building it if need be.
 
@@ -162,11 +163,12 @@ def check_critic(
         critic: `keras.Model`. From observations to values.
         action: `keras.KerasTensor` or None. What it is given beside them.
         units: int. Width of the output that is wanted.
+        name: str. What the network is called. Defaults to `"critic"`.
 
     Raises:
         ValueError: If it does not take its inputs or gives another width.
     """
-    _check_width("critic", _run("critic", critic, agent, action), units)
+    _check_width(name, _run(name, critic, agent, action), units)
 
 
 def check_q_network(

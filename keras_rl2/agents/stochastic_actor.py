@@ -54,15 +54,15 @@ class StochasticActor(OffPolicyAgent):
         self.log_std: keras.Variable | None = None
         self._gives_probabilities = False
 
-    def _build_actor(self, squash: bool = False) -> None:
+    def _build_actor(self, *sizes: int, squash: bool = False) -> None:
         """Checks the actor against the spaces, and makes what is beside it.
 
         Args:
+            *sizes: int. Widths of its output that will do.
             squash: bool. Whether the means of a Box are squashed by tanh.
                 Defaults to `False`.
         """
         head = self.policy_head
-        sizes = head.parameter_sizes
         units = network_checks.check_policy(self, self.actor, *sizes)
         self._gives_probabilities = check_policy_ending(
             self.actor,
@@ -70,7 +70,7 @@ class StochasticActor(OffPolicyAgent):
             self.action_space,
             squash=squash,
         )
-        if head.log_std_size and units == sizes[0]:
+        if head.log_std_size and units == head.parameter_sizes[0]:
             self.log_std = self.add_weight(
                 shape=(head.log_std_size,),
                 initializer=keras.initializers.Constant(self.initial_log_std),

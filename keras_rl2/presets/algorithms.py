@@ -58,6 +58,23 @@ _OFF_POLICY = {
     "tau": NUMBER,
     "target_every": COUNT,
 }
+_DQN = {
+    **_OFF_POLICY,
+    "double": FLAG,
+    "dueling": FLAG,
+    "distributional": either(one_of("categorical", "quantile"), NONE),
+    "atoms": COUNT,
+    "support": NUMBERS,
+    "loss": one_of("huber", "mse"),
+    "epsilon": either(NUMBER, SCHEDULE, NONE),
+}
+_SAC = {
+    **_OFF_POLICY,
+    "temperature": NUMBER,
+    "learn_temperature": FLAG,
+    "target_entropy": _OPTIONAL_NUMBER,
+    "exploration": NOISE,
+}
 _TD3 = {
     **_OFF_POLICY,
     "policy_delay": COUNT,
@@ -95,6 +112,18 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
         optimizer=_FAST_ADAM,
     ),
+    # Of Discrete actions those of DQN, of Box those of SAC.
+    "CQL": Algorithm(
+        on_policy=False,
+        settings={
+            **_DQN,
+            **_SAC,
+            "alpha": NUMBER,
+            "threshold": _OPTIONAL_NUMBER,
+            "num_samples": COUNT,
+        },
+        optimizer=_ADAM,
+    ),
     "DDPG": Algorithm(
         on_policy=False,
         settings={**_OFF_POLICY, "exploration": NOISE},
@@ -102,17 +131,19 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "DQN": Algorithm(
         on_policy=False,
+        settings=_DQN,
+        optimizer=_FAST_ADAM,
+    ),
+    "IQL": Algorithm(
+        on_policy=False,
         settings={
             **_OFF_POLICY,
-            "double": FLAG,
-            "dueling": FLAG,
-            "distributional": either(one_of("categorical", "quantile"), NONE),
-            "atoms": COUNT,
-            "support": NUMBERS,
-            "loss": one_of("huber", "mse"),
-            "epsilon": either(NUMBER, SCHEDULE, NONE),
+            "expectile": NUMBER,
+            "inverse_temperature": NUMBER,
+            "max_weight": NUMBER,
+            "initial_log_std": NUMBER,
         },
-        optimizer=_FAST_ADAM,
+        optimizer=_ADAM,
     ),
     "PPO": Algorithm(
         on_policy=True,
@@ -134,13 +165,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "SAC": Algorithm(
         on_policy=False,
-        settings={
-            **_OFF_POLICY,
-            "temperature": NUMBER,
-            "learn_temperature": FLAG,
-            "target_entropy": _OPTIONAL_NUMBER,
-            "exploration": NOISE,
-        },
+        settings=_SAC,
         optimizer=_ADAM,
     ),
     "TD3": Algorithm(

@@ -218,11 +218,21 @@ def test_warnings_of_gymnasium_are_passed_on(doctor):
 @pytest.mark.parametrize(
     ("action", "names"),
     [
-        (spaces.Discrete(3), "A2C, DQN, PPO, REINFORCE, SAC"),
-        (spaces.MultiBinary(3), "A2C, PPO, REINFORCE"),
-        (spaces.MultiDiscrete([2, 3]), "A2C, PPO, REINFORCE"),
-        (spaces.Box(-1, 1, (2,)), "A2C, DDPG, PPO, REINFORCE, SAC, TD3"),
-        (spaces.Box(-np.inf, np.inf, (2,)), "A2C, PPO, REINFORCE"),
+        (
+            spaces.Discrete(3),
+            "A2C, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC",
+        ),
+        (spaces.MultiBinary(3), "A2C, BehaviorCloning, PPO, REINFORCE"),
+        (spaces.MultiDiscrete([2, 3]), "A2C, BehaviorCloning, PPO, REINFORCE"),
+        (
+            spaces.Box(-1, 1, (2,)),
+            "A2C, BehaviorCloning, CQL, DDPG, IQL, PPO, REINFORCE, SAC, TD3, "
+            "TD3BC",
+        ),
+        (
+            spaces.Box(-np.inf, np.inf, (2,)),
+            "A2C, BehaviorCloning, PPO, REINFORCE",
+        ),
     ],
 )
 def test_algorithms_are_those_of_the_action_space(action, names):
@@ -232,11 +242,11 @@ def test_algorithms_are_those_of_the_action_space(action, names):
     with_memory = [
         name
         for name in names.split(";")[0].split(", ")
-        if getattr(rl, name).takes_memory
+        if getattr(rl, name).for_action_space(action).takes_memory
     ]
     assert f"with a memory {', '.join(with_memory)}" in finding.text
     unbounded = isinstance(action, spaces.Box) and not action.is_bounded()
-    assert ("(DDPG, SAC and TD3 need" in finding.text) == unbounded
+    assert ("TD3 and TD3BC need finite" in finding.text) == unbounded
 
 
 class OfMethod(gymnasium.Wrapper):

@@ -63,6 +63,7 @@ class AgentCase:
             targets within a few updates, or None.
         acts_by_values: Whether it has but one network, `q_network`, of the
             values of all actions.
+        values_states: Whether it has a `value_network` beside its critics.
         every_update: Constructor arguments with which each update is one of
             all networks.
     """
@@ -78,6 +79,7 @@ class AgentCase:
     units: int = 3
     sync: dict[str, Any] | None = None
     acts_by_values: bool = False
+    values_states: bool = False
     every_update: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -228,6 +230,36 @@ OFF_POLICY = {
         units=1,
         every_update={"policy_delay": 1},
     ),
+    "BoxCQL": AgentCase(
+        rl.agents.BoxCQL,
+        agent_settings.box_cql,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        # Likes best what it has done already.
+        {},
+        actions=("box", "box_matrix"),
+        units=2,
+    ),
+    "DiscreteCQL": AgentCase(
+        rl.agents.DiscreteCQL,
+        agent_settings.discrete_cql,
+        _replay(8, 8, batch_size=32, warm_up=16),
+        1e-2,
+        {},
+        actions=("discrete", "discrete_start"),
+        sync={"every": 2},
+        acts_by_values=True,
+    ),
+    "IQL": AgentCase(
+        rl.IQL,
+        agent_settings.iql,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        {},
+        actions=("box", "box_matrix", "discrete", "discrete_start"),
+        units=1,
+        values_states=True,
+    ),
 }
 """Agents that learn values from replay, by name."""
 
@@ -263,6 +295,9 @@ ANY = [
         "DDPG",
         "TD3BC",
         "BehaviorCloning",
+        "IQL",
+        "BoxCQL",
+        "DiscreteCQL",
     ]
 ]
 """One of all, for what `Agent` does."""
@@ -392,7 +427,7 @@ def fresh(agent, initial_weights):
 
 def networks_of(agent):
     """Returns the networks that an agent is made from, by their arguments."""
-    names = ("actor", "critic", "q_network")
+    names = ("actor", "critic", "q_network", "value_network")
     given = {name: getattr(agent, name, None) for name in names}
     given["critic"] = getattr(agent, "critics", given["critic"])
     return {

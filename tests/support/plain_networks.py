@@ -31,4 +31,7 @@ def plain_networks(case, inputs=(3,), units=None, value_units=1):
     if case.acts_by_values:
         return {"q_network": acting}
     critic = dense if case.on_policy else dense_of_both
-    return {"actor": acting, "critic": critic(inputs, value_units)}
+    networks = {"actor": acting, "critic": critic(inputs, value_units)}
+    if case.values_states:
+        networks["value_network"] = dense(inputs, 1)
+    return networks
