@@ -92,9 +92,7 @@ def test_arguments_of_the_other_kind_are_refused():
 @pytest.mark.parametrize("kind", PAIRS)
 def test_saved_and_trained_on(kind, tmp_path):
     env = make_env(PAIRS[kind])
-    agent = rl.CQL.for_env(
-        env, hidden=(8,), seed=0, threshold=1.0, alpha=0.5
-    )
+    agent = rl.CQL.for_env(env, hidden=(8,), seed=0, threshold=1.0, alpha=0.5)
     agent.compile(run_eagerly=True)
     agent.fit(make_replay(env), verbose=0)
     agent.save(tmp_path / "agent.keras")

@@ -138,8 +138,8 @@ def test_all_is_well_with_cartpole(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 7
     assert lines[0].endswith(
-        ": A2C, DQN, PPO, REINFORCE, SAC; "
-        "with a memory A2C, DQN, PPO, REINFORCE"
+        ": A2C, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC; "
+        "with a memory A2C, CQL, DQN, PPO, REINFORCE"
     )
     assert lines[3].endswith("1 to 1, mean 1, deviation 0")
 
@@ -155,7 +155,10 @@ def test_all_is_well_with_an_environment_of_ones_own(doctor):
 def test_each_array_of_an_observation_is_looked_at(doctor):
     found = doctor(Structured)
     assert all(ok for ok, _ in found.values()), found
-    assert ": A2C, PPO, REINFORCE; with a memory A2C" in found["spaces"][1]
+    assert (
+        ": A2C, BehaviorCloning, PPO, REINFORCE; with a memory A2C"
+        in found["spaces"][1]
+    )
     env = Structured()
     rollout = random_rollout.play(env, steps=20, seed=0)
     inside, at, moves = checks.check_observations(
