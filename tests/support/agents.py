@@ -64,6 +64,7 @@ class AgentCase:
         acts_by_values: Whether it has but one network, `q_network`, of the
             values of all actions.
         values_states: Whether it has a `value_network` beside its critics.
+        clones: Whether it has an `actor`, and nothing that values anything.
         every_update: Constructor arguments with which each update is one of
             all networks.
     """
@@ -80,6 +81,7 @@ class AgentCase:
     sync: dict[str, Any] | None = None
     acts_by_values: bool = False
     values_states: bool = False
+    clones: bool = False
     every_update: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -271,6 +273,7 @@ CLONING = {
         1e-2,
         # Learns to act as it acts.
         {},
+        clones=True,
     ),
 }
 """Agents that learn from replay what is done, and not what it is worth."""
