@@ -226,7 +226,9 @@ def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
         if source is not None:
             source = _layer(model, "source", source)
         pairs = [(target, source)]
-    if not pairs:
+    # `fit` brings this callback along for every agent that learns from replay,
+    # also for one that bootstraps from nothing.
+    if not pairs and not hasattr(model, "target_networks"):
         raise ValueError(
             "Expected a model with target networks. "
             f"Received: {_describe(model)} with target_pairs={pairs}"

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from keras_rl2 import presets
     from keras_rl2 import returns
     from keras_rl2.agents import A2C
+    from keras_rl2.agents import CQL
     from keras_rl2.agents import DDPG
     from keras_rl2.agents import DQN
+    from keras_rl2.agents import IQL
     from keras_rl2.agents import PPO
     from keras_rl2.agents import REINFORCE
     from keras_rl2.agents import SAC
     from keras_rl2.agents import TD3
+    from keras_rl2.agents import TD3BC
     from keras_rl2.agents import Agent
+    from keras_rl2.agents import BehaviorCloning
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import MixedDataset
     from keras_rl2.data import OfflineDataset
@@ -71,13 +75,17 @@ _HOMES = {
 
 __all__ = [
     "A2C",
+    "CQL",
     "DDPG",
     "DQN",
+    "IQL",
     "PPO",
     "REINFORCE",
     "SAC",
     "TD3",
+    "TD3BC",
     "Agent",
+    "BehaviorCloning",
     "EvaluationDataset",
     "MixedDataset",
     "OfflineDataset",

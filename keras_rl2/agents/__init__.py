@@ -2,24 +2,36 @@
 
 from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.behavior_cloning import BehaviorCloning
+from keras_rl2.agents.box_cql import BoxCQL
+from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.ddpg import DDPG
+from keras_rl2.agents.discrete_cql import DiscreteCQL
 from keras_rl2.agents.dqn import DQN
+from keras_rl2.agents.iql import IQL
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.agents.reinforce import REINFORCE
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.td3 import TD3
+from keras_rl2.agents.td3bc import TD3BC
 
 __all__ = [
     "A2C",
+    "CQL",
     "DDPG",
     "DQN",
+    "IQL",
     "PPO",
     "REINFORCE",
     "SAC",
     "TD3",
+    "TD3BC",
     "Agent",
+    "BehaviorCloning",
+    "BoxCQL",
+    "DiscreteCQL",
     "OffPolicyAgent",
     "OnPolicyAgent",
 ]

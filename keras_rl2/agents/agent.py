@@ -269,6 +269,18 @@ class Agent(keras.Model, abc.ABC):
         """Checks networks against the spaces and makes all variables."""
 
     @classmethod
+    def for_action_space(
+        cls, action_space: gymnasium.Space[Any]
+    ) -> "type[Agent]":
+        """Returns the class of agents for an action space: mostly, this one.
+
+        Args:
+            action_space: `gymnasium.Space`. Of a single environment.
+        """
+        del action_space
+        return cls
+
+    @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns what stands between the network and the action space."""
         return policy_head(action_space)

@@ -85,7 +85,7 @@ def complete(
     made = [*critics, *(sibling(critics[0], index) for index in missing)]
     for critic in made[len(critics) :]:
         network_checks.check_critic(agent, critic, action, units or 1)
-    _check_apart([actor, *made])
+    check_apart([actor, *made])
     return made
 
 
@@ -166,6 +166,54 @@ def action_values(
     ]
 
 
+def all_values(
+    critics: Sequence[keras.Model], encoded: Any, training: bool = False
+) -> list[Tensor]:
+    """Returns what each critic thinks of all Discrete actions.
+
+    Args:
+        critics: Sequence of `keras.Model`.
+        encoded: tree of `[B, ...]`. Observations as networks take them.
+        training: bool. Passed on to the critics. Defaults to `False`.
+
+    Returns:
+        list of `[B, n]` float32.
+    """
+    return [
+        ops.cast(run_network(critic, encoded, training), "float32")
+        for critic in critics
+    ]
+
+
+def values_of_taken(
+    critics: Sequence[keras.Model],
+    encoded: Any,
+    action: Tensor,
+    discrete: bool,
+    training: bool = False,
+) -> list[Tensor]:
+    """Returns what each critic thinks of actions of either kind.
+
+    Args:
+        critics: Sequence of `keras.Model`.
+        encoded: tree of `[B, ...]`. Observations as networks take them.
+        action: `[B]` int where actions are Discrete, else `[B, A]`.
+        discrete: bool. Which of the two.
+        training: bool. Passed on to the critics. Defaults to `False`.
+
+    Returns:
+        list of `[B]` float32.
+    """
+    if not discrete:
+        return action_values(critics, encoded, action, training)
+    # [B, n] -> [B]
+    index = ops.cast(action, "int32")[:, None]
+    return [
+        ops.take_along_axis(values, index, axis=1)[:, 0]
+        for values in all_values(critics, encoded, training)
+    ]
+
+
 def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
     """Compares what critics think with their common target.
 
@@ -189,8 +237,15 @@ def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
     }
 
 
-def _check_apart(networks: Sequence[keras.Model]) -> None:
-    """Refuses networks that share variables, which each has a loss for."""
+def check_apart(networks: Sequence[keras.Model]) -> None:
+    """Refuses networks that share variables, which each has a loss for.
+
+    Args:
+        networks: Sequence of `keras.Model`. Built.
+
+    Raises:
+        ValueError: If two own the same variable.
+    """
     owners: dict[int, str] = {}
     for network in networks:
         for variable in network.trainable_variables:

@@ -197,12 +197,14 @@ def make(
         TypeError: If there is an argument that the algorithm does not take.
     """
     kind.refuse_arguments(settings)
+    adapter = as_vector_env(env)
+    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
+    kind.refuse_arguments(settings)
     if memory is not None and not kind.takes_memory:
         raise ValueError(
             f"Expected `memory=None` for {kind.__name__}, which cannot be "
             f"trained with memory. Received: memory={memory}"
         )
-    adapter = as_vector_env(env)
     build = NetworkBuilder(
         adapter.observation_space,
         kind.make_policy_head(adapter.action_space),

@@ -122,7 +122,12 @@ class DQN(OffPolicyAgent):
     policy_head: DiscreteHead
     updates_per_step = 0.25
     default_batch_size = 64
-    statistics_names = ("loss", "q_value", "td_error", "gradient_norm")
+    statistics_names: tuple[str, ...] = (
+        "loss",
+        "q_value",
+        "td_error",
+        "gradient_norm",
+    )
 
     def __init__(
         self,

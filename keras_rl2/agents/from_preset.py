@@ -96,6 +96,7 @@ def make(
             env, num_envs=1 if num_envs is None else num_envs
         )
         name = adapter.name
+    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     preset = preset.with_settings({"env_kwargs": kwargs})
     preset = _fitted(kind, preset, name, adapter.num_envs)
     dataset_kind: type[RolloutDataset] | type[ReplayDataset]

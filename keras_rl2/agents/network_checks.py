@@ -132,18 +132,21 @@ def check_action_kind(
         )
 
 
-def check_policy(agent: "Agent", actor: keras.Model, units: int) -> None:
+def check_policy(agent: "Agent", actor: keras.Model, *units: int) -> int:
     """Refuses a policy network that does not fit, building it if need be.
 
     Args:
         agent: `OffPolicyAgent` whose spaces are set.
         actor: `keras.Model`. From observations.
-        units: int. Width of the output that is wanted.
+        *units: int. Widths of the output, any of which will do.
+
+    Returns:
+        int: the width that it has.
 
     Raises:
         ValueError: If it does not take observations or gives another width.
     """
-    _check_width("actor", _run("actor", actor, agent), units)
+    return _check_width("actor", _run("actor", actor, agent), *units)
 
 
 def check_critic(
@@ -151,6 +154,7 @@ def check_critic(
     critic: keras.Model,
     action: keras.KerasTensor | None,
     units: int,
+    name: str = "critic",
 ) -> None:
     """Refuses a critic that does not fit, building it if need be.
 
@@ -159,11 +163,12 @@ def check_critic(
         critic: `keras.Model`. From observations to values.
         action: `keras.KerasTensor` or None. What it is given beside them.
         units: int. Width of the output that is wanted.
+        name: str. What the network is called. Defaults to `"critic"`.
 
     Raises:
         ValueError: If it does not take its inputs or gives another width.
     """
-    _check_width("critic", _run("critic", critic, agent, action), units)
+    _check_width(name, _run(name, critic, agent, action), units)
 
 
 def check_q_network(
@@ -201,14 +206,15 @@ def check_q_network(
         )
 
 
-def _check_width(name: str, output: Outputs, units: int) -> None:
+def _check_width(name: str, output: Outputs, *units: int) -> int:
     """Refuses an output of another shape than (batch, units)."""
     shape: tuple[Any, ...] | None = getattr(output, "shape", None)
-    if shape is None or len(shape) != 2 or shape[-1] != units:
+    if shape is None or len(shape) != 2 or shape[-1] not in units:
         raise ValueError(
             f"Expected the {name}'s output to be one tensor of shape (batch, "
-            f"{units}). Received: {output!r}"
+            f"{either(units)}). Received: {output!r}"
         )
+    return int(shape[-1])
 
 
 def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:

@@ -246,14 +246,22 @@ class OffPolicyAgent(Agent):
         Returns:
             `shape` float32.
         """
+        # The default algorithm is another one under XLA.
+        return tf.random.stateless_normal(
+            shape, seed=self._seed_of_draw(stream), alg="philox"
+        )
+
+    def draw_uniform(self, shape: tuple[int, ...], stream: int) -> Tensor:
+        """Draws numbers of -1 ... 1 for an update; see `draw_normal`."""
+        seed = self._seed_of_draw(stream)
+        drawn = tf.random.stateless_uniform(shape, seed=seed, alg="philox")
+        return cast(Tensor, 2.0 * drawn - 1.0)
+
+    def _seed_of_draw(self, stream: int) -> Tensor:
+        """Returns the seed of one of the draws of the present update."""
         base = int(self._draw_seed.generate_state(stream + 1)[stream] >> 1)
         count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
-        return tf.random.stateless_normal(
-            shape,
-            seed=tf.stack([tf.constant(base, "int32"), count]),
-            # The default is another one under XLA.
-            alg="philox",
-        )
+        return tf.stack([tf.constant(base, "int32"), count])
 
     # Priorities.
 

@@ -96,7 +96,7 @@ class SAC(OffPolicyAgent):
 
     #: How many networks value actions.
     number_of_critics = 2
-    statistics_names = (
+    statistics_names: tuple[str, ...] = (
         "loss",
         "actor_loss",
         "critic_loss",
@@ -304,10 +304,14 @@ class SAC(OffPolicyAgent):
 
     def _critic_terms(self, batch: Batch) -> Terms:
         """Runs the critics once, and returns `critic_terms`."""
-        encoded = self.encode(batch["observation"])
-        return self.critic_terms(
-            self._values_of(encoded, batch["action"]), batch
+        values = critics.values_of_taken(
+            self.critics,
+            self.encode(batch["observation"]),
+            batch["action"],
+            self.is_discrete,
+            training=True,
         )
+        return self.critic_terms(values, batch)
 
     def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
         """Computes what a minibatch costs the critics.
@@ -387,7 +391,7 @@ class SAC(OffPolicyAgent):
         # Has a loss of its own.
         temperature = ops.stop_gradient(ops.exp(self.log_temperature))
         if self.is_discrete:
-            values = _all_values(networks, encoded)
+            values = critics.all_values(networks, encoded)
             value = losses.expected_soft_value(
                 cast(Categorical, policy).log_probs, values, temperature
             )
@@ -399,19 +403,6 @@ class SAC(OffPolicyAgent):
         action, log_prob = policy.sample_and_log_prob(noise)
         values = critics.action_values(networks, encoded, action)
         return losses.soft_value(log_prob, values, temperature), -log_prob
-
-    def _values_of(self, encoded: Any, action: Tensor) -> list[Tensor]:
-        """Returns what each critic that is trained thinks of actions taken."""
-        if not self.is_discrete:
-            return critics.action_values(
-                self.critics, encoded, action, training=True
-            )
-        # [B, n] -> [B]
-        index = ops.cast(action, "int32")[:, None]
-        return [
-            ops.take_along_axis(values, index, axis=1)[:, 0]
-            for values in _all_values(self.critics, encoded, training=True)
-        ]
 
     def _temperature_loss(self, observation: Any, entropy: Tensor) -> Tensor:
         """Returns the scalar loss of the temperature."""
@@ -432,13 +423,3 @@ class SAC(OffPolicyAgent):
             "target_entropy": self.target_entropy,
             "exploration": self._noise.serialized(),
         }
-
-
-def _all_values(
-    networks: list[keras.Model], encoded: Any, training: bool = False
-) -> list[Tensor]:
-    """Returns what each critic thinks of all actions, `[B, n]` float32."""
-    return [
-        ops.cast(run_network(critic, encoded, training), "float32")
-        for critic in networks
-    ]

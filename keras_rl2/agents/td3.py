@@ -372,8 +372,6 @@ class TD3(OffPolicyAgent):
     def actor_terms(self, batch: Batch) -> Terms:
         """Computes what a minibatch costs the actor.
 
-        The first critic's values of its actions, -mean(weight Q_1(s, π(s))).
-
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
 
@@ -383,7 +381,24 @@ class TD3(OffPolicyAgent):
         encoded = self.encode(batch["observation"])
         action = self._action(run_network(self.actor, encoded, training=True))
         [value] = critics.action_values(self.critics[:1], encoded, action)
-        return {"loss": -ops.mean(batch["weight"] * value)}
+        each = self.actor_losses(value, action, batch)
+        return {"loss": ops.mean(batch["weight"] * each)}
+
+    def actor_losses(
+        self, value: Tensor, action: Tensor, batch: Batch
+    ) -> Tensor:
+        """Says what each of the policy's actions costs: here, -Q_1(s, π(s)).
+
+        Args:
+            value: `[B]` float32. What the first critic thinks of the actions.
+            action: `[B, A]` float32. The policy's, in the unit box.
+            batch: dict of `[B, ...]`; see `train_step`.
+
+        Returns:
+            `[B]` float32, to minimise.
+        """
+        del action, batch
+        return -value
 
     # Saving.
 

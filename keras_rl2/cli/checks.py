@@ -63,9 +63,9 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
         spaces.check_action_space(action)
     except ValueError as error:
         return Finding("spaces", False, " ".join(str(error).split()))
-    names = ["A2C", "PPO", "REINFORCE"]
+    names = ["A2C", "BehaviorCloning", "PPO", "REINFORCE"]
     if isinstance(action, Discrete):
-        names += ["DQN", "SAC"]
+        names += ["CQL", "DQN", "IQL", "SAC"]
     masked = spaces.is_masked(observation)
     if masked:
         # Brings Keras along, which most environments can be seen without.
@@ -79,9 +79,12 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
             return Finding("spaces", False, " ".join(str(error).split()))
     unbounded = isinstance(action, Box) and not action.is_bounded()
     if isinstance(action, Box) and not unbounded:
-        names += ["DDPG", "SAC", "TD3"]
+        names += ["CQL", "DDPG", "IQL", "SAC", "TD3", "TD3BC"]
     seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
-    remember = sorted({"A2C", "DQN", "PPO", "REINFORCE"}.intersection(names))
+    remembering = {"A2C", "DQN", "PPO", "REINFORCE"}
+    if isinstance(action, Discrete):
+        remembering.add("CQL")
+    remember = sorted(remembering.intersection(names))
     text = (
         f"{seen}: {', '.join(sorted(names))}; "
         f"with a memory {', '.join(remember)}"
@@ -89,7 +92,7 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     if masked:
         text += "; with action masks"
     if unbounded:
-        text += " (DDPG, SAC and TD3 need actions with finite bounds)"
+        text += " (CQL, DDPG, IQL, SAC, TD3 and TD3BC need finite bounds)"
     return Finding("spaces", True, text)
 
 

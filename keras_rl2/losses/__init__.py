@@ -17,6 +17,9 @@ from keras_rl2.losses.diagnostics import clip_fraction
 from keras_rl2.losses.diagnostics import explained_variance
 from keras_rl2.losses.distributional import categorical_projection
 from keras_rl2.losses.distributional import quantile_huber
+from keras_rl2.losses.offline import advantage_weight
+from keras_rl2.losses.offline import behavior_regularized_value
+from keras_rl2.losses.offline import sampled_conservative_q
 from keras_rl2.losses.policy import clipped_surrogate
 from keras_rl2.losses.policy import policy_gradient
 from keras_rl2.losses.soft import expected_soft_value
@@ -27,7 +30,9 @@ from keras_rl2.losses.value import expectile
 from keras_rl2.losses.value import huber
 
 __all__ = [
+    "advantage_weight",
     "approximate_kl",
+    "behavior_regularized_value",
     "categorical_projection",
     "clip_fraction",
     "clipped_surrogate",
@@ -41,6 +46,7 @@ __all__ = [
     "policy_gradient",
     "q_learning",
     "quantile_huber",
+    "sampled_conservative_q",
     "soft_value",
     "temperature_loss",
 ]

@@ -58,6 +58,30 @@ _OFF_POLICY = {
     "tau": NUMBER,
     "target_every": COUNT,
 }
+_DQN = {
+    **_OFF_POLICY,
+    "double": FLAG,
+    "dueling": FLAG,
+    "distributional": either(one_of("categorical", "quantile"), NONE),
+    "atoms": COUNT,
+    "support": NUMBERS,
+    "loss": one_of("huber", "mse"),
+    "epsilon": either(NUMBER, SCHEDULE, NONE),
+}
+_SAC = {
+    **_OFF_POLICY,
+    "temperature": NUMBER,
+    "learn_temperature": FLAG,
+    "target_entropy": _OPTIONAL_NUMBER,
+    "exploration": NOISE,
+}
+_TD3 = {
+    **_OFF_POLICY,
+    "policy_delay": COUNT,
+    "target_noise": NUMBER,
+    "target_noise_clip": NUMBER,
+    "exploration": NOISE,
+}
 _ADAM = {"name": "Adam", "learning_rate": 3e-4}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 
@@ -79,6 +103,27 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "rounds_per_epoch": 200,
         },
     ),
+    "BehaviorCloning": Algorithm(
+        on_policy=False,
+        settings={
+            "gamma": NUMBER,
+            "max_gradient_norm": _OPTIONAL_NUMBER,
+            "initial_log_std": NUMBER,
+        },
+        optimizer=_FAST_ADAM,
+    ),
+    # Of Discrete actions those of DQN, of Box those of SAC.
+    "CQL": Algorithm(
+        on_policy=False,
+        settings={
+            **_DQN,
+            **_SAC,
+            "alpha": NUMBER,
+            "threshold": _OPTIONAL_NUMBER,
+            "num_samples": COUNT,
+        },
+        optimizer=_ADAM,
+    ),
     "DDPG": Algorithm(
         on_policy=False,
         settings={**_OFF_POLICY, "exploration": NOISE},
@@ -86,17 +131,19 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "DQN": Algorithm(
         on_policy=False,
+        settings=_DQN,
+        optimizer=_FAST_ADAM,
+    ),
+    "IQL": Algorithm(
+        on_policy=False,
         settings={
             **_OFF_POLICY,
-            "double": FLAG,
-            "dueling": FLAG,
-            "distributional": either(one_of("categorical", "quantile"), NONE),
-            "atoms": COUNT,
-            "support": NUMBERS,
-            "loss": one_of("huber", "mse"),
-            "epsilon": either(NUMBER, SCHEDULE, NONE),
+            "expectile": NUMBER,
+            "inverse_temperature": NUMBER,
+            "max_weight": NUMBER,
+            "initial_log_std": NUMBER,
         },
-        optimizer=_FAST_ADAM,
+        optimizer=_ADAM,
     ),
     "PPO": Algorithm(
         on_policy=True,
@@ -118,24 +165,17 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "SAC": Algorithm(
         on_policy=False,
-        settings={
-            **_OFF_POLICY,
-            "temperature": NUMBER,
-            "learn_temperature": FLAG,
-            "target_entropy": _OPTIONAL_NUMBER,
-            "exploration": NOISE,
-        },
+        settings=_SAC,
         optimizer=_ADAM,
     ),
     "TD3": Algorithm(
         on_policy=False,
-        settings={
-            **_OFF_POLICY,
-            "policy_delay": COUNT,
-            "target_noise": NUMBER,
-            "target_noise_clip": NUMBER,
-            "exploration": NOISE,
-        },
+        settings=_TD3,
         optimizer=_FAST_ADAM,
+    ),
+    "TD3BC": Algorithm(
+        on_policy=False,
+        settings={**_TD3, "alpha": NUMBER},
+        optimizer=_ADAM,
     ),
 }

@@ -18,6 +18,7 @@ from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
 from support.agents import weights_of
+from support.plain_networks import plain_networks
 
 over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
 
@@ -38,9 +39,8 @@ def test_an_unknown_argument_names_the_nearest(name):
     wanted = r"that \w+ takes, perhaps `gamma`. Received: gama=1"
     with pytest.raises(TypeError, match=wanted):
         kind.for_env(env, gama=1)
-    given = {"DQN": (dense(3),)}.get(name, (dense(2), dense(1)))
     with pytest.raises(TypeError, match=wanted):
-        kind(*given, gama=1)
+        kind(**plain_networks(EVERY_AGENT[name]), gama=1)
 
 
 @pytest.mark.parametrize("name", ["PPO", "A2C", "REINFORCE"])

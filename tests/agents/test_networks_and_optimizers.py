@@ -21,7 +21,12 @@ from support.agents import weights_of
 
 on_policy = pytest.mark.parametrize("name", AGENTS)
 with_critic = pytest.mark.parametrize(
-    "name", [n for n, case in EVERY_AGENT.items() if not case.acts_by_values]
+    "name",
+    [
+        n
+        for n, case in EVERY_AGENT.items()
+        if not (case.acts_by_values or case.clones)
+    ],
 )
 
 

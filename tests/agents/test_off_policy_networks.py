@@ -69,7 +69,10 @@ def networks_by(case, builder):
     acting, valuing = BUILDERS[builder]
     if case.acts_by_values:
         return {"q_network": acting((3,), case.units)}
-    return {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
+    networks = {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
+    if case.values_states:
+        networks["value_network"] = acting((3,), 1)
+    return networks
 
 
 @pytest.mark.spread(builder=["unbuilt_sequential", "subclassed"])
@@ -125,7 +128,7 @@ def test_critics_that_are_given_stay_as_they_are(name):
     case, env = OFF_POLICY[name], make_env(OFF_POLICY[name].pair)
     critics = [dense_of_both((3,), 1) for _ in range(2)]
     critics = critics[: case.make.number_of_critics]
-    agent = case.make(dense((3,), case.units), critics)
+    agent = case.make(**{**plain_networks(case), "critic": critics})
     agent.bind(env.observation_space, env.action_space)
     assert all(a is b for a, b in zip(agent.critics, critics, strict=True))
 
@@ -135,7 +138,7 @@ def test_too_many_critics(name):
     case = OFF_POLICY[name]
     critics = [dense_of_both((3,), 1) for _ in range(3)]
     with raises("Expected one `critic`", "3"):
-        case.make(dense((3,), case.units), critics)
+        case.make(**{**plain_networks(case), "critic": critics})
 
 
 def bind(case, networks):

@@ -18,8 +18,7 @@ from support.agents import make_rollouts
 from support.agents import networks_of
 from support.minibatches import bound
 from support.minibatches import update
-from support.plain_networks import dense
-from support.plain_networks import dense_of_both
+from support.plain_networks import plain_networks
 
 CALLS = []
 over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
@@ -64,13 +63,9 @@ def with_layer(network, layer):
 def small_agent(name, make_layer):
     """Makes an agent with a layer in each network, and a minibatch for it."""
     case = EVERY_AGENT[name]
-    critic = dense if case.on_policy else dense_of_both
-    networks = {"actor": dense((3,), case.units), "critic": critic((3,), 1)}
-    if case.acts_by_values:
-        networks = {"q_network": networks["actor"]}
     networks = {
         key: with_layer(network, make_layer())
-        for key, network in networks.items()
+        for key, network in plain_networks(case).items()
     }
     agent = case.make(**networks, **case.every_update, gamma=0.9, seed=0)
     agent.compile(keras.optimizers.SGD(0.1), run_eagerly=True)

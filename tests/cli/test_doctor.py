@@ -138,8 +138,8 @@ def test_all_is_well_with_cartpole(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 7
     assert lines[0].endswith(
-        ": A2C, DQN, PPO, REINFORCE, SAC; "
-        "with a memory A2C, DQN, PPO, REINFORCE"
+        ": A2C, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC; "
+        "with a memory A2C, CQL, DQN, PPO, REINFORCE"
     )
     assert lines[3].endswith("1 to 1, mean 1, deviation 0")
 
@@ -155,7 +155,10 @@ def test_all_is_well_with_an_environment_of_ones_own(doctor):
 def test_each_array_of_an_observation_is_looked_at(doctor):
     found = doctor(Structured)
     assert all(ok for ok, _ in found.values()), found
-    assert ": A2C, PPO, REINFORCE; with a memory A2C" in found["spaces"][1]
+    assert (
+        ": A2C, BehaviorCloning, PPO, REINFORCE; with a memory A2C"
+        in found["spaces"][1]
+    )
     env = Structured()
     rollout = random_rollout.play(env, steps=20, seed=0)
     inside, at, moves = checks.check_observations(
@@ -218,11 +221,21 @@ def test_warnings_of_gymnasium_are_passed_on(doctor):
 @pytest.mark.parametrize(
     ("action", "names"),
     [
-        (spaces.Discrete(3), "A2C, DQN, PPO, REINFORCE, SAC"),
-        (spaces.MultiBinary(3), "A2C, PPO, REINFORCE"),
-        (spaces.MultiDiscrete([2, 3]), "A2C, PPO, REINFORCE"),
-        (spaces.Box(-1, 1, (2,)), "A2C, DDPG, PPO, REINFORCE, SAC, TD3"),
-        (spaces.Box(-np.inf, np.inf, (2,)), "A2C, PPO, REINFORCE"),
+        (
+            spaces.Discrete(3),
+            "A2C, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC",
+        ),
+        (spaces.MultiBinary(3), "A2C, BehaviorCloning, PPO, REINFORCE"),
+        (spaces.MultiDiscrete([2, 3]), "A2C, BehaviorCloning, PPO, REINFORCE"),
+        (
+            spaces.Box(-1, 1, (2,)),
+            "A2C, BehaviorCloning, CQL, DDPG, IQL, PPO, REINFORCE, SAC, TD3, "
+            "TD3BC",
+        ),
+        (
+            spaces.Box(-np.inf, np.inf, (2,)),
+            "A2C, BehaviorCloning, PPO, REINFORCE",
+        ),
     ],
 )
 def test_algorithms_are_those_of_the_action_space(action, names):
@@ -232,11 +245,11 @@ def test_algorithms_are_those_of_the_action_space(action, names):
     with_memory = [
         name
         for name in names.split(";")[0].split(", ")
-        if getattr(rl, name).takes_memory
+        if getattr(rl, name).for_action_space(action).takes_memory
     ]
     assert f"with a memory {', '.join(with_memory)}" in finding.text
     unbounded = isinstance(action, spaces.Box) and not action.is_bounded()
-    assert ("(DDPG, SAC and TD3 need" in finding.text) == unbounded
+    assert ("TD3 and TD3BC need finite" in finding.text) == unbounded
 
 
 class OfMethod(gymnasium.Wrapper):

@@ -56,6 +56,23 @@ LOSSES = {
         {"log_temperature": 2.0, "entropy": A},
         {"log_temperature"},
     ),
+    "sampled_conservative_q": (
+        losses.sampled_conservative_q,
+        {"q_values": Q, "log_probs": NEXT_Q, "taken": C},
+        {"q_values", "taken"},
+    ),
+    "advantage_weight": (
+        lambda advantage: losses.advantage_weight(advantage, 3.0, 100.0),
+        {"advantage": A},
+        set(),
+    ),
+    "behavior_regularized_value": (
+        lambda value, action: losses.behavior_regularized_value(
+            value, action, NEXT_Q, 2.5
+        ),
+        {"value": A, "action": Q},
+        {"value", "action"},
+    ),
     "quantile_huber": (
         lambda **arrays: losses.quantile_huber(**arrays, delta=0.5),
         {"quantiles": Q, "taus": [[0.25, 0.75]] * 2, "targets": NEXT_Q},

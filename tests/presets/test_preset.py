@@ -56,7 +56,7 @@ def section_of(section, algorithm, optimizer="Adam"):
 @pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
 def test_agent_settings_are_the_constructors_arguments(algorithm):
     taken = set(getattr(rl, algorithm).argument_names())
-    taken -= {"actor", "critic", "q_network"}
+    taken -= {"actor", "critic", "q_network", "value_network"}
     # What a preset says elsewhere, or not at all.
     taken -= {"observation_space", "action_space", "seed", "name", "dtype"}
     assert section_of("agent", algorithm) == taken
@@ -101,7 +101,7 @@ def test_targets_are_settings_of_agents_that_have_them():
 def test_default_optimizers_are_those_of_the_agents(algorithm):
     settings = dict(presets.default(algorithm, "Any-v0").optimizer)
     made = getattr(keras.optimizers, settings.pop("name"))(**settings)
-    continuous = algorithm in ("DDPG", "SAC", "TD3")
+    continuous = algorithm in ("DDPG", "SAC", "TD3", "TD3BC")
     env = "Pendulum-v1" if continuous else "CartPole-v1"
     agent = getattr(rl, algorithm).for_env(env, hidden=(4,), seed=0)
     expected = agent.default_optimizer()

@@ -90,3 +90,31 @@ def td3():
         "target_noise": 0.3,
         "target_noise_clip": 0.4,
     }
+
+
+def td3bc():
+    return {**td3(), "alpha": 1.5}
+
+
+def behavior_cloning():
+    return {**_COMMON, "max_gradient_norm": 1.5, "initial_log_std": -0.5}
+
+
+def discrete_cql():
+    return {**dqn(), "alpha": 0.5, "threshold": 2.0}
+
+
+def box_cql():
+    return {**sac(), "alpha": 0.5, "threshold": 2.0, "num_samples": 3}
+
+
+def iql():
+    return {
+        **_COMMON,
+        **_TARGETS,
+        "max_gradient_norm": 1.5,
+        "expectile": 0.9,
+        "inverse_temperature": 1.5,
+        "max_weight": 20.0,
+        "initial_log_std": -0.5,
+    }

@@ -1,8 +1,8 @@
 """The agents that every test of agents runs over, and small things to run on.
 
-A new agent needs one entry in `AGENTS` or `OFF_POLICY`; the contract suite,
-the probes and the tests of seeds, and for the former those of strict on-policy
-training, then run on it too.
+A new agent needs one entry in `AGENTS`, `OFF_POLICY` or `CLONING`; the contract
+suite, the probes and the tests of seeds, and for the first those of strict
+on-policy training, then run on it too.
 """
 
 import copy
@@ -63,6 +63,8 @@ class AgentCase:
             targets within a few updates, or None.
         acts_by_values: Whether it has but one network, `q_network`, of the
             values of all actions.
+        values_states: Whether it has a `value_network` beside its critics.
+        clones: Whether it has an `actor`, and nothing that values anything.
         every_update: Constructor arguments with which each update is one of
             all networks.
     """
@@ -78,6 +80,8 @@ class AgentCase:
     units: int = 3
     sync: dict[str, Any] | None = None
     acts_by_values: bool = False
+    values_states: bool = False
+    clones: bool = False
     every_update: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -217,10 +221,64 @@ OFF_POLICY = {
         actions=("box", "box_matrix"),
         units=1,
     ),
+    "TD3BC": AgentCase(
+        rl.TD3BC,
+        agent_settings.td3bc,
+        _replay(16, 64, batch_size=64, warm_up=128),
+        1e-2,
+        # Stays near what it has learned from, here its own exploration.
+        {},
+        actions=("box", "box_matrix"),
+        units=1,
+        every_update={"policy_delay": 1},
+    ),
+    "BoxCQL": AgentCase(
+        rl.agents.BoxCQL,
+        agent_settings.box_cql,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        # Likes best what it has done already.
+        {},
+        actions=("box", "box_matrix"),
+        units=2,
+    ),
+    "DiscreteCQL": AgentCase(
+        rl.agents.DiscreteCQL,
+        agent_settings.discrete_cql,
+        _replay(8, 8, batch_size=32, warm_up=16),
+        1e-2,
+        {},
+        actions=("discrete", "discrete_start"),
+        sync={"every": 2},
+        acts_by_values=True,
+    ),
+    "IQL": AgentCase(
+        rl.IQL,
+        agent_settings.iql,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        {},
+        actions=("box", "box_matrix", "discrete", "discrete_start"),
+        units=1,
+        values_states=True,
+    ),
 }
-"""Agents that learn from replay, by name."""
+"""Agents that learn values from replay, by name."""
 
-EVERY_AGENT = {**AGENTS, **OFF_POLICY}
+CLONING = {
+    "BehaviorCloning": AgentCase(
+        rl.BehaviorCloning,
+        agent_settings.behavior_cloning,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        # Learns to act as it acts.
+        {},
+        clones=True,
+    ),
+}
+"""Agents that learn from replay what is done, and not what it is worth."""
+
+EVERY_AGENT = {**AGENTS, **OFF_POLICY, **CLONING}
 """All agents, by name."""
 
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
@@ -229,7 +287,22 @@ EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 EITHER_KIND = [list(AGENTS), list(OFF_POLICY)]
 """Of each of these one, for what their bases do; see the mark `rotate`."""
 
-ANY = [["PPO", "DQN", "REINFORCE", "TD3", "A2C", "SAC", "DDPG"]]
+ANY = [
+    [
+        "PPO",
+        "DQN",
+        "REINFORCE",
+        "TD3",
+        "A2C",
+        "SAC",
+        "DDPG",
+        "TD3BC",
+        "BehaviorCloning",
+        "IQL",
+        "BoxCQL",
+        "DiscreteCQL",
+    ]
+]
 """One of all, for what `Agent` does."""
 
 SPACES = {
@@ -357,7 +430,7 @@ def fresh(agent, initial_weights):
 
 def networks_of(agent):
     """Returns the networks that an agent is made from, by their arguments."""
-    names = ("actor", "critic", "q_network")
+    names = ("actor", "critic", "q_network", "value_network")
     given = {name: getattr(agent, name, None) for name in names}
     given["critic"] = getattr(agent, "critics", given["critic"])
     return {

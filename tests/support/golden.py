@@ -24,7 +24,7 @@ PATH = pathlib.Path(__file__).parents[1] / "golden" / "golden_vectors.json"
 _REPLAY = "tested in tests/data/test_replay_golden.py"
 SKIPPED = {
     "expected_value": "a mean over atoms: see tests/agents/test_dqn.py",
-    "cql_continuous_stochastic": "CQL over actions is not written yet",
+    "cql_continuous_stochastic": "tested in tests/losses/test_offline.py",
     "retrace_continuous": "Retrace is not written yet",
     "dpg": "the gradient by the action is not clipped, but that of weights",
     "qpg": "all-action policy gradients are not planned",

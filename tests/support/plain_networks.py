@@ -30,5 +30,10 @@ def plain_networks(case, inputs=(3,), units=None, value_units=1):
     acting = dense(inputs, case.units if units is None else units)
     if case.acts_by_values:
         return {"q_network": acting}
+    if case.clones:
+        return {"actor": acting}
     critic = dense if case.on_policy else dense_of_both
-    return {"actor": acting, "critic": critic(inputs, value_units)}
+    networks = {"actor": acting, "critic": critic(inputs, value_units)}
+    if case.values_states:
+        networks["value_network"] = dense(inputs, 1)
+    return networks

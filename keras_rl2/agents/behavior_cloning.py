@@ -1,0 +1,142 @@
+"""Behaviour cloning: a policy by supervised learning."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.objective import Batch
+from keras_rl2.agents.objective import Objective
+from keras_rl2.agents.objective import Terms
+from keras_rl2.agents.stochastic_actor import StochasticActor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class BehaviorCloning(StochasticActor):
+    """Makes a policy act as the dataset does, for every action space.
+
+    Maximises the likelihood of the actions, whatever they brought:
+
+        L = -mean(log π(a|s))
+
+    It has no critic, and knows nothing of rewards: the policy becomes as good
+    as what is cloned, if there is enough of it, and is the one to beat by
+    those that do. Of a Box, actions are in the environment's own units, as
+    `PPO` has them: `rl.PPO(cloned.actor, critic)` goes on from a cloned
+    policy. Observations that have an action mask keep it to what is allowed.
+
+    Args:
+        actor: `keras.Model` from observations to the parameters of the
+            policy, as of `PPO`: logits; of a Box, means `[B, A]`, or means and
+            log standard deviations `[B, 2A]`.
+        initial_log_std: float. Log standard deviation that a Box policy with
+            means only starts from; it stays within -5 ... 2. Defaults to
+            `0.0`.
+        gamma: float. Discount factor of the dataset's rewards, which nothing
+            is learned from. Defaults to `0.99`.
+        **kwargs: Arguments of `OffPolicyAgent` except `tau` and
+            `target_every`, for there are no target networks:
+            `max_gradient_norm`, `observation_space`, `action_space`, `seed`,
+            `name`, `dtype`.
+
+    Raises:
+        ValueError: If a number is out of range or the network does not fit.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_rl2 as rl
+    >>> agent = rl.BehaviorCloning.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> observation = np.random.default_rng(0).normal(size=(64, 4))
+    >>> batch = {"observation": observation.astype("float32"),
+    ...          "action": (observation[:, 2] > 0).astype("int32")}
+    >>> first = agent.train_on_batch(batch, return_dict=True)["log_prob"]
+    >>> for _ in range(50):
+    ...     last = agent.train_on_batch(batch, return_dict=True)["log_prob"]
+    >>> bool(last > first)
+    True
+
+    Reference:
+        - [Pomerleau, 1991](https://doi.org/10.1162/neco.1991.3.1.88).
+    """
+
+    statistics_names = ("loss", "log_prob", "entropy", "gradient_norm")
+    arguments_not_taken = frozenset({"tau", "target_every"})
+
+    def __init__(
+        self, actor: keras.Model, *, gamma: float = 0.99, **kwargs: Any
+    ) -> None:
+        self.refuse_arguments(kwargs)
+        super().__init__(actor, gamma=gamma, **kwargs)
+        self._bind_requested()
+
+    @classmethod
+    def default_networks(
+        cls, build: NetworkBuilder, **settings: Any
+    ) -> tuple[keras.Model]:
+        """Makes a policy network."""
+        return (build.actor(build.head.parameter_sizes[0], build.seed),)
+
+    def given_networks(self) -> dict[str, keras.Model]:
+        """Returns the network by the constructor's argument for it."""
+        return {"actor": self.actor}
+
+    def _check_and_build(self) -> None:
+        """Checks the network against the spaces and makes all variables."""
+        self._build_actor(*self.policy_head.parameter_sizes)
+
+    @property
+    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
+        """No target networks: nothing is bootstrapped from."""
+        return []
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(1e-3)
+
+    # Learning.
+
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the one loss of the policy."""
+        own = self._own_variables
+        return {"policy": Objective(self.actor_terms, [self.actor], own)}
+
+    def actor_terms(self, batch: Batch) -> Terms:
+        """Computes what a minibatch costs the policy.
+
+        Args:
+            batch: dict of `[B, ...]`: `observation`, `action` and `weight`.
+
+        Returns:
+            dict: `loss`, a scalar, which is minimised; other scalars for the
+            logs.
+        """
+        policy = self.trained_policy(batch)
+        log_prob = policy.log_prob(batch["action"])
+        return {
+            "loss": -ops.mean(batch["weight"] * log_prob),
+            "log_prob": ops.mean(log_prob),
+            "entropy": ops.mean(policy.entropy()),
+        }
+
+    def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
+        """Refuses priorities, since there are no TD errors.
+
+        Raises:
+            ValueError: If the dataset is prioritised.
+        """
+        if td_errors is not None:
+            raise ValueError(
+                "Expected a dataset without priorities for BehaviorCloning, "
+                "which has no TD errors. Received: prioritized=True"
+            )
+        super().keep_td_errors(td_errors)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        config = super().get_config()
+        for name in self.arguments_not_taken:
+            del config[name]
+        return config

@@ -1,0 +1,249 @@
+"""BehaviorCloning: its update by hand, and what can be done with its actor."""
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2.policy_heads import policy_head
+from support.agents import ACTION_SPACES
+from support.agents import AnySpaceEnv
+from support.agents import assert_equal_weights
+from support.agents import make_env
+from support.agents import make_replay
+from support.deterministic import UNIT
+from support.deterministic import linear_actor
+from support.errors import raises
+
+VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
+HYBRID = spaces.Dict(
+    {"gear": spaces.Discrete(3), "wheel": spaces.Box(-1.0, 1.0, (2,))}
+)
+
+
+def dense(units, kernel, bias):
+    inputs = keras.Input((1,))
+    layer = keras.layers.Dense(units)
+    network = keras.Model(inputs, layer(inputs), name="actor")
+    layer.set_weights([np.array([kernel]), np.array(bias)])
+    return network
+
+
+def test_update_of_choices_by_hand():
+    agent = rl.BehaviorCloning(
+        dense(2, [0.0, 0.0], [0.0, 0.0]),
+        observation_space=UNIT,
+        action_space=spaces.Discrete(2),
+    )
+    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    logs = agent.train_step(
+        {
+            "observation": tf.constant([[1.0], [1.0], [1.0], [1.0]]),
+            "action": tf.constant([1, 1, 1, 0]),
+        }
+    )
+    assert float(logs["loss"]) == pytest.approx(np.log(2.0))
+    assert float(logs["log_prob"]) == pytest.approx(-np.log(2.0))
+    assert float(logs["entropy"]) == pytest.approx(np.log(2.0))
+    # The gradient of logits is the probability minus the share in the data.
+    for weights in agent.actor.get_weights():
+        np.testing.assert_allclose(weights.ravel(), [-0.25, 0.25], rtol=1e-6)
+
+
+def test_update_of_numbers_by_hand():
+    agent = rl.BehaviorCloning(
+        linear_actor(0.0, 1.0), observation_space=UNIT, action_space=UNIT
+    )
+    agent.compile(keras.optimizers.SGD(0.5), run_eagerly=True)
+    agent.train_step(
+        {
+            "observation": tf.constant([[0.0], [0.0]]),
+            "action": tf.constant([[0.5], [-1.0]]),
+            "weight": tf.constant([1.0, 0.0]),
+        }
+    )
+    # log π = -½ (a - μ)² / σ² - log σ, of the first of two alone.
+    _, bias = agent.actor.get_weights()
+    np.testing.assert_allclose(bias, [1.0 - 0.5 * 0.5 * 0.5], rtol=1e-6)
+    np.testing.assert_allclose(
+        agent.log_std.numpy(), [0.5 * 0.5 * (0.25 - 1.0)], rtol=1e-6
+    )
+
+
+def test_a_deterministic_teacher_leaves_a_finite_policy():
+    agent = rl.BehaviorCloning(
+        linear_actor(0.0, 0.5), observation_space=UNIT, action_space=UNIT
+    )
+    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    batch = {
+        "observation": tf.zeros((4, 1)),
+        "action": tf.fill((4, 1), 0.5),
+    }
+    for _ in range(10):
+        agent.train_step(batch)
+    policy = agent.distribution(batch["observation"])
+    np.testing.assert_allclose(policy.log_std, [[-5.0]])
+    assert np.isfinite(policy.log_prob(batch["action"])).all()
+
+
+def teacher(space, observation, seed=0):
+    """Actions of a policy that is linear in the observation, and greedy."""
+    head = policy_head(space)
+    units = head.parameter_sizes[0]
+    kernel = np.random.default_rng(seed).normal(size=(3, units))
+    parameters = tf.constant(observation @ kernel, "float32")
+    log_std = tf.zeros(head.log_std_size) if head.log_std_size else None
+    return head(parameters, log_std).mode()
+
+
+@pytest.mark.parametrize("name", [*ACTION_SPACES, "hybrid"])
+def test_it_learns_every_kind_of_action(name):
+    space = {**ACTION_SPACES, "hybrid": HYBRID}[name]
+    observation = np.random.default_rng(0).uniform(-1, 1, (512, 3))
+    observation = observation.astype("float32")
+    action = np.array(teacher(space, observation))
+    agent = rl.BehaviorCloning.for_env(
+        AnySpaceEnv(VECTOR, space), hidden=(32,), seed=0
+    )
+    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+    batch = {"observation": observation, "action": action}
+    for _ in range(150):
+        agent.train_on_batch(batch)
+    greedy = np.array(agent.greedy_action(observation))
+    if np.issubdtype(action.dtype, np.integer):
+        assert (greedy == action).mean() > 0.95
+    else:
+        assert np.abs(greedy - action).mean() < 0.15
+
+
+def masked_env():
+    observation = spaces.Dict(
+        {
+            "place": VECTOR,
+            "action_mask": spaces.MultiBinary(3),
+        }
+    )
+    return AnySpaceEnv(observation, spaces.Discrete(3))
+
+
+def test_what_is_forbidden_is_not_learned_about_nor_done():
+    agent = rl.BehaviorCloning.for_env(masked_env(), hidden=(8,), seed=0)
+    agent.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+    rng = np.random.default_rng(0)
+    mask = np.tile([0, 1, 1], (64, 1)).astype("int8")
+    place = rng.uniform(-1, 1, (64, 3)).astype("float32")
+    batch = {
+        "observation": {
+            "place": tf.constant(place),
+            "action_mask": tf.constant(mask),
+        },
+        "action": tf.constant(rng.integers(1, 3, 64).astype("int32")),
+    }
+    log_prob = agent.distribution(batch["observation"]).log_prob(
+        batch["action"]
+    )
+    logs = agent.train_step(batch)
+    assert float(logs["loss"]) == pytest.approx(-np.mean(log_prob), rel=1e-5)
+    # Two choices are all there is.
+    assert float(logs["entropy"]) <= np.log(2.0) + 1e-6
+    actions = agent.act({"place": place, "action_mask": mask})
+    assert set(actions) <= {1, 2}
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1"])
+def test_its_actor_starts_ppo(env_id):
+    cloned = rl.BehaviorCloning.for_env(env_id, hidden=(8,), seed=0)
+    env = gymnasium.make(env_id)
+    width = env.observation_space.shape[0]
+    critic = keras.Sequential([keras.Input((width,)), keras.layers.Dense(1)])
+    agent = rl.PPO(
+        cloned.actor,
+        critic,
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        seed=0,
+    )
+    if cloned.log_std is not None:
+        cloned.log_std.assign([-1.0])
+        agent.log_std.assign(cloned.log_std)
+    observation = np.random.default_rng(0).normal(size=(5, width))
+    np.testing.assert_array_equal(
+        agent.act(observation, deterministic=True),
+        cloned.act(observation, deterministic=True),
+    )
+    np.testing.assert_allclose(
+        agent.distribution(observation).entropy(),
+        cloned.distribution(observation).entropy(),
+    )
+    rollouts = rl.RolloutDataset(
+        env_id, horizon=16, passes=1, batch_size=8, num_envs=1, seed=0
+    )
+    before = [np.array(weight) for weight in agent.get_weights()]
+    agent.compile(jit_compile=False)
+    agent.fit(rollouts, epochs=1, verbose=0)
+    assert any(
+        (old != new).any()
+        for old, new in zip(before, agent.get_weights(), strict=True)
+    )
+
+
+def test_standard_deviations_of_the_network():
+    actor = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    agent = rl.BehaviorCloning(
+        actor, observation_space=VECTOR, action_space=UNIT
+    )
+    assert agent.log_std is None
+    agent.compile(run_eagerly=True)
+    agent.fit(make_replay(make_env("act_box")), verbose=0)
+    assert len(agent.trainable_variables) == 2
+
+
+def test_saved_and_loaded(tmp_path):
+    env = make_env("act_box_matrix")
+    agent = rl.BehaviorCloning.for_env(
+        env, hidden=(8,), initial_log_std=-1.0, seed=0
+    )
+    agent.compile(run_eagerly=True)
+    agent.fit(make_replay(env), epochs=2, verbose=0)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert type(loaded) is rl.BehaviorCloning
+    assert loaded.initial_log_std == -1.0
+    assert_equal_weights(loaded, agent)
+
+
+def test_half_precision_is_added_up_in_full():
+    agent = rl.BehaviorCloning.for_env(
+        make_env(), hidden=(8,), dtype="mixed_bfloat16", seed=0
+    )
+    agent.compile(run_eagerly=True)
+    observation = np.zeros((4, 3), "float32")
+    logs = agent.train_step(
+        {
+            "observation": tf.constant(observation),
+            "action": tf.constant([0, 1, 2, 0]),
+        }
+    )
+    assert logs["loss"].dtype == "float32"
+
+
+def test_what_it_does_not_take():
+    env = make_env()
+    for name in ("tau", "target_every"):
+        with pytest.raises(TypeError, match=name):
+            rl.BehaviorCloning.for_env(env, **{name: 1})
+    with raises("initial_log_std", "-9"):
+        rl.BehaviorCloning.for_env(env, initial_log_std=-9.0)
+    with raises("one `optimizer`", "`critic_optimizer`"):
+        rl.BehaviorCloning.for_env(env).compile("adam", critic_optimizer="sgd")
+    actor = keras.Sequential([keras.Input((3,)), keras.layers.Dense(5)])
+    with raises(r"the actor's output .*\(batch, 3\)", "5"):
+        rl.BehaviorCloning(
+            actor, observation_space=VECTOR, action_space=spaces.Discrete(3)
+        )
+    agent = rl.BehaviorCloning.for_env(env, hidden=(4,))
+    with raises("a dataset without priorities", "prioritized=True"):
+        agent.fit(make_replay(env, prioritized=True), verbose=0)

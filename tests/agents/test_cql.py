@@ -1,0 +1,305 @@
+"""CQL: which class it makes, its penalty by hand, and α that is learned."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2.agents import BoxCQL
+from keras_rl2.agents import DiscreteCQL
+from support.agents import AnySpaceEnv
+from support.agents import assert_equal_weights
+from support.agents import make_env
+from support.agents import make_replay
+from support.deterministic import UNIT
+from support.deterministic import linear_critic
+from support.errors import raises
+
+VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
+PAIRS = {"discrete": "act_discrete", "box": "act_box_matrix"}
+PLAIN = {"discrete": rl.DQN, "box": rl.SAC}
+
+
+def minibatch(kind, count=6, seed=0):
+    rng = np.random.default_rng(seed)
+    observation, following = rng.normal(size=(2, count, 3))
+    action = (
+        tf.constant(rng.integers(0, 3, count), "int32")
+        if kind == "discrete"
+        else tf.constant(rng.uniform(-1, 1, (count, 4)), "float32")
+    )
+    return {
+        "observation": tf.constant(observation, "float32"),
+        "next_observation": tf.constant(following, "float32"),
+        "action": action,
+        "reward": tf.constant(rng.normal(size=count), "float32"),
+        "discount": tf.constant([0.9, 0.0, 0.9, 0.5, 0.9, 0.9], "float32"),
+        "weight": tf.constant([1.0, 0.5, 2.0, 1.0, 0.25, 1.0], "float32"),
+    }
+
+
+def trained(make, kind, updates=3, **settings):
+    agent = make.for_env(make_env(PAIRS[kind]), hidden=(8,), seed=0, **settings)
+    agent.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    logs = {}
+    for seed in range(updates):
+        agent.statistics.reset_state()
+        logs = agent.train_step(minibatch(kind, seed=seed))
+    return agent, {key: float(value) for key, value in logs.items()}
+
+
+# One name for both.
+
+
+def test_for_env_makes_what_the_actions_ask_for():
+    for kind, make in (("discrete", DiscreteCQL), ("box", BoxCQL)):
+        agent = rl.CQL.for_env(make_env(PAIRS[kind]), hidden=(4,), seed=0)
+        assert type(agent) is make
+        assert isinstance(agent, rl.CQL)
+        assert isinstance(agent, PLAIN[kind])
+    with raises("an action space that CQL can act in", "MultiBinary"):
+        rl.CQL.for_env(make_env("act_multi_binary"))
+
+
+def test_the_constructor_makes_what_the_networks_ask_for():
+    q_network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    for agent in (rl.CQL(q_network), rl.CQL(q_network=q_network, alpha=2.0)):
+        assert type(agent) is DiscreteCQL
+    actor = keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)])
+    critic = linear_critic(1.0, 1.0)
+    for agent in (
+        rl.CQL(actor, critic, num_samples=3),
+        rl.CQL(actor=actor, critic=critic),
+        BoxCQL(actor, critic),
+    ):
+        assert type(agent) is BoxCQL
+        assert agent.alpha == 5.0
+    with pytest.raises(TypeError, match="num_samples"):
+        rl.CQL(q_network, num_samples=3)
+
+
+def test_arguments_of_the_other_kind_are_refused():
+    with pytest.raises(TypeError, match="num_samples"):
+        rl.CQL.for_env(make_env(), num_samples=3)
+    with pytest.raises(TypeError, match="double"):
+        rl.CQL.for_env(make_env("act_box"), double=True)
+    with pytest.raises(TypeError, match="nothing"):
+        rl.CQL.for_env(make_env(), nothing=True)
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_saved_and_trained_on(kind, tmp_path):
+    env = make_env(PAIRS[kind])
+    agent = rl.CQL.for_env(env, hidden=(8,), seed=0, threshold=1.0, alpha=0.5)
+    agent.compile(run_eagerly=True)
+    agent.fit(make_replay(env), verbose=0)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert type(loaded) is type(agent)
+    assert loaded.threshold == 1.0
+    np.testing.assert_array_equal(loaded.log_alpha, agent.log_alpha)
+    for each in (agent, loaded):
+        each.fit(make_replay(make_env(PAIRS[kind]), seed=1), verbose=0)
+    assert_equal_weights(loaded, agent)
+
+
+# The update.
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_without_its_penalty_it_is_what_it_is_made_of(kind):
+    plain, expected = trained(PLAIN[kind], kind)
+    agent, logs = trained(rl.CQL, kind, alpha=0.0)
+    for one, other in zip(
+        agent.get_weights(), plain.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    for key, value in expected.items():
+        assert logs[key] == pytest.approx(value, abs=1e-6), key
+
+
+@pytest.mark.parametrize("settings", [{"double": True, "dueling": True}])
+def test_flags_of_dqn_are_kept(settings):
+    plain, _ = trained(rl.DQN, "discrete", **settings)
+    agent, _ = trained(rl.CQL, "discrete", alpha=0.0, **settings)
+    for one, other in zip(
+        agent.get_weights(), plain.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+def test_the_penalty_of_choices_by_hand():
+    batch = minibatch("discrete")
+    agent = rl.CQL.for_env(make_env(), hidden=(8,), seed=0)
+    values = np.array(agent(batch["observation"]), "float64")
+    taken = values[np.arange(6), batch["action"]]
+    each = np.log(np.exp(values).sum(axis=1)) - taken
+    _, plain = trained(rl.DQN, "discrete", updates=1)
+    _, logs = trained(rl.CQL, "discrete", updates=1, alpha=0.5)
+    assert logs["cql_penalty"] == pytest.approx(each.mean(), rel=1e-5)
+    expected = plain["loss"] + 0.5 * np.mean(batch["weight"] * each)
+    assert logs["loss"] == pytest.approx(expected, rel=1e-5)
+    assert logs["alpha"] == 0.5
+
+
+def test_the_penalty_is_over_what_is_allowed():
+    observation = spaces.Dict(
+        {"place": VECTOR, "action_mask": spaces.MultiBinary(3)}
+    )
+    env = AnySpaceEnv(observation, spaces.Discrete(3))
+    agent = rl.CQL.for_env(env, hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
+    batch = minibatch("discrete")
+    seen = {
+        "place": batch["observation"],
+        "action_mask": tf.constant([[0, 1, 1]] * 6),
+    }
+    values = np.array(agent(seen), "float64")
+    action = np.array([1, 2, 2, 1, 1, 2])
+    each = np.log(np.exp(values[:, 1:]).sum(axis=1))
+    each -= values[np.arange(6), action]
+    logs = agent.train_step(
+        {
+            **batch,
+            "observation": seen,
+            "next_observation": seen,
+            "action": tf.constant(action, "int32"),
+        }
+    )
+    assert float(logs["cql_penalty"]) == pytest.approx(each.mean(), rel=1e-5)
+
+
+def test_actions_are_drawn_as_it_says():
+    agent = rl.CQL.for_env(
+        make_env("act_box_matrix"), hidden=(8,), seed=0, num_samples=500
+    )
+    batch = minibatch("box")
+    action, log_prob = map(np.array, agent.sampled_actions(batch))
+    assert action.shape == (6, 1500, 4)
+    assert log_prob.shape == (6, 1500)
+    uniform, own, following = np.split(action, 3, axis=1)
+    np.testing.assert_allclose(uniform.mean(axis=(0, 1)), 0.0, atol=0.05)
+    np.testing.assert_allclose(uniform.std(axis=(0, 1)), 3**-0.5, atol=0.05)
+    np.testing.assert_allclose(log_prob[:, :500], -4 * np.log(2.0), rtol=1e-6)
+    for drawn, found, observation in (
+        (own, log_prob[:, 500:1000], batch["observation"]),
+        (following, log_prob[:, 1000:], batch["next_observation"]),
+    ):
+        policy = agent.distribution(tf.repeat(observation, 500, axis=0))
+        expected = policy.log_prob(drawn.reshape(-1, 4))
+        np.testing.assert_allclose(
+            found.ravel(), expected, rtol=1e-3, atol=1e-3
+        )
+    again, _ = agent.sampled_actions(batch)
+    np.testing.assert_array_equal(again, action)
+    agent.updates.assign(1)
+    others, _ = agent.sampled_actions(batch)
+    assert (np.array(others) != action).any()
+
+
+def test_the_penalty_of_numbers_by_hand():
+    """Of critics that are linear in the action: its integral is known."""
+    actor = keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)])
+    actor.build((None, 1))
+    actor.set_weights([np.zeros((1, 2)), np.array([0.25, -0.5])])
+    slopes = (2.0, -1.0)
+    agent = rl.CQL(
+        actor,
+        [
+            linear_critic(1.0, slope, 0.5, name=f"critic_{i}")
+            for i, slope in enumerate(slopes)
+        ],
+        observation_space=UNIT,
+        action_space=UNIT,
+        num_samples=2000,
+        seed=0,
+    )
+    agent.compile(run_eagerly=True)
+    observation = tf.constant([[0.5], [-1.0]])
+    action = np.array([0.25, -0.5])
+    logs = agent.train_step(
+        {
+            "observation": observation,
+            "next_observation": observation,
+            "action": tf.constant(action[:, None], "float32"),
+            "reward": tf.zeros(2),
+            "discount": tf.zeros(2),
+        }
+    )
+    # log ∫ exp(k a) da - k a_data, which the sum is times its 6000 actions.
+    expected = [
+        np.log(2 * np.sinh(slope) / slope) + np.log(6000) - slope * action
+        for slope in slopes
+    ]
+    penalty = float(logs["cql_penalty"])
+    assert penalty == pytest.approx(np.mean(expected), abs=0.03)
+
+
+def test_the_penalty_teaches_critics_only():
+    agent = rl.CQL.for_env(make_env("act_box_matrix"), hidden=(8,), seed=0)
+    batch = minibatch("box")
+    with tf.GradientTape() as tape:
+        loss = agent.objectives()["critic"].terms(batch)["loss"]
+    variables = [v.value for v in agent.actor.variables]
+    assert tape.gradient(loss, variables) == [None] * len(variables)
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_values_of_other_actions_fall(kind):
+    """A penalty that is learned from leaves a smaller one."""
+    penalties = []
+    for alpha in (0.0, 5.0):
+        agent = rl.CQL.for_env(
+            make_env(PAIRS[kind]), hidden=(16,), seed=0, alpha=alpha
+        )
+        agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+        batch = minibatch(kind)
+        for _ in range(100):
+            logs = agent.train_on_batch(batch, return_dict=True)
+        penalties.append(logs["cql_penalty"])
+    assert penalties[1] < penalties[0] - 0.3
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_alpha_follows_its_threshold(kind):
+    for threshold, grows in ((-50.0, True), (50.0, False)):
+        agent, logs = trained(
+            rl.CQL, kind, updates=1, alpha=0.5, threshold=threshold
+        )
+        # Of the update: α as it was before.
+        assert logs["alpha"] == pytest.approx(0.5)
+        learned = float(agent.log_alpha.numpy()) - np.log(0.5)
+        slope = logs["cql_penalty"] - threshold
+        assert learned == pytest.approx(0.1 * clipped(agent, slope), rel=0.05)
+        assert (learned > 0) == grows
+
+
+def clipped(agent, slope):
+    """What is left of a slope that is much larger than all others."""
+    most = agent.max_gradient_norm
+    return slope if most is None else np.clip(slope, -most, most)
+
+
+def test_half_precision():
+    for kind in PAIRS:
+        agent, logs = trained(
+            rl.CQL, kind, updates=1, dtype="mixed_bfloat16", threshold=1.0
+        )
+        assert agent.dtype_policy.name == "mixed_bfloat16"
+        assert np.isfinite(list(logs.values())).all()
+
+
+def test_what_does_not_fit():
+    env = make_env("act_box")
+    with raises("alpha", "-1"):
+        rl.CQL.for_env(env, alpha=-1.0)
+    # Its logarithm is what is learned.
+    with raises("alpha", "0"):
+        rl.CQL.for_env(env, alpha=0.0, threshold=1.0)
+    with raises("threshold", "nan"):
+        rl.CQL.for_env(env, threshold=float("nan"))
+    for number in (0, 2.5):
+        with raises("`num_samples`", str(number)):
+            rl.CQL.for_env(env, num_samples=number)

@@ -1,0 +1,327 @@
+"""IQL: an update against NumPy, from the paper; and what it refuses."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from support.agents import AnySpaceEnv
+from support.agents import assert_equal_weights
+from support.agents import make_env
+from support.agents import make_replay
+from support.deterministic import UNIT
+from support.deterministic import linear_actor
+from support.deterministic import linear_critic
+from support.errors import raises
+
+TAU, BETA, MOST = 0.8, 1.5, 2.0
+OBSERVATION = np.array([[1.0], [-2.0], [0.5]])
+FOLLOWING = np.array([[0.5], [1.0], [-1.0]])
+REWARD = np.array([1.0, -2.0, 0.5])
+DISCOUNT = np.array([0.9, 0.0, 0.5])
+WEIGHT = np.array([1.0, 0.5, 2.0])
+ACTIONS = np.array([[0.5], [-1.0], [0.25]])
+CHOICES = np.array([0, 1, 0])
+BATCH = {
+    "observation": tf.constant(OBSERVATION, "float32"),
+    "next_observation": tf.constant(FOLLOWING, "float32"),
+    "reward": tf.constant(REWARD, "float32"),
+    "discount": tf.constant(DISCOUNT, "float32"),
+    "weight": tf.constant(WEIGHT, "float32"),
+}
+
+
+def dense(kernel, bias, name):
+    inputs = keras.Input((1,))
+    layer = keras.layers.Dense(len(bias))
+    network = keras.Model(inputs, layer(inputs), name=name)
+    layer.set_weights([np.array([kernel]), np.array(bias)])
+    return network
+
+
+def make_agent(discrete, **settings):
+    """An agent of linear networks, with targets elsewhere, and SGD of 1."""
+    if discrete:
+        actor = dense([0.3, -0.2], [0.1, -0.5], "actor")
+        critics = [
+            dense([1.0, -1.0], [0.5, 0.25], "critic_0"),
+            dense([-0.5, 0.75], [0.0, 0.5], "critic_1"),
+        ]
+    else:
+        actor = linear_actor(0.5, 0.25)
+        critics = [
+            linear_critic(1.0, 2.0, 0.5, name="critic_0"),
+            linear_critic(-0.5, 1.5, 0.25, name="critic_1"),
+        ]
+    agent = rl.IQL(
+        actor,
+        critics,
+        dense([0.75], [-0.5 if discrete else -2.0], "value_network"),
+        expectile=TAU,
+        inverse_temperature=BETA,
+        max_weight=MOST,
+        observation_space=UNIT,
+        action_space=spaces.Discrete(2) if discrete else UNIT,
+        seed=0,
+        **settings,
+    )
+    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    # The first update of all would begin with a copy.
+    agent.updates.assign(1)
+    for target, shift in zip(agent.target_critics, (0.25, -0.5), strict=True):
+        target.set_weights([w + shift for w in target.get_weights()])
+    return agent
+
+
+def taken(weights, discrete):
+    kernel, bias = weights
+    if discrete:
+        values = OBSERVATION @ kernel + bias
+        return np.take_along_axis(values, CHOICES[:, None], 1)[:, 0]
+    both = np.concatenate([OBSERVATION, ACTIONS], axis=1)
+    return (both @ kernel + bias)[:, 0]
+
+
+def state_value(weights, observation):
+    kernel, bias = weights
+    return (observation @ kernel + bias)[:, 0]
+
+
+def log_prob(weights, log_std, discrete):
+    kernel, bias = weights
+    output = OBSERVATION @ kernel + bias
+    if discrete:
+        logits = output - np.log(np.exp(output).sum(axis=1, keepdims=True))
+        return np.take_along_axis(logits, CHOICES[:, None], 1)[:, 0]
+    z = (ACTIONS - np.tanh(output)) / np.exp(log_std)
+    density = -0.5 * z**2 - log_std - 0.5 * np.log(2 * np.pi)
+    return density[:, 0]
+
+
+def reckoned(agent, discrete):
+    """Losses of NumPy, each a function of what learns by it."""
+    critics = [c.get_weights() for c in agent.critics]
+    targets = [c.get_weights() for c in agent.target_critics]
+    value = agent.value_network.get_weights()
+    smallest = np.minimum(*(taken(t, discrete) for t in targets))
+    advantage = smallest - state_value(value, OBSERVATION)
+    target = REWARD + DISCOUNT * state_value(value, FOLLOWING)
+
+    def critic_loss(weights):
+        return np.mean(0.5 * WEIGHT * (target - taken(weights, discrete)) ** 2)
+
+    def value_loss(weights):
+        error = smallest - state_value(weights, OBSERVATION)
+        share = np.where(error < 0, 1 - TAU, TAU)
+        return np.mean(WEIGHT * share * error**2)
+
+    each = np.minimum(np.exp(BETA * advantage), MOST)
+
+    def actor_loss(weights):
+        kernel, bias, *log_std = weights
+        found = log_prob([kernel, bias], *(log_std or [0.0]), discrete)
+        return -np.mean(WEIGHT * each * found)
+
+    return critics, value, critic_loss, value_loss, actor_loss, each
+
+
+def step(loss, weights):
+    """One step of gradient descent, by central differences."""
+    weights = [np.array(w, "float64") for w in weights]
+    after = [w.copy() for w in weights]
+    for array, moved in zip(weights, after, strict=True):
+        for index in np.ndindex(array.shape):
+            kept = array[index]
+            sides = []
+            for side in (1e-6, -1e-6):
+                array[index] = kept + side
+                sides.append(loss(weights))
+            array[index] = kept
+            moved[index] -= (sides[0] - sides[1]) / 2e-6
+    return after
+
+
+@pytest.mark.parametrize("discrete", [False, True], ids=["box", "discrete"])
+def test_an_update_is_that_of_the_paper(discrete):
+    agent = make_agent(discrete)
+    critics, value, critic_loss, value_loss, actor_loss, each = reckoned(
+        agent, discrete
+    )
+    own = [] if discrete else [agent.log_std.numpy()]
+    actor = [*agent.actor.get_weights(), *own]
+    expected = {
+        "critics": [step(critic_loss, weights) for weights in critics],
+        "value": step(value_loss, value),
+        "actor": step(actor_loss, actor),
+        "critic_loss": sum(critic_loss(weights) for weights in critics),
+        "value_loss": value_loss(value),
+        "actor_loss": actor_loss(actor),
+    }
+    # One is clipped, one is not.
+    assert (each == MOST).any()
+    assert (each < 1).any()
+    action = (
+        tf.constant(CHOICES, "int32")
+        if discrete
+        else tf.constant(ACTIONS, "float32")
+    )
+    logs = agent.train_step({**BATCH, "action": action})
+    for name in ("critic_loss", "value_loss", "actor_loss"):
+        assert float(logs[name]) == pytest.approx(expected[name], rel=1e-5)
+    assert float(logs["advantage_weight"]) == pytest.approx(
+        np.mean(each), rel=1e-5
+    )
+    actual = [c.get_weights() for c in agent.critics]
+    for ours, theirs in zip(actual, expected["critics"], strict=True):
+        assert_near(ours, theirs)
+    assert_near(agent.value_network.get_weights(), expected["value"])
+    own = [] if discrete else [agent.log_std.numpy()]
+    assert_near([*agent.actor.get_weights(), *own], expected["actor"])
+
+
+def assert_near(actual, expected):
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def batch_of(discrete):
+    action = tf.constant(CHOICES if discrete else ACTIONS)
+    dtype = "int32" if discrete else "float32"
+    return {**BATCH, "action": tf.cast(action, dtype)}
+
+
+@pytest.mark.parametrize("discrete", [False, True], ids=["box", "discrete"])
+def test_advantages_teach_the_policy_nothing_about_values(discrete):
+    agent = make_agent(discrete)
+    with tf.GradientTape() as tape:
+        loss = agent.actor_terms(batch_of(discrete))["loss"]
+    others = [*agent.critics, *agent.target_critics, agent.value_network]
+    variables = [v.value for each in others for v in each.variables]
+    assert tape.gradient(loss, variables) == [None] * len(variables)
+    with tf.GradientTape() as tape:
+        loss = agent.critic_terms(batch_of(discrete))["loss"]
+    variables = [v.value for v in agent.value_network.variables]
+    assert tape.gradient(loss, variables) == [None] * len(variables)
+
+
+def test_its_policy_stays_in_the_box():
+    agent = make_agent(False, initial_log_std=1.0)
+    observation = np.zeros((64, 1))
+    drawn = np.array(
+        agent.sample_action(observation, tf.random.normal((64, 1)))
+    )
+    assert drawn.min() == -1.0
+    assert drawn.max() == 1.0
+    greedy = agent.act(observation, deterministic=True)
+    np.testing.assert_allclose(greedy, np.tanh(0.25), rtol=1e-6)
+
+
+def test_it_prefers_the_better_of_the_actions_in_the_data():
+    """Of a bandit; what is cloned is the mean of them."""
+    rng = np.random.default_rng(0)
+    observation = rng.uniform(-1, 1, (256, 3)).astype("float32")
+    action = rng.choice([-0.5, 0.5], (256, 1)).astype("float32")
+    batch = {
+        "observation": observation,
+        "next_observation": observation,
+        "action": action,
+        "reward": (action[:, 0] > 0).astype("float32"),
+        "discount": np.zeros(256, "float32"),
+    }
+    greedy = []
+    for inverse_temperature in (20.0, 0.0):
+        agent = rl.IQL.for_env(
+            make_env("act_box"),
+            hidden=(16,),
+            seed=0,
+            tau=0.1,
+            inverse_temperature=inverse_temperature,
+        )
+        agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+        for _ in range(300):
+            agent.train_on_batch(batch)
+        greedy.append(np.mean(agent.greedy_action(observation)))
+    assert greedy[0] > 0.4
+    assert abs(greedy[1]) < 0.2
+
+
+def test_masks_of_dict_observations():
+    observation = spaces.Dict(
+        {"place": UNIT, "action_mask": spaces.MultiBinary(3)}
+    )
+    env = AnySpaceEnv(observation, spaces.Discrete(3))
+    agent = rl.IQL.for_env(env, hidden=(4,), seed=0)
+    agent.compile(run_eagerly=True)
+    seen = {
+        "place": tf.constant(OBSERVATION, "float32"),
+        "action_mask": tf.constant([[0, 1, 1]] * 3),
+    }
+    batch = {
+        **BATCH,
+        "observation": seen,
+        "next_observation": seen,
+        "action": tf.constant([1, 2, 1]),
+    }
+    logs = agent.train_step(batch)
+    assert np.isfinite(float(logs["actor_loss"]))
+    actions = agent.act({key: value.numpy() for key, value in seen.items()})
+    assert set(actions) <= {1, 2}
+
+
+def test_it_goes_on_from_replay_after_loading(tmp_path):
+    agent = rl.IQL.for_env(make_env("act_box"), hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
+    agent.fit(make_replay(make_env("act_box")), verbose=0)
+    agent.save(tmp_path / "agent.keras")
+    loaded = keras.models.load_model(tmp_path / "agent.keras")
+    assert type(loaded) is rl.IQL
+    for each in (agent, loaded):
+        each.fit(make_replay(make_env("act_box"), seed=1), verbose=0)
+    assert_equal_weights(loaded, agent)
+
+
+def test_a_second_optimizer_owns_critics_and_values():
+    agent = rl.IQL.for_env(make_env("act_box"), hidden=(8,), seed=0)
+    agent.compile(
+        keras.optimizers.SGD(0.0),
+        critic_optimizer=keras.optimizers.SGD(0.1),
+        run_eagerly=True,
+    )
+    before = {n.name: n.get_weights() for n in (agent.actor, *agent.critics)}
+    value = agent.value_network.get_weights()
+    agent.fit(make_replay(make_env("act_box")), verbose=0)
+    assert_equal_weights(agent.actor.get_weights(), before["actor"])
+    for network, old in (
+        (agent.critics[1], before["critic_1"]),
+        (agent.value_network, value),
+    ):
+        assert (network.get_weights()[0] != old[0]).any()
+
+
+def test_what_does_not_fit():
+    for name, value in (
+        ("expectile", 1.5),
+        ("inverse_temperature", -1.0),
+        ("max_weight", 0.0),
+    ):
+        with raises(name, str(value)):
+            rl.IQL.for_env(make_env("act_box"), **{name: value})
+    agent = make_agent(True)
+    spaces_of = {
+        "observation_space": UNIT,
+        "action_space": spaces.Discrete(2),
+    }
+    with raises("the value_network's output", r"\(None, 2\)"):
+        rl.IQL(
+            agent.actor, agent.critics, dense([1, 1], [0, 0], "v"), **spaces_of
+        )
+    with raises("without common variables", "both own"):
+        critic = dense([1.0], [0.0], "both")
+        both = keras.layers.Concatenate()([critic.output, critic.output])
+        rl.IQL(
+            agent.actor, keras.Model(critic.input, both), critic, **spaces_of
+        )
+    with raises("an action space that IQL can act in", "MultiBinary"):
+        rl.IQL.for_env(make_env("act_multi_binary"))
