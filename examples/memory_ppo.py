@@ -33,43 +33,22 @@ class PositionsOnly(gym.ObservationWrapper):
 
 
 run = pathlib.Path("runs", time.strftime("memory_ppo_%Y%m%d-%H%M%S"))
-hidden = {"wrappers": [PositionsOnly], "num_envs": 8}
+hidden = {"wrappers": [PositionsOnly], "num_envs": 8, "seed": SEED}
+numbers = {"horizon": 128, "passes": 10, "batch_size": 256}
 rollouts = rl.RolloutDataset(
-    "CartPole-v1",
-    horizon=128,
-    passes=10,
-    batch_size=256,
-    rounds_per_epoch=20,
-    sequence_length=32,
-    scale_rewards=True,
-    seed=SEED,
-    **hidden,
+    "CartPole-v1", sequence_length=32, scale_rewards=True, **numbers, **hidden
+)
+memory = keras.layers.LSTMCell(64)
+agent = rl.PPO.for_env(
+    rollouts.env, memory=memory, gamma=0.98, gae_lambda=0.8, seed=SEED
 )
 updates = STEPS // rollouts.steps_per_round * rollouts.updates_per_round
-decay = keras.optimizers.schedules.PolynomialDecay
-agent = rl.PPO.for_env(
-    rollouts.env,
-    memory=keras.layers.LSTMCell(64),
-    gamma=0.98,
-    gae_lambda=0.8,
-    clip_ratio=decay(0.2, updates, end_learning_rate=0.0),
-    normalize_observations=True,
-    seed=SEED,
-)
-agent.compile(
-    keras.optimizers.Adam(decay(1e-3, updates, end_learning_rate=0.0))
+rate = keras.optimizers.schedules.PolynomialDecay(1e-3, updates, 0.0)
+agent.compile(keras.optimizers.Adam(rate))
+
+agent.fit(
+    rollouts, total_steps=STEPS, callbacks=[rl.callbacks.TensorBoard(run)]
 )
 
-
-def report(epoch, logs):
-    print(f"{logs['env_steps']:6d} steps: return {logs['episode_return']:.1f}")
-
-
-callbacks = [
-    rl.callbacks.TensorBoard(run),
-    keras.callbacks.LambdaCallback(on_epoch_end=report),
-]
-agent.fit(rollouts, total_steps=STEPS, callbacks=callbacks, verbose=0)
-
-score = agent.evaluate("CartPole-v1", episodes=20, seed=SEED, **hidden)
+score = agent.evaluate("CartPole-v1", episodes=20, **hidden)
 print(f"greedy mean return over 20 episodes: {score['episode_return']:.1f}")
