@@ -129,6 +129,9 @@ ARGUMENTS = {
     "soft_value": ("n n n", ()),
     "expected_soft_value": ("na na na", ()),
     "temperature_loss": ("n", ()),
+    "sampled_conservative_q": ("na na n", ()),
+    "advantage_weight": ("n", (3.0, 100.0)),
+    "behavior_regularized_value": ("n na na", (2.5,)),
 }
 """Each function of the room: the axes of its arrays, and what follows them."""
 
