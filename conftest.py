@@ -5,13 +5,23 @@
 default layer runs as few of its parametrisations as have each value of each
 argument among them; the others are slow. With the mark `rotate` it wants of an
 argument but one value, or one of each of some groups, and takes turns: the next
-test of a module gets the next one.
+test of a module gets the next one. Agents that are others with another loss
+take turns in all tests over agents.
 """
 
 import gc
 from collections import defaultdict
 
 import pytest
+
+# What each does that others do not has tests of its own.
+OTHERS_WITH_ANOTHER_LOSS = (
+    "TD3BC",
+    "BoxCQL",
+    "IQL",
+    "DiscreteCQL",
+    "BehaviorCloning",
+)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -53,6 +63,7 @@ def pytest_collection_modifyitems(items):
         marked = any(map(item.get_closest_marker, ("spread", "rotate")))
         if marked and hasattr(item, "callspec"):
             functions[item.parent.nodeid, item.originalname].append(item)
+    _take_turns(items)
     for each in functions.values():
         enough = _enough(each)
         kept = _covering([_values(item, enough) for item in each])
@@ -65,6 +76,33 @@ def pytest_collection_finish():
     """Leaves what was imported out of every later search for garbage."""
     gc.collect()
     gc.freeze()
+
+
+def _take_turns(items):
+    """Leaves to each test over agents one of those with another loss.
+
+    Args:
+        items: All tests.
+    """
+    present = defaultdict(set)
+    for item in items:
+        if (name := _agent_of(item)) in OTHERS_WITH_ANOTHER_LOSS:
+            present[item.parent.nodeid, item.originalname].add(name)
+    for item in items:
+        name = _agent_of(item)
+        if name not in OTHERS_WITH_ANOTHER_LOSS:
+            continue
+        names = sorted(present[item.parent.nodeid, item.originalname])
+        turn = sum(map(ord, item.originalname))
+        if name != names[turn % len(names)]:
+            item.add_marker(pytest.mark.slow)
+
+
+def _agent_of(item):
+    """Returns the name of the agent that a test is run with, if it has one."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    name = params.get("name")
+    return name if isinstance(name, str) else None
 
 
 def _enough(items):

@@ -5,6 +5,7 @@ project's: the other side of a ratio.
 """
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -19,7 +20,8 @@ def main():
 
     import torch
 
-    torch.set_num_threads(2)
+    # As many as there are cores to run on: more of them wait for each other.
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     from stable_baselines3.common.callbacks import BaseCallback
 
     class RoundStarts(BaseCallback):

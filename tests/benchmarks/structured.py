@@ -26,7 +26,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 CASES = {
     "memory": {
-        "steps": 300_000,
+        "steps": 100_000,
         "envs": 8,
         "horizon": 128,
         "passes": 10,
