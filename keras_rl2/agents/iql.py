@@ -121,9 +121,11 @@ class IQL(StochasticActor):
         network_checks.check_is_network("value_network", value_network)
         given = critics.as_critics(critic, self.number_of_critics)
         super().__init__(actor, **kwargs)
+        # Before the critics, of which one may be made later: variables are to
+        # be in the same order where both are given, as when it is loaded.
+        self.value_network = value_network
         self.critics = given
         self.target_critics: list[keras.Model] = []
-        self.value_network = value_network
         self.expectile = expectile
         self.inverse_temperature = inverse_temperature
         self.max_weight = max_weight

@@ -42,7 +42,7 @@ def train(name, seed, epochs=5, **compile_arguments):
         settings = {"passes": 2, "scale_rewards": True}
     else:
         # Priorities follow the TD errors, of either precision.
-        prioritized = not compile_arguments.get("jit_compile")
+        prioritized = not (compile_arguments.get("jit_compile") or case.clones)
         settings = {"warm_up": 16, "n_step": 2, "prioritized": prioritized}
     dataset = case.make_dataset(env, seed=seed, **settings)
     agent.fit(dataset, epochs=epochs, verbose=0)

@@ -403,8 +403,11 @@ def own_agent(name, kind):
         agent = case.make(make(3), seed=0)
     elif case.on_policy:
         agent = case.make(make(3), make(1), seed=0)
+    elif case.clones:
+        agent = case.make(make(case.units), seed=0)
     else:
-        agent = case.make(make(case.units), CRITICS[kind](), seed=0)
+        values = [make(1)] if case.values_states else []
+        agent = case.make(make(case.units), CRITICS[kind](), *values, seed=0)
     agent.compile(run_eagerly=True)
     return agent
 

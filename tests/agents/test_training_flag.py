@@ -145,8 +145,11 @@ def test_a_round_of_one_update_trains_in_training_mode(name):
     assert traced.count(True) == len(learning_networks(agent))
 
 
+# The penalty of BoxCQL is of actions that its actor gives in inference mode.
 @pytest.mark.rotate(name=EITHER_KIND)
-@over_agents
+@pytest.mark.parametrize(
+    "name", [name for name in EVERY_AGENT if name != "BoxCQL"]
+)
 def test_the_gradient_is_that_of_training_mode(name):
     """Of the pass that what is minimised is made of, and of no other.
 
@@ -165,6 +168,8 @@ def test_the_gradient_is_that_of_training_mode(name):
         networks = learning_networks(each)
         if name not in AGENTS:
             networks.pop("actor_0", None)
+        # The values of states are told by target critics, of inference mode.
+        networks.pop("value_network_0", None)
         variables = [v for n in networks.values() for v in n.weights]
         before = [v.numpy() for v in variables]
         update(each, batch)
