@@ -45,6 +45,9 @@ TAKERS = {
     "DQN C51": ("DQN", {"distributional": "categorical", "atoms": 5}),
     "DQN QR": ("DQN", {"distributional": "quantile", "atoms": 5}),
     "SAC": ("SAC", {}),
+    "DiscreteCQL": ("DiscreteCQL", {}),
+    "IQL": ("IQL", {}),
+    "BehaviorCloning": ("BehaviorCloning", {}),
 }
 ONE_OF_EACH = ["PPO", "REINFORCE", "DQN", "SAC"]
 
@@ -184,7 +187,7 @@ MILLION = {
     "A2C": 200_000,
     "REINFORCE": 200_000,
     **dict.fromkeys([name for name in TAKERS if "DQN" in name], 80_000),
-    "SAC": 20_000,
+    **dict.fromkeys(["SAC", "DiscreteCQL", "IQL", "BehaviorCloning"], 20_000),
 }
 
 
