@@ -17,6 +17,7 @@ import numpy as np
 from keras_rl2.envs import as_vector_env
 from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
+from keras_rl2.networks import encoder_for
 from keras_rl2.networks import is_image
 from keras_rl2.networks import network_for
 from keras_rl2.networks.memory import outputs_of
@@ -25,9 +26,6 @@ from keras_rl2.policy_heads import PolicyHead
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
-
-# What a picture is made of before a network remembers it.
-_PICTURE_FEATURES = 256
 
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
@@ -137,20 +135,25 @@ class NetworkBuilder:
             `keras_rl2.networks.MemoryNetwork`.
         """
         seeds = np.random.SeedSequence(seed).generate_state(3).tolist()
-        hidden = self._options["hidden"] or self._default_hidden
-        if self._options["hidden"] is None and is_image(self._space):
-            hidden = (_PICTURE_FEATURES,)
-        *before, features = hidden
-        options = {**self._options, "hidden": before, "seed": seeds[0]}
+        hidden, options = self._options["hidden"], dict(self._options)
+        if hidden is None:
+            hidden = () if is_image(self._space) else self._default_hidden
         with keras.name_scope(name), _dtype_policy(self._dtype):
             cell = seeded_cell(self.memory, seeds[1])
             return MemoryNetwork(
-                network_for(self._space, features, name="encoder", **options),
+                encoder_for(
+                    self._space,
+                    normalize_observations=options["normalize_observations"],
+                    initialization=options["initialization"],
+                    seed=seeds[0],
+                ),
                 cell,
                 outputs_of(
                     cell.output_size,
                     units,
-                    self._options["initialization"],
+                    hidden=hidden,
+                    activation=options["activation"],
+                    initialization=options["initialization"],
                     seed=seeds[2],
                 ),
                 name=name,

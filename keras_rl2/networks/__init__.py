@@ -5,6 +5,7 @@ input fits the observation and whose output fits the action space.
 """
 
 from keras_rl2.networks.for_space import critic_for
+from keras_rl2.networks.for_space import encoder_for
 from keras_rl2.networks.for_space import network_for
 from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.memory import MemoryNetwork
@@ -20,6 +21,7 @@ __all__ = [
     "MemoryNetwork",
     "WindowAttentionCell",
     "critic_for",
+    "encoder_for",
     "impala_cnn",
     "is_image",
     "joined_network",

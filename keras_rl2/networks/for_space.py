@@ -123,11 +123,7 @@ def critic_for(
     action = keras.Input((action_size,), name=ACTION)
     inputs: list[keras.KerasTensor]
     x: Tensor
-    if isinstance(observation_space, Dict | Tuple):
-        inputs, x = joined_features(
-            observation_space, start, normalize_observations
-        )
-    elif is_image(observation_space):
+    if is_image(observation_space):
         features = network_for(
             observation_space,
             hidden[0] if hidden else 64,
@@ -140,17 +136,90 @@ def critic_for(
         inputs = [keras.Input(shape, dtype=dtype, name="observation")]
         x = features(inputs[0])
     else:
-        shape = network_shape(observation_space)
-        x = observation = keras.Input(shape, name="observation")
-        inputs = [observation]
-        if normalize_observations:
-            x = ObservationNormalization(name="normalization")(x)
-        elif observation_space.dtype == np.uint8:
-            x = keras.layers.Rescaling(1 / 255, name="rescaling")(x)
-        if len(shape) != 1:
-            x = keras.layers.Flatten(name="flatten")(x)
+        inputs, x = _side_by_side(
+            observation_space, start, normalize_observations
+        )
     x = keras.layers.Concatenate(name="both")([x, action])
     for index, width in enumerate(hidden):
         x = dense(x, width, start, f"hidden_{index}", activation)
     outputs = dense(x, 1, start, "output", gain=1.0)
     return keras.Model([*inputs, action], outputs, name=name)
+
+
+def encoder_for(
+    observation_space: gymnasium.Space[Any],
+    *,
+    picture_features: int = 256,
+    normalize_observations: bool = False,
+    initialization: str = "orthogonal",
+    seed: int | None = None,
+    name: str = "encoder",
+) -> keras.Model:
+    """Builds what comes before a memory: all that is seen, as one vector.
+
+    Args:
+        observation_space: `gymnasium.Space`. Images go through convolutions;
+            arrays of a Dict or Tuple are joined as by `joined_network`;
+            all else stays as it is.
+        picture_features: int. Width of what is made of an image. Defaults to
+            `256`.
+        normalize_observations: bool. Whether an `ObservationNormalization`
+            layer comes first; not for images. Defaults to `False`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"encoder"`.
+
+    Returns:
+        A `keras.Model` to `[B, F]`.
+
+    Example:
+
+    >>> encoder_for(gymnasium.spaces.Box(-1.0, 1.0, (3, 2))).output_shape
+    (None, 6)
+    """
+    if is_image(observation_space):
+        return network_for(
+            observation_space,
+            picture_features,
+            hidden=(),
+            initialization=initialization,
+            seed=seed,
+            name=name,
+        )
+    inputs, x = _side_by_side(
+        observation_space,
+        Initialization(initialization, seed),
+        normalize_observations,
+    )
+    given = inputs if isinstance(observation_space, Dict | Tuple) else inputs[0]
+    return keras.Model(given, x, name=name)
+
+
+def _side_by_side(
+    observation_space: gymnasium.Space[Any],
+    start: Initialization,
+    normalize_observations: bool,
+) -> tuple[list[keras.KerasTensor], Tensor]:
+    """Makes inputs for a space that is no picture, and one vector of them.
+
+    Args:
+        observation_space: `gymnasium.Space`.
+        start: `Initialization`. How weights begin.
+        normalize_observations: bool. Whether numbers are normalised.
+
+    Returns:
+        The inputs, and `[B, F]`.
+    """
+    if isinstance(observation_space, Dict | Tuple):
+        return joined_features(observation_space, start, normalize_observations)
+    shape = network_shape(observation_space)
+    observation = keras.Input(shape, name="observation")
+    x: Tensor = observation
+    if normalize_observations:
+        x = ObservationNormalization(name="normalization")(x)
+    elif observation_space.dtype == np.uint8:
+        x = keras.layers.Rescaling(1 / 255, name="rescaling")(x)
+    if len(shape) != 1:
+        x = keras.layers.Flatten(name="flatten")(x)
+    return [observation], x

@@ -300,16 +300,22 @@ def _seeded(config: Any, seeds: Iterator[int]) -> Any:
 def outputs_of(
     width: int,
     units: Sequence[int],
+    *,
+    hidden: Sequence[int] = (),
+    activation: str = "tanh",
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "head",
 ) -> keras.Model:
-    """Builds what comes after a memory: a dense layer for each output.
+    """Builds what comes after a memory: layers of its own for each output.
 
     Args:
         width: int. Outputs of the cell, U.
         units: Sequence of ints. Widths of the outputs: those of a policy, and
             of a value perhaps.
+        hidden: Sequence of ints. Widths of the hidden layers of each output.
+            Defaults to `()`.
+        activation: str. Of the hidden layers. Defaults to `"tanh"`.
         initialization: str. `"orthogonal"`, with small weights for the first
             of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
         seed: int or None. Of the initial weights. Defaults to `None`.
@@ -317,20 +323,23 @@ def outputs_of(
 
     Returns:
         `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them.
+
+    Example:
+
+    >>> outputs_of(16, (2, 1), hidden=(8,), seed=0).output_shape
+    [(None, 2), (None, 1)]
     """
     start = Initialization(initialization, seed)
     inputs = keras.Input((width,), name="memory")
     policy_first = initialization == "orthogonal" and len(units) > 1
-    outputs = [
-        dense(
-            inputs,
-            size,
-            start,
-            f"output_{index}",
-            gain=0.01 if policy_first and index == 0 else 1.0,
-        )
-        for index, size in enumerate(units)
-    ]
+    outputs = []
+    for index, size in enumerate(units):
+        x = inputs
+        for depth, each in enumerate(hidden):
+            layer = f"hidden_{index}_{depth}"
+            x = dense(x, each, start, layer, activation)
+        gain = 0.01 if policy_first and index == 0 else 1.0
+        outputs.append(dense(x, size, start, f"output_{index}", gain=gain))
     return keras.Model(
         inputs, outputs if len(outputs) > 1 else outputs[0], name=name
     )

@@ -34,7 +34,13 @@ def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, **kwargs):
     return agent, rollouts
 
 
-@pytest.fixture(scope="module", params=MODES, ids=lambda mode: mode.name)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(mode, id=mode.name, marks=[pytest.mark.slow] * (k > 0))
+        for k, mode in enumerate(MODES)
+    ],
+)
 def trained(request):
     agent, rollouts = made(request.param)
     before = agent.get_weights()
@@ -116,6 +122,7 @@ def test_saved_recorded_and_exported_it_does_the_same(trained, tmp_path):
     rollouts.bind(agent)
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_it_and_nothing_is_traced_twice(monkeypatch):
     weights = []
     for _ in range(2):

@@ -22,6 +22,7 @@ CELLS = {
     ),
     "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
 }
+MODES = ["NextStep", "SameStep", "Disabled"]
 
 # For learning.
 STEPS = 300_000
@@ -84,7 +85,7 @@ def stepwise(agent, trajectory):
 
 @pytest.mark.spread
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("mode", MODES)
 def test_stepwise_equals_sequence(cell, mode):
     agent, rollouts = trained_once(mode, cell)
     trajectory = rollouts.collect()
@@ -328,9 +329,9 @@ def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
     return agent, replay
 
 
-@pytest.mark.spread
+@pytest.mark.rotate(cell=[[*CELLS]], mode=[[*MODES]])
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("mode", MODES)
 def test_values_of_a_sequence_are_those_of_acting(cell, mode):
     agent, replay = from_replay(mode, cell)
     trajectory = replay.collect()
@@ -362,6 +363,7 @@ def test_values_of_a_sequence_are_those_of_acting(cell, mode):
         np.testing.assert_allclose(alone[:, 0], together[:, t], atol=1e-5)
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("double", [True, False])
 @pytest.mark.parametrize("burn_in", [0, 3])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
@@ -404,7 +406,7 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     np.testing.assert_allclose(found["td_error"], counted, rtol=1e-3)
 
 
-@pytest.mark.spread
+@pytest.mark.spread(mode=["NextStep"], distributional=[None, "quantile"])
 @pytest.mark.parametrize("distributional", [None, "categorical", "quantile"])
 @pytest.mark.parametrize("dueling", [True, False])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])

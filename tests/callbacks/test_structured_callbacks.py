@@ -78,6 +78,7 @@ def test_all_callbacks_together(made, tmp_path):
     assert any(tag.startswith("weights/") for tag in tags["histograms"])
 
 
+@pytest.mark.rotate(mode=[["NextStep", "SameStep"]])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_histograms_of_sequences_count_each_step_once(mode, tmp_path):
     agent, rollouts, _ = on_policy(mode)
