@@ -21,7 +21,9 @@ from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.rollout_samples import RolloutSamples
 from keras_rl2.agents.sequences import flat
+from keras_rl2.agents.sequences import of_one_step
 from keras_rl2.agents.sequences import sequences_like
+from keras_rl2.agents.sequences import unroll
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import minibatch_of
@@ -33,7 +35,6 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import added_losses
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_memory
 from keras_rl2.network_inputs import run_network
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
@@ -252,9 +253,9 @@ class OnPolicyAgent(Agent):
         self, observation: Any, begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it."""
-        # [B, ...] -> [B, 1, ...]
-        step = map_leaves(lambda each: each[:, None], observation)
-        parameters, _, after = self.run_sequences(step, begins[:, None], state)
+        parameters, _, after = self.run_sequences(
+            map_leaves(of_one_step, observation), of_one_step(begins), state
+        )
         return self.policy_of(parameters[:, 0], observation), after
 
     def run_sequences(
@@ -276,15 +277,16 @@ class OnPolicyAgent(Agent):
             The parameters of the policy `[B, T, P]`, values `[B, T]`, and the
             state after the last step.
         """
-        sequences = sequences_like(begins)
-        outputs, after = run_memory(
+        outputs, after = unroll(
             cast(Memory, self.actor),
-            map_leaves(sequences, self.encode(map_leaves(flat, observation))),
+            self.encode,
+            observation,
             begins,
             state,
             training,
         )
-        parameters, value = self._parts(keras.tree.map_structure(flat, outputs))
+        parameters, value = self._parts(outputs)
+        sequences = sequences_like(begins)
         return sequences(parameters), sequences(value), after
 
     def value(self, observation: Any) -> Tensor:
