@@ -491,16 +491,21 @@ class Agent(keras.Model, abc.ABC):
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it, in a graph.
 
+        Of an agent that can remember: the distribution of actions, and a
+        sequence alike `state`.
+
         Args:
             observation: `[B, ...]`. Raw observations.
             begins: `[B]` float32. 1 where an episode begins.
             state: Sequence of `[B, ...]`. As of `initial_state`.
 
-        Returns:
-            The distribution of actions, and a sequence alike `state`.
+        Raises:
+            ValueError: If the agent is of a kind that cannot remember.
         """
-        raise NotImplementedError(
-            f"Expected an agent that can remember. Received: {type(self)}"
+        raise ValueError(
+            "Expected an agent that can remember; the actions of others are "
+            "those of `sample_action` and `greedy_action`. "
+            f"Received: {type(self).__name__}"
         )
 
     @property
