@@ -34,11 +34,11 @@ def without_xla():
     Yields:
         What decides otherwise.
     """
-    from keras_rl2.agents import fitting
+    from keras_rl2.agents import round_execution
 
     with pytest.MonkeyPatch.context() as patch:
-        decide = fitting._pays_to_compile
-        patch.setattr(fitting, "_pays_to_compile", _only_if_asked)
+        decide = round_execution.pays_to_compile
+        patch.setattr(round_execution, "pays_to_compile", _never)
         yield decide
 
 
@@ -46,13 +46,13 @@ def without_xla():
 def xla(request, monkeypatch, without_xla):
     """Lets `"auto"` choose in tests marked `xla`."""
     if request.node.get_closest_marker("xla") is not None:
-        from keras_rl2.agents import fitting
+        from keras_rl2.agents import round_execution
 
-        monkeypatch.setattr(fitting, "_pays_to_compile", without_xla)
+        monkeypatch.setattr(round_execution, "pays_to_compile", without_xla)
 
 
-def _only_if_asked(agent, batch_size):
-    return agent.compile_arguments.jit_compile is True
+def _never(agent, batch_size):
+    return False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,6 +19,7 @@ from keras_rl2.agents import exporting
 from keras_rl2.agents import fitting
 from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import round_execution
 from keras_rl2.agents import saved_networks
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.compile_arguments import CompileArguments
@@ -79,7 +80,7 @@ class Agent(keras.Model, abc.ABC):
     #: Whether its networks may remember.
     takes_memory = False
     #: What `fit` runs in one call; None for Keras' own loop.
-    round_size: fitting.RoundSize | None = None
+    round_size: round_execution.RoundSize | None = None
     train_function: Any
     #: Discount factor, which every kind of agent has.
     gamma: float
@@ -95,7 +96,7 @@ class Agent(keras.Model, abc.ABC):
         **unknown: Any,
     ) -> None:
         self.refuse_arguments(unknown)
-        fitting.refuse_strategies()
+        round_execution.refuse_strategies()
         # Observations are not to lose precision before they are normalised;
         # each network casts for itself.
         super().__init__(name=name, dtype=dtype, autocast=False)
@@ -490,16 +491,21 @@ class Agent(keras.Model, abc.ABC):
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it, in a graph.
 
+        Of an agent that can remember: the distribution of actions, and a
+        sequence alike `state`.
+
         Args:
             observation: `[B, ...]`. Raw observations.
             begins: `[B]` float32. 1 where an episode begins.
             state: Sequence of `[B, ...]`. As of `initial_state`.
 
-        Returns:
-            The distribution of actions, and a sequence alike `state`.
+        Raises:
+            ValueError: If the agent is of a kind that cannot remember.
         """
-        raise NotImplementedError(
-            f"Expected an agent that can remember. Received: {type(self)}"
+        raise ValueError(
+            "Expected an agent that can remember; the actions of others are "
+            "those of `sample_action` and `greedy_action`. "
+            f"Received: {type(self).__name__}"
         )
 
     @property
@@ -609,7 +615,7 @@ class Agent(keras.Model, abc.ABC):
             return self.train_function
         if self.run_eagerly or self.round_size is None:
             return super().make_train_function(force=force)
-        made = fitting.round_function(self, self.round_size)
+        made = round_execution.round_function(self, self.round_size)
         self.train_function = made
         return made
 

@@ -100,7 +100,7 @@ class BehaviorCloning(StochasticActor):
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the one loss of the policy."""
-        own = self._own_variables
+        own = self._policy_variables
         return {"policy": Objective(self.actor_terms, [self.actor], own)}
 
     def actor_terms(self, batch: Batch) -> Terms:

@@ -7,10 +7,10 @@ from typing import cast
 import gymnasium
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import replayed_sequences
 from keras_rl2.agents.default_agent import NetworkBuilder
 from keras_rl2.agents.epsilon_greedy import EpsilonGreedy
 from keras_rl2.agents.network_outputs import check_value_ending
@@ -18,15 +18,15 @@ from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-from keras_rl2.agents.sequences import flat
+from keras_rl2.agents.sequences import of_one_step
 from keras_rl2.agents.sequences import sequences_like
+from keras_rl2.agents.sequences import unroll
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
 from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_memory
 from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
@@ -299,15 +299,15 @@ class DQN(OffPolicyAgent):
             What it says of each action, `[B, T, n, N]`, and the state after
             the last step.
         """
-        sequences = sequences_like(begins)
-        outputs, after = run_memory(
+        outputs, after = unroll(
             cast(Memory, network),
-            map_leaves(sequences, self.encode(map_leaves(flat, observation))),
+            self.encode,
+            observation,
             begins,
             state,
             training,
         )
-        return sequences(self._of_actions(flat(outputs))), after
+        return sequences_like(begins)(self._of_actions(outputs)), after
 
     # Acting.
 
@@ -315,10 +315,11 @@ class DQN(OffPolicyAgent):
         self, observation: Any, begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the greedy policy of one step and the state after it."""
-        # [B, ...] -> [B, 1, ...]
-        step = map_leaves(lambda each: each[:, None], observation)
         outputs, after = self.run_sequences(
-            self.q_network, step, begins[:, None], state
+            self.q_network,
+            map_leaves(of_one_step, observation),
+            of_one_step(begins),
+            state,
         )
         values = self.allowed(observation, self.q_values(outputs[:, 0]))
         return self.policy_head(values), after
@@ -360,7 +361,7 @@ class DQN(OffPolicyAgent):
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
         if self.memory is not None:
-            return self.loss_terms(*self._unrolled(batch))
+            return self.loss_terms(*replayed_sequences.as_steps(self, batch))
         encoded = self.encode(batch["observation"])
         outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
@@ -413,51 +414,6 @@ class DQN(OffPolicyAgent):
         return {
             "next_outputs": next_outputs,
             "selector": self.allowed(observation, selector),
-        }
-
-    def _unrolled(self, batch: Batch) -> tuple[Tensor, Batch]:
-        """Runs the networks through sequences.
-
-        Args:
-            batch: dict, as of `keras_rl2.data.SequenceReplayBuffer.sample`.
-
-        Returns:
-            What `loss_terms` is given of M * L steps.
-        """
-        steps: dict[str, Any] = dict(batch)
-        span, states = steps.pop("span"), steps.pop("state")
-        warming, begins = steps.pop("burn_in"), steps.pop("begins")
-        seen = steps.pop("observation")
-        learned = span.shape[1]
-
-        def outputs_of(network: keras.Model, training: bool) -> Tensor:
-            state: Sequence[Tensor] = states
-            if warming["begins"].shape[1]:
-                _, state = self.run_sequences(network, **warming, state=state)
-                state = map_leaves(ops.stop_gradient, tuple(state))
-            outputs, _ = self.run_sequences(
-                network, seen, begins, state, training
-            )
-            return outputs
-
-        def following(array: Tensor) -> Tensor:
-            # [M, L + n, ...] -> [M * L, ...], from where each bootstraps
-            places = ops.arange(learned, dtype="int32") + span
-            return flat(tf.gather(array, places, axis=1, batch_dims=1))
-
-        outputs = outputs_of(self.q_network, training=True)
-        next_outputs = outputs_of(self.target_network, training=False)
-        choosing = ops.stop_gradient(outputs) if self.double else next_outputs
-        every_step = map_leaves(flat, seen)
-        selector = sequences_like(begins)(
-            self.allowed(every_step, self.q_values(flat(choosing)))
-        )
-        first = map_leaves(lambda each: flat(each[:, :learned]), seen)
-        return flat(outputs[:, :learned]), {
-            **map_leaves(flat, steps),
-            "observation": first,
-            "next_outputs": following(next_outputs),
-            "selector": following(selector),
         }
 
     def get_config(self) -> dict[str, Any]:

@@ -240,7 +240,7 @@ class IQL(StochasticActor):
             "critic": Objective(self.critic_terms, self.critics),
             "value": Objective(self.value_terms, [self.value_network]),
             "actor": Objective(
-                self.actor_terms, [self.actor], self._own_variables
+                self.actor_terms, [self.actor], self._policy_variables
             ),
         }
 

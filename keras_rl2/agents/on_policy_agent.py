@@ -13,15 +13,15 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2 import statistics
 from keras_rl2.agents import network_checks
-from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.default_agent import NetworkBuilder
-from keras_rl2.agents.network_outputs import as_logits
-from keras_rl2.agents.network_outputs import check_policy_ending
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.rollout_samples import RolloutSamples
 from keras_rl2.agents.sequences import flat
+from keras_rl2.agents.sequences import of_one_step
 from keras_rl2.agents.sequences import sequences_like
+from keras_rl2.agents.sequences import unroll
+from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import minibatch_of
@@ -33,14 +33,13 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import added_losses
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_memory
 from keras_rl2.network_inputs import run_network
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
 
 
-class OnPolicyAgent(Agent):
+class OnPolicyAgent(StochasticPolicy):
     """Base of agents with a policy and a value, that learn from rollouts.
 
     Either two networks, or one with two outputs (policy, value) on a shared
@@ -113,8 +112,6 @@ class OnPolicyAgent(Agent):
         self.normalize_advantages = normalize_advantages
         self.max_gradient_norm = max_gradient_norm
         self.initial_log_std = initial_log_std
-        self.log_std: keras.Variable | None = None
-        self._gives_probabilities = False
         self._rollout_samples = RolloutSamples(self)
         self._bind_requested()
 
@@ -140,38 +137,20 @@ class OnPolicyAgent(Agent):
         """Checks the networks against the spaces and makes all variables."""
         sizes = network_checks.output_sizes(self)
         network_checks.check_outputs(self, sizes)
-        head = self.policy_head
         if self.memory is None:
             self._check_endings()
-        if head.log_std_size and sizes[0] == head.parameter_sizes[0]:
-            self.log_std = self.add_weight(
-                shape=(head.log_std_size,),
-                initializer=keras.initializers.Constant(self.initial_log_std),
-                name="log_std",
-            )
+        self._add_log_std(sizes[0], self.initial_log_std)
 
     def _check_endings(self) -> None:
         """Looks at the activations that the networks end in."""
+        self._check_actor_ending()
         seen = self.encode.network_input
-        inputs = inputs_for(self.actor, seen)
-        self._gives_probabilities = check_policy_ending(
-            self.actor, inputs, self.action_space
-        )
         if self.critic is not None:
             check_value_ending(self.critic, inputs_for(self.critic, seen))
         elif self.needs_value:
-            check_value_ending(self.actor, inputs, output=1)
-
-    @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
-        return [self.actor]
-
-    @property
-    def acting_variables(self) -> list[keras.Variable]:
-        """Variables that acting depends on."""
-        log_std = [] if self.log_std is None else [self.log_std]
-        return [*super().acting_variables, *log_std]
+            check_value_ending(
+                self.actor, inputs_for(self.actor, seen), output=1
+            )
 
     def critic_variables(self) -> list[keras.Variable]:
         """Trainable variables that a `critic_optimizer` owns.
@@ -201,10 +180,6 @@ class OnPolicyAgent(Agent):
         """Returns the parameters of the policy `[B, P]`."""
         outputs = run_network(self.actor, self.encode(observation), training)
         return self._parts(outputs)[0]
-
-    def distribution(self, observation: Any) -> Distribution:
-        """Returns the distribution of actions for raw observations."""
-        return self.policy_of(self(observation), observation)
 
     def policy_and_value(
         self, observation: Any, training: bool = False
@@ -252,9 +227,9 @@ class OnPolicyAgent(Agent):
         self, observation: Any, begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it."""
-        # [B, ...] -> [B, 1, ...]
-        step = map_leaves(lambda each: each[:, None], observation)
-        parameters, _, after = self.run_sequences(step, begins[:, None], state)
+        parameters, _, after = self.run_sequences(
+            map_leaves(of_one_step, observation), of_one_step(begins), state
+        )
         return self.policy_of(parameters[:, 0], observation), after
 
     def run_sequences(
@@ -276,15 +251,16 @@ class OnPolicyAgent(Agent):
             The parameters of the policy `[B, T, P]`, values `[B, T]`, and the
             state after the last step.
         """
-        sequences = sequences_like(begins)
-        outputs, after = run_memory(
+        outputs, after = unroll(
             cast(Memory, self.actor),
-            map_leaves(sequences, self.encode(map_leaves(flat, observation))),
+            self.encode,
+            observation,
             begins,
             state,
             training,
         )
-        parameters, value = self._parts(keras.tree.map_structure(flat, outputs))
+        parameters, value = self._parts(outputs)
+        sequences = sequences_like(begins)
         return sequences(parameters), sequences(value), after
 
     def value(self, observation: Any) -> Tensor:
@@ -294,14 +270,6 @@ class OnPolicyAgent(Agent):
             return self._parts(run_network(self.actor, encoded))[1]
         return one_value_each(run_network(self.critic, encoded))
 
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Draws actions of the policy from standard noise."""
-        return self.distribution(observation).sample(noise)
-
-    def greedy_action(self, observation: Any) -> Tensor:
-        """Returns the policy's most probable actions."""
-        return self.distribution(observation).mode()
-
     def _parts(self, outputs: Any) -> tuple[Tensor, Tensor]:
         """Parts what a policy network gave: parameters `[B, P]`, values `[B]`.
 
@@ -310,24 +278,6 @@ class OnPolicyAgent(Agent):
         if isinstance(outputs, (list, tuple)):
             return outputs[0], one_value_each(outputs[1])
         return outputs, ops.zeros_like(outputs[:, 0], "float32")
-
-    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
-        """Returns the action distribution that parameters stand for.
-
-        Args:
-            parameters: `[B, P]`. What the network gave.
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
-
-        Returns:
-            `Distribution` of `[B]` actions.
-        """
-        if self._gives_probabilities:
-            parameters = as_logits(parameters)
-        parameters = self.allowed(observation, parameters)
-        log_std: Tensor | None = self.log_std
-        if log_std is not None:
-            log_std = ops.convert_to_tensor(log_std)
-        return self.policy_head(parameters, log_std)
 
     # Learning.
 

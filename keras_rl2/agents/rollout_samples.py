@@ -12,6 +12,7 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2 import returns
 from keras_rl2.agents.sequences import flat
+from keras_rl2.agents.sequences import of_one_step
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import Trajectory
 from keras_rl2.data.trajectory import as_sequences
@@ -224,9 +225,8 @@ class RolloutSamples:
         if "final_index" in arrays:
             index = ops.cast(arrays["final_index"], "float32")
             _, value, _ = agent.run_sequences(
-                # [E, ...] -> [E, 1, ...]
-                map_leaves(lambda a: a[:, None], arrays["final_observation"]),
-                ops.zeros_like(index)[:, None],
+                map_leaves(of_one_step, arrays["final_observation"]),
+                of_one_step(ops.zeros_like(index)),
                 arrays["final_state"],
                 training,
             )

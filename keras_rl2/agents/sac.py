@@ -14,17 +14,14 @@ from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.action_noise import ActionNoise
 from keras_rl2.agents.default_agent import NetworkBuilder
-from keras_rl2.agents.network_outputs import as_logits
-from keras_rl2.agents.network_outputs import check_policy_ending
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Categorical
-from keras_rl2.distributions import Distribution
 from keras_rl2.exploration import ExplorationNoise
-from keras_rl2.network_inputs import inputs_for
 from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
@@ -35,7 +32,7 @@ from keras_rl2.trees import leaves
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
-class SAC(OffPolicyAgent):
+class SAC(StochasticPolicy, OffPolicyAgent):
     """Soft actor-critic, for Box and Discrete actions.
 
     Maximises the return plus the entropy of the policy times a temperature α,
@@ -127,7 +124,6 @@ class SAC(OffPolicyAgent):
         self.actor = actor
         self.critics = given
         self.target_critics: list[keras.Model] = []
-        self._gives_probabilities = False
         self._noise = noise
         self.temperature = temperature
         self.learn_temperature = learn_temperature
@@ -172,12 +168,7 @@ class SAC(OffPolicyAgent):
                 f"nothing can be added to. Received: {self.exploration!r}"
             )
         network_checks.check_policy(self, self.actor, head.parameter_sizes[-1])
-        self._gives_probabilities = check_policy_ending(
-            self.actor,
-            inputs_for(self.actor, self.encode.network_input),
-            self.action_space,
-            squash=True,
-        )
+        self._check_actor_ending(squash=True)
         self.critics = critics.complete(
             self,
             self.actor,
@@ -218,11 +209,6 @@ class SAC(OffPolicyAgent):
     # Networks.
 
     @property
-    def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
-        return [self.actor]
-
-    @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """Target networks, each with the network that it follows."""
         return list(zip(self.target_critics, self.critics, strict=True))
@@ -230,23 +216,6 @@ class SAC(OffPolicyAgent):
     def critic_variables(self) -> list[keras.Variable]:
         """Trainable variables that a `critic_optimizer` owns."""
         return [v for c in self.critics for v in c.trainable_variables]
-
-    def call(self, observation: Any, training: bool = False) -> Tensor:
-        """Returns the parameters of the policy `[B, P]`."""
-        parameters: Tensor = run_network(
-            self.actor, self.encode(observation), training
-        )
-        return parameters
-
-    def distribution(self, observation: Any) -> Distribution:
-        """Returns the distribution of actions for raw observations."""
-        return self._policy(self(observation), observation)
-
-    def _policy(self, parameters: Tensor, observation: Any) -> Distribution:
-        """Returns the action distribution that parameters stand for."""
-        if self._gives_probabilities:
-            parameters = as_logits(parameters)
-        return self.policy_head(self.allowed(observation, parameters))
 
     # Acting.
 
@@ -287,10 +256,6 @@ class SAC(OffPolicyAgent):
             return policy.sample(noise)
         noise, added = ops.split(noise, 2, axis=-1)
         return ops.clip(policy.sample(noise) + added, -1.0, 1.0)
-
-    def greedy_action(self, observation: Any) -> Tensor:
-        """Returns the policy's actions without chance."""
-        return self.distribution(observation).mode()
 
     # Learning.
 
@@ -387,7 +352,7 @@ class SAC(OffPolicyAgent):
         """
         encoded = self.encode(observation)
         parameters = run_network(self.actor, encoded, training)
-        policy = self._policy(parameters, observation)
+        policy = self.policy_of(parameters, observation)
         # Has a loss of its own.
         temperature = ops.stop_gradient(ops.exp(self.log_temperature))
         if self.is_discrete:

@@ -274,6 +274,8 @@ def seeded_cell(cell: Any, seed: int | None) -> Any:
     try:
         config = keras.saving.serialize_keras_object(cell)
     except NotImplementedError:
+        # What Keras' own `get_config` raises for a class of somebody's whose
+        # arguments it cannot write down.
         return cell
     states = np.random.SeedSequence(seed).generate_state(64)
     made = keras.saving.deserialize_keras_object(

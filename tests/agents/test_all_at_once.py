@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
+from support.remembering import stepwise
 from support.tracing import counted
 from support.vector_envs import MODES
 from support.workshop import Workshop
@@ -62,21 +62,13 @@ def test_sequences_are_what_was_done_step_by_step(trained):
     trajectory = rollouts.collect()
     assert trajectory.ended.any()
     samples, _ = agent.prepare(trajectory)
-    state = [each[0] for each in trajectory.state]
+    log_probs, values, _ = stepwise(agent, trajectory)
     for t in range(LENGTH):
-        observation = map_leaves(lambda a, t=t: a[t], trajectory.observation)
-        parameters, value, state = agent.run_sequences(
-            map_leaves(lambda each: each[:, None], observation),
-            trajectory.begins[t][:, None],
-            state,
-        )
-        policy = agent.policy_of(parameters[:, 0], observation)
-        log_prob = policy.log_prob(trajectory.action[t])
         # Sequences of the first steps come first.
         counted = trajectory.valid[t]
-        for name, ours in (("log_prob", log_prob), ("value", value[:, 0])):
+        for name, ours in (("log_prob", log_probs), ("value", values)):
             theirs = samples[name][: len(counted), t]
-            difference = np.abs(ours - theirs)[counted]
+            difference = np.abs(ours[t] - theirs)[counted]
             assert difference.max(initial=0.0) < 1e-5
 
 

@@ -18,6 +18,7 @@ from support.agents import PAIRS
 from support.agents import SPACES
 from support.agents import assert_equal_weights
 from support.agents import differ
+from support.agents import fit_twice
 from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
@@ -62,14 +63,7 @@ def trained():
             # Tracing of updates that are made four times takes longest;
             # `test_tracing` and others run them traced.
             agent = make_eager_agent(case, env)
-            before = weights_of(agent)
-            history = agent.fit(
-                case.make_dataset(env),
-                epochs=2,
-                callbacks=case.callbacks(),
-                verbose=0,
-            ).history
-            made[name, pair] = agent, history, before
+            made[name, pair] = agent, *fit_twice(case, agent, env)
         return made[name, pair]
 
     return get

@@ -12,6 +12,7 @@ from support.deterministic import ATANH_HALF
 from support.deterministic import iterations
 from support.deterministic import small_agent
 from support.deterministic import small_replay
+from support.probe_envs import PROBES
 
 
 def linear_agent(actor=(0.0, 0.0), **settings):
@@ -201,3 +202,41 @@ def test_exported_policy_stretches_to_the_bounds(tmp_path):
         agent.act(observation, deterministic=True),
         rtol=1e-6,
     )
+
+
+# Learning.
+
+
+# The default layer has it in `test_probes.py`, with the agent's own networks.
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("kind", [rl.DDPG, rl.TD3])
+def test_probe_of_a_continuous_action(kind, seed):
+    """As soon as SAC of Stable-Baselines3: 960 steps until it has held."""
+    env = PROBES[9]()
+    networks = {
+        "hidden": (32,),
+        "initialization": "orthogonal",
+        "seed": seed,
+    }
+    agent = kind(
+        rl.networks.mlp(
+            (1,), 1, activation="relu", output_gain=0.01, **networks
+        ),
+        rl.networks.critic_for(env.observation_space, 1, **networks),
+        gamma=0.5,
+        seed=seed,
+    )
+    agent.compile(keras.optimizers.Adam(1e-2), jit_compile=False)
+    replay = rl.ReplayDataset(
+        env, batch_size=64, warm_up=64, rounds_per_epoch=1, seed=seed
+    )
+    actions = []
+    watch = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: actions.append(
+            agent.act(np.zeros(1), deterministic=True)[0]
+        )
+    )
+    agent.fit(replay, total_steps=960, callbacks=[watch], verbose=0)
+    assert agent.env_steps <= 960
+    np.testing.assert_allclose(actions[-5:], np.full(5, 0.5), atol=0.05)

@@ -10,8 +10,10 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.data.trajectory import as_sequences
+from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
+from support.remembering import stepwise
 
 LENGTH = 8
 CELLS = {
@@ -65,22 +67,6 @@ def trained(
 def trained_once(mode="SameStep", cell="lstm"):
     """Returns what `trained` does, for tests that train no further."""
     return trained(mode, cell=cell)
-
-
-def stepwise(agent, trajectory):
-    """Returns log-probabilities and values of a rollout, step by step."""
-    state = [each[0] for each in trajectory.state]
-    log_probs, values, states = [], [], []
-    for t in range(len(trajectory.reward)):
-        states.append(state)
-        observation = trajectory.observation[t]
-        parameters, value, state = agent.run_sequences(
-            observation[:, None], trajectory.begins[t][:, None], state
-        )
-        policy = agent.policy_of(parameters[:, 0], observation)
-        log_probs.append(policy.log_prob(trajectory.action[t]))
-        values.append(value[:, 0])
-    return np.array(log_probs), np.array(values), states
 
 
 @pytest.mark.spread
@@ -293,6 +279,12 @@ def test_a_network_of_the_user():
 def test_others_refuse_memory(kind):
     with pytest.raises(ValueError, match="memory"):
         kind.for_env("Pendulum-v1", memory=keras.layers.LSTMCell(4))
+
+
+def test_others_have_no_policy_of_a_step():
+    agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
+    with raises("can remember", "TD3"):
+        agent.policy_step(np.zeros((1, 3), np.float32), np.ones(1), ())
 
 
 def test_sequences_have_to_fit():

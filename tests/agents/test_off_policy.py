@@ -20,6 +20,8 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import weights_of
+from support.loops import on_batches
+from support.loops import own_loop
 from support.probe_envs import CountingEnv
 
 over_agents = pytest.mark.parametrize("name", OFF_POLICY)
@@ -51,25 +53,6 @@ def split(agent):
 
 
 # Target networks.
-
-
-def own_loop(agent, replay, rounds):
-    """Trains as somebody does who writes the loop themselves."""
-    step = tf.function(agent.train_step)
-    batches = iter(replay.as_dataset(agent))
-    for _ in range(rounds):
-        replay.refresh()
-        for _ in range(replay.updates_per_round):
-            step(next(batches))
-
-
-def on_batches(agent, replay, rounds):
-    """Trains by Keras' `train_on_batch`."""
-    batches = iter(replay.as_dataset(agent))
-    for _ in range(rounds):
-        replay.refresh()
-        for _ in range(replay.updates_per_round):
-            agent.train_on_batch(next(batches))
 
 
 # That they give the same weights is said in `tests/seeds/test_step_by_step.py`.

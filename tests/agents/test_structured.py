@@ -20,6 +20,7 @@ from keras_rl2.trees import named_leaves
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
+from support.agents import fit_twice
 from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import networks_of
@@ -57,14 +58,7 @@ def trained():
         if (name, observed) not in made:
             case, env = EVERY_AGENT[name], env_for(name, observed)
             agent = make_eager_agent(case, env)
-            before = weights_of(agent)
-            history = agent.fit(
-                case.make_dataset(env),
-                epochs=2,
-                callbacks=case.callbacks(),
-                verbose=0,
-            ).history
-            made[name, observed] = agent, history, before
+            made[name, observed] = agent, *fit_twice(case, agent, env)
         return made[name, observed]
 
     return get

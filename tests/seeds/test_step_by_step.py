@@ -16,6 +16,8 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
+from support.loops import on_batches
+from support.loops import own_loop
 
 CELLS = 5
 LEFT, RIGHT = 0, 1
@@ -292,25 +294,6 @@ def by_fit(agent, replay, rounds):
     agent.fit(replay, epochs=rounds, verbose=0)
 
 
-def by_own_loop(agent, replay, rounds):
-    """Trains in a loop of one's own, a call of TensorFlow for each update."""
-    update = tf.function(agent.train_step)
-    minibatches = iter(replay.as_dataset(agent))
-    for _ in range(rounds):
-        replay.refresh()
-        for _ in range(replay.updates_per_round):
-            update(next(minibatches))
-
-
-def on_batches(agent, replay, rounds):
-    """Trains by Keras' own verb for a single update."""
-    minibatches = iter(replay.as_dataset(agent))
-    for _ in range(rounds):
-        replay.refresh()
-        for _ in range(replay.updates_per_round):
-            agent.train_on_batch(next(minibatches))
-
-
 def copying():
     """Makes an agent whose target is copied every fifth update."""
     return rl.DQN.for_env(
@@ -332,7 +315,7 @@ def following():
 )
 def test_every_way_to_train_gives_the_same_weights(make, env):
     weights = []
-    for train in (by_fit, by_own_loop, on_batches):
+    for train in (by_fit, own_loop, on_batches):
         agent = make()
         agent.compile(jit_compile=False)
         replay = rl.ReplayDataset(

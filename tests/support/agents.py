@@ -414,6 +414,18 @@ def make_replay(env, **arguments):
     return rl.ReplayDataset(env, **arguments)
 
 
+def fit_twice(case, agent, env):
+    """Trains for two rounds; returns the history and the weights before."""
+    before = weights_of(agent)
+    history = agent.fit(
+        case.make_dataset(env),
+        epochs=2,
+        callbacks=case.callbacks(),
+        verbose=0,
+    ).history
+    return history, before
+
+
 def fresh(agent, initial_weights):
     """Takes an agent back to the start, keeping what has been compiled.
 

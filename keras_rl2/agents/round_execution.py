@@ -1,0 +1,217 @@
+"""What one call of TensorFlow runs while an agent is trained."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import NamedTuple
+from typing import cast
+
+import tensorflow as tf
+
+from keras_rl2.agents import network_checks
+from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.data import RoundDataset
+from keras_rl2.data import minibatch
+from keras_rl2.shapes import Tensor
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+# Weights of the largest layer x samples of a minibatch, up to which XLA is the
+# faster on a CPU: beyond it, TensorFlow's own matrix products are.
+_LARGEST_COMPILED_PRODUCT = 3 * 2**20
+
+
+class RoundSize(NamedTuple):
+    """What one call of TensorFlow runs through.
+
+    Attributes:
+        updates: int. Updates of a round.
+        compiled: bool. Whether XLA compiles the loop over them.
+        from_trajectory: bool. Whether the one update is made from the
+            trajectory itself.
+    """
+
+    updates: int
+    compiled: bool
+    from_trajectory: bool
+
+
+def refuse_strategies() -> None:
+    """Refuses to work within a scope of `tf.distribute`.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "Expected no scope of `tf.distribute`: an agent is made and "
+            "trained on one device. "
+            f"Received: {type(tf.distribute.get_strategy()).__name__}"
+        )
+
+
+def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
+    """Makes one call of TensorFlow that makes all updates of a round.
+
+    Keras' own loop over `steps_per_execution` asks the dataset for every
+    minibatch; here a whole round is asked for at once, so that XLA can compile
+    the loop over its minibatches.
+
+    Args:
+        agent: `keras_rl2.Agent`. Whose `train_step` is run.
+        size: `RoundSize`. What a round consists of.
+
+    Returns:
+        A function from the dataset's iterator to the logs of the last update;
+        or from what `train_on_batch` passes, a generator of one minibatch.
+    """
+    step = tf.function(agent.train_step, autograph=False)
+
+    def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
+        def update(index: Tensor) -> dict[str, Tensor]:
+            return step(minibatch(one_round, index))
+
+        # What the loop begins with has the form of an update's logs. Making
+        # the first update outside of the loop would give it, and all of the
+        # graph a second time, to be optimised and compiled.
+        logs = step.get_concrete_function(minibatch(one_round, 0))
+        first: dict[str, Tensor] = tf.nest.map_structure(
+            _zeros, logs.structured_outputs
+        )
+        return tf.while_loop(
+            lambda index, _: index < size.updates,
+            lambda index, _: (index + 1, update(index)),
+            (tf.constant(0), first),
+            parallel_iterations=1,
+        )[1]
+
+    run_updates: Callable[[dict[str, Tensor]], dict[str, Tensor]]
+    run_updates = run_minibatches
+    if size.from_trajectory:
+        run_updates = cast("OnPolicyAgent", agent).train_on_trajectory
+    if size.compiled:
+        run_updates = tf.function(
+            run_updates, autograph=False, jit_compile=True
+        )
+
+    names: list[str] = []
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def run_round(iterator: tf.data.Iterator) -> tf.Tensor:
+        logs = run_updates(iterator.get_next())
+        names[:] = logs
+        return tf.stack([tf.cast(logs[name], "float32") for name in names])
+
+    def run(iterator: Any) -> dict[str, Any]:
+        if not isinstance(iterator, tf.data.Iterator):
+            logs: dict[str, Any] = step(next(iterator))
+            return logs
+        # As one array: Keras makes a number of each log on every call.
+        values = run_round(iterator).numpy()
+        return dict(zip(names, values, strict=True))
+
+    return run
+
+
+def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
+    """Decides how many updates of a round one call of TensorFlow makes.
+
+    Args:
+        agent: `keras_rl2.Agent`. One that was compiled and is bound.
+        x: `RoundDataset`. What it is trained on.
+
+    Returns:
+        What one call runs through where it makes all updates of a round; None
+        where it makes fewer.
+
+    Raises:
+        ValueError: If a call would make updates of two rounds.
+    """
+    updates = x.updates_per_round
+    asked = _arguments(agent).steps_per_execution
+    steps = updates if asked == "auto" else int(asked)
+    if updates % steps:
+        raise ValueError(
+            "Expected `steps_per_execution` to divide the updates of a round, "
+            f"{updates}, since a round is collected between two executions. "
+            f"Received: steps_per_execution={steps}"
+        )
+    size = None
+    if steps == updates and not agent.run_eagerly:
+        size = RoundSize(
+            updates=updates,
+            compiled=_is_compiled(agent, x.batch_size),
+            from_trajectory=(
+                agent.learns_from_trajectories
+                and updates == 1
+                and agent.memory is None
+            ),
+        )
+    _set_execution(agent, steps, size)
+    return size
+
+
+def prepare_minibatches(agent: "Agent") -> None:
+    """Leaves it to Keras what one call of TensorFlow runs.
+
+    Args:
+        agent: `keras_rl2.Agent`. One that was compiled.
+    """
+    _set_execution(agent, _arguments(agent).first_steps_per_execution)
+
+
+def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
+    """Decides whether XLA compiles a round, where `jit_compile` is `"auto"`.
+
+    On a CPU it halves the time of small networks, where calls of kernels
+    dominate, and is slower than TensorFlow's own kernels for large ones.
+
+    Args:
+        agent: `keras_rl2.Agent`. One that is bound.
+        batch_size: int. Samples of a minibatch.
+
+    Returns:
+        bool.
+    """
+    layers = network_checks.all_layers(agent)
+    largest = max(math.prod(v.shape) for v in agent.trainable_variables)
+    # A memory's products are those of single steps, and many.
+    small = agent.memory is not None or (
+        largest * batch_size <= _LARGEST_COMPILED_PRODUCT
+    )
+    return (
+        small
+        and all(getattr(layer, "supports_jit", True) for layer in layers)
+        and not any(len(v.shape) > 2 for v in agent.trainable_variables)
+    )
+
+
+def _is_compiled(agent: "Agent", batch_size: int) -> bool:
+    """Whether XLA compiles a round."""
+    asked = _arguments(agent).jit_compile
+    if asked == "auto":
+        return pays_to_compile(agent, batch_size)
+    return bool(asked)
+
+
+def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
+    """Returns zeros as a specification asks for."""
+    return tf.zeros(spec.shape, spec.dtype)
+
+
+def _arguments(agent: "Agent") -> CompileArguments:
+    """Returns the arguments of an agent that was compiled."""
+    return cast(CompileArguments, agent.compile_arguments)
+
+
+def _set_execution(
+    agent: "Agent", steps: int, size: RoundSize | None = None
+) -> None:
+    """Drops the train function if it was made for something else."""
+    if agent.steps_per_execution != steps or agent.round_size != size:
+        agent.steps_per_execution = steps
+        agent.round_size = size
+        agent.train_function = None

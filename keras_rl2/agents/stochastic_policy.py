@@ -1,0 +1,117 @@
+"""Agents whose policy is a distribution that a network gives."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.network_outputs import as_logits
+from keras_rl2.agents.network_outputs import check_policy_ending
+from keras_rl2.distributions import Distribution
+from keras_rl2.network_inputs import inputs_for
+from keras_rl2.network_inputs import run_network
+from keras_rl2.shapes import Tensor
+
+
+class StochasticPolicy(Agent):
+    """Base of agents with an actor that gives parameters of a distribution.
+
+    A network for Discrete actions gives logits; one that ends in a softmax is
+    taken at its word, and gives probabilities. Where one for a Box gives means
+    only, there is a log standard deviation beside it, which does not depend on
+    the observation.
+    """
+
+    actor: keras.Model
+    #: Log standard deviation `[A]` that is in no network, where there is one.
+    log_std: keras.Variable | None = None
+    _gives_probabilities = False
+
+    def _check_actor_ending(self, squash: bool = False) -> None:
+        """Looks at the activation that the actor ends in.
+
+        Args:
+            squash: bool. Whether the means of a Box are squashed by tanh.
+                Defaults to `False`.
+        """
+        self._gives_probabilities = check_policy_ending(
+            self.actor,
+            inputs_for(self.actor, self.encode.network_input),
+            self.action_space,
+            squash=squash,
+        )
+
+    def _add_log_std(self, units: int, initial: float) -> None:
+        """Makes a log standard deviation, if the actor gives none.
+
+        Args:
+            units: int. Width of the actor's output.
+            initial: float. What it starts from.
+        """
+        head = self.policy_head
+        if head.log_std_size and units == head.parameter_sizes[0]:
+            self.log_std = self.add_weight(
+                shape=(head.log_std_size,),
+                initializer=keras.initializers.Constant(initial),
+                name="log_std",
+            )
+
+    # Networks.
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+        return [self.actor]
+
+    @property
+    def acting_variables(self) -> list[keras.Variable]:
+        """Variables that acting depends on."""
+        return [*super().acting_variables, *self._policy_variables]
+
+    @property
+    def _policy_variables(self) -> list[keras.Variable]:
+        """Variables of the policy that are in no network."""
+        return [] if self.log_std is None else [self.log_std]
+
+    def call(self, observation: Any, training: bool = False) -> Tensor:
+        """Returns the parameters of the policy `[B, P]`."""
+        parameters: Tensor = run_network(
+            self.actor, self.encode(observation), training
+        )
+        return parameters
+
+    def distribution(self, observation: Any) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
+        return self.policy_of(self(observation), observation)
+
+    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
+        """Returns the action distribution that parameters stand for.
+
+        Args:
+            parameters: `[B, P]`. What the network gave.
+            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+
+        Returns:
+            `Distribution` of `[B]` actions.
+        """
+        if self._gives_probabilities:
+            parameters = as_logits(parameters)
+        parameters = self.allowed(observation, parameters)
+        return self.policy_head(parameters, self._present_log_std())
+
+    def _present_log_std(self) -> Tensor | None:
+        """Returns the log standard deviation `[A]` beside the network."""
+        if self.log_std is None:
+            return None
+        return ops.convert_to_tensor(self.log_std)
+
+    # Acting.
+
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+        """Draws actions of the policy from standard noise."""
+        return self.distribution(observation).sample(noise)
+
+    def greedy_action(self, observation: Any) -> Tensor:
+        """Returns the policy's most probable actions."""
+        return self.distribution(observation).mode()

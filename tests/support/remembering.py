@@ -1,0 +1,28 @@
+"""What an agent that remembers does, one step after the other."""
+
+import numpy as np
+
+from keras_rl2.trees import map_leaves
+
+
+def stepwise(agent, trajectory):
+    """Runs the network of an on-policy agent through a rollout, by steps.
+
+    Returns:
+        Log-probabilities and values, `[T, B]`, and the states before each
+        step.
+    """
+    state = [each[0] for each in trajectory.state]
+    log_probs, values, states = [], [], []
+    for t in range(len(trajectory.reward)):
+        states.append(state)
+        observation = map_leaves(lambda a, t=t: a[t], trajectory.observation)
+        parameters, value, state = agent.run_sequences(
+            map_leaves(lambda each: each[:, None], observation),
+            trajectory.begins[t][:, None],
+            state,
+        )
+        policy = agent.policy_of(parameters[:, 0], observation)
+        log_probs.append(policy.log_prob(trajectory.action[t]))
+        values.append(value[:, 0])
+    return np.array(log_probs), np.array(values), states
