@@ -26,9 +26,9 @@ OTHERS_WITH_ANOTHER_LOSS = (
 
 @pytest.fixture(autouse=True, scope="session")
 def without_xla():
-    """Takes `jit_compile="auto"` for no, except in tests marked `xla`.
+    """Takes `jit_compile="auto"` for no, except where `xla` says otherwise.
 
-    Compiling takes longer than all that most of them train. Tests of what is
+    Compiling takes longer than all that most tests train. Tests of what is
     compiled say `jit_compile=True`.
 
     Yields:
@@ -44,8 +44,8 @@ def without_xla():
 
 @pytest.fixture(autouse=True)
 def xla(request, monkeypatch, without_xla):
-    """Lets `"auto"` choose in tests marked `xla`."""
-    if request.node.get_closest_marker("xla") is not None:
+    """Lets `"auto"` choose where it is asked for, and where training is long."""
+    if any(map(request.node.get_closest_marker, ("xla", "learning"))):
         from keras_rl2.agents import round_execution
 
         monkeypatch.setattr(round_execution, "pays_to_compile", without_xla)
