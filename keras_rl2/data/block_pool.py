@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_block import TransitionBlock
 from keras_rl2.trees import map_leaves
 
@@ -89,10 +91,15 @@ class BlockPool:
         )
         return mixed
 
-    def blocks(self) -> list[TransitionBlock]:
-        """Returns what is held at present."""
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Gives what is held at present, block by block.
+
+        Yields:
+            `Trajectory` as of `TransitionBlock.trajectories`.
+        """
         self._refill()
-        return [*self._blocks]
+        for block in self._blocks:
+            yield from block.trajectories()
 
     def _refill(self) -> None:
         """Reads blocks where they are missing, or have been used up."""
