@@ -8,6 +8,7 @@ import numpy as np
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
+from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
@@ -174,11 +175,7 @@ class OfflineDataset(RoundDataset):
                 remembers, or its networks or spaces do not fit the data.
         """
         if not learns_offline(agent):
-            raise ValueError(
-                f"Expected a `keras_rl2.RolloutDataset` for "
-                f"{type(agent).__name__}, which learns from its present "
-                f"policy only. Received: {type(self).__name__}"
-            )
+            refuse_on_policy(agent, self)
         if agent is self.agent:
             return
         self._recorded.bind(agent, type(self).__name__)

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import ReplayAgent
 from keras_rl2.data.agent_protocols import learns_from_replay
+from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.minibatches import into_minibatches
@@ -29,6 +30,7 @@ from keras_rl2.data.replay_buffers import check_fits
 from keras_rl2.data.replay_buffers import make_replay_buffer
 from keras_rl2.data.replay_buffers import sequence_sizes
 from keras_rl2.data.replay_sizes import check_replay_sizes
+from keras_rl2.data.replay_sizes import check_sequences_fit
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.td_error_feedback import TDErrorFeedback
 from keras_rl2.data.trajectory import Trajectory
@@ -209,11 +211,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Refuses an agent that learns from fresh rollouts."""
         if learns_from_replay(agent):
             return agent
-        raise ValueError(
-            f"Expected a `keras_rl2.RolloutDataset` for "
-            f"{type(agent).__name__}, which learns from its present "
-            f"policy only. Received: {type(self).__name__}"
-        )
+        refuse_on_policy(agent, self)
 
     def bind(self, agent: CollectingAgent) -> None:
         """Ties the dataset to an agent and makes the buffer, once.
@@ -274,25 +272,18 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             sizes,
         )
         if sizes is not None:
-            self._check_sequences_fit(sizes)
+            check_sequences_fit(
+                self.env.num_envs,
+                steps=sizes.burn_in + sizes.sequence_length + self.n_step,
+                warm_up=self.warm_up,
+                steps_per_round=self.steps_per_round,
+            )
         logger.info(
             "A replay buffer of %d transitions takes %.1f MiB when full.",
             buffer.capacity,
             buffer.nbytes / 2**20,
         )
         return buffer
-
-    def _check_sequences_fit(self, sizes: SequenceSizes) -> None:
-        """Refuses a warm-up that is too short for a single sequence."""
-        steps = sizes.burn_in + sizes.sequence_length + self.n_step
-        needed = steps * self.env.num_envs
-        if self.warm_up + self.steps_per_round < needed:
-            raise ValueError(
-                f"Expected `warm_up` and a round to fill a sequence of {steps} "
-                f"steps in each of {self.env.num_envs} environments. Received: "
-                f"warm_up={self.warm_up}, "
-                f"steps_per_round={self.steps_per_round}"
-            )
 
     def _sequence_length_for(self, agent: ReplayAgent) -> int | None:
         """Returns how often the state of an agent that remembers is kept."""
