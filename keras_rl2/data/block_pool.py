@@ -64,15 +64,7 @@ class BlockPool:
     def sample(
         self, generator: np.random.Generator, count: int
     ) -> dict[str, Any]:
-        """Draws transitions.
-
-        Args:
-            generator: NumPy generator.
-            count: int. M.
-
-        Returns:
-            dict as of `TransitionBlock.take`.
-        """
+        """Draws transitions; see `TransitionStore`."""
         self._refill()
         ends = np.cumsum([len(block) for block in self._blocks])
         index = generator.integers(ends[-1], size=count)
@@ -92,11 +84,7 @@ class BlockPool:
         return mixed
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Gives what is held at present, block by block.
-
-        Yields:
-            `Trajectory` as of `TransitionBlock.trajectories`.
-        """
+        """Gives what is held at present; see `TransitionStore`."""
         self._refill()
         for block in self._blocks:
             yield from block.trajectories()

@@ -79,15 +79,7 @@ class TransitionBlock:
     def sample(
         self, generator: np.random.Generator, count: int
     ) -> dict[str, Any]:
-        """Draws transitions uniformly, with replacement.
-
-        Args:
-            generator: NumPy generator.
-            count: int. M.
-
-        Returns:
-            dict as of `take`.
-        """
+        """Draws transitions; see `TransitionStore`."""
         return self.take(generator.integers(len(self), size=count))
 
     def take(self, index: np.ndarray) -> dict[str, Any]:
