@@ -306,6 +306,12 @@ def _in_a_process(
 
     Not `multiprocessing`: its processes import the script that is run, and
     with it TensorFlow.
+
+    Both ways are pickled, between two processes of one user and one job, and
+    nothing is left of it. There the environment's maker is code, which JSON
+    has no word for. Back, what an environment raises is to be caught here as
+    what it is: of a class that the script defines, with attributes, of
+    arguments that are no plain data.
     """
     try:
         job = cloudpickle.dumps((recording, make, policy))

@@ -138,13 +138,20 @@ def test_actions_are_those_of_the_greedy_policy(agent, tmp_path):
 
 
 def test_errors_of_the_environment_are_raised_here(agent, registered, tmp_path):
-    def overheat(action):
-        raise ArithmeticError("the motor is hot")
+    # As a script defines it: no other process could import it.
+    class OverheatError(ArithmeticError):
+        pass
 
-    with pytest.raises(ArithmeticError, match="the motor is hot"):
+    def overheat(action):
+        error = OverheatError("the motor is hot")
+        error.degrees = np.float32(90.0)
+        raise error
+
+    with pytest.raises(OverheatError, match="the motor is hot") as caught:
         recording.record(
             agent, registered(overheat), Recording(tmp_path / "video.gif")
         )
+    assert caught.value.degrees == 90.0
 
 
 def test_a_crash_is_told(agent, registered, tmp_path):

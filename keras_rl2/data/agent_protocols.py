@@ -7,6 +7,7 @@ belongs to one observation, action or draw of noise.
 
 from collections.abc import Sequence
 from typing import Any
+from typing import NoReturn
 from typing import Protocol
 from typing import SupportsInt
 from typing import TypeGuard
@@ -261,3 +262,20 @@ def learns_offline(agent: CollectingAgent) -> bool:
         does not say, whether it learns from replay.
     """
     return bool(getattr(agent, "learns_offline", not agent.on_policy))
+
+
+def refuse_on_policy(agent: CollectingAgent, dataset: object) -> NoReturn:
+    """Says what to take for an agent that learns from fresh rollouts only.
+
+    Args:
+        agent: `CollectingAgent`.
+        dataset: What it was given.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(
+        "Expected a `keras_rl2.RolloutDataset` for "
+        f"{type(agent).__name__}, which learns from its present "
+        f"policy only. Received: {type(dataset).__name__}"
+    )

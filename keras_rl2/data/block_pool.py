@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_block import TransitionBlock
 from keras_rl2.trees import map_leaves
 
@@ -62,15 +64,7 @@ class BlockPool:
     def sample(
         self, generator: np.random.Generator, count: int
     ) -> dict[str, Any]:
-        """Draws transitions.
-
-        Args:
-            generator: NumPy generator.
-            count: int. M.
-
-        Returns:
-            dict as of `TransitionBlock.take`.
-        """
+        """Draws transitions; see `TransitionStore`."""
         self._refill()
         ends = np.cumsum([len(block) for block in self._blocks])
         index = generator.integers(ends[-1], size=count)
@@ -89,10 +83,11 @@ class BlockPool:
         )
         return mixed
 
-    def blocks(self) -> list[TransitionBlock]:
-        """Returns what is held at present."""
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Gives what is held at present; see `TransitionStore`."""
         self._refill()
-        return [*self._blocks]
+        for block in self._blocks:
+            yield from block.trajectories()
 
     def _refill(self) -> None:
         """Reads blocks where they are missing, or have been used up."""

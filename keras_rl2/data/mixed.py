@@ -1,11 +1,13 @@
 """Minibatches of recorded and of new transitions."""
 
+import operator
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.minibatches import into_minibatches
+from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.round_dataset import RoundDataset
@@ -106,8 +108,11 @@ class MixedDataset(RoundDataset):
     @property
     def recorded_rows(self) -> int:
         """Transitions of a minibatch that were recorded."""
-        rows = round(self.ratio * self.batch_size)
-        return min(max(rows, 1), self.batch_size - 1)
+        return self._recorded_of(self.batch_size)
+
+    def _recorded_of(self, batch_size: int) -> int:
+        """Returns how many of so many transitions were recorded."""
+        return min(max(round(self.ratio * batch_size), 1), batch_size - 1)
 
     @property
     def steps_before_first_round(self) -> int:
@@ -125,11 +130,7 @@ class MixedDataset(RoundDataset):
         """
         self.replay.bind(agent)
         self.offline.bind(agent)
-        if self.batch_size < 2:
-            raise ValueError(
-                "Expected minibatches of two transitions at least, one of each "
-                f"kind. Received: batch_size={self.batch_size}"
-            )
+        _check_both_kinds(self.batch_size)
         if agent is not self.agent:
             self.agent = agent
             self._ready.clear()
@@ -154,29 +155,19 @@ class MixedDataset(RoundDataset):
         assert self.replay.buffer is not None
         self.replay.buffer.extend(trajectory)
         self._ready.clear()
-        self._ready.append({"batches": self._draw(self.updates_per_round)})
+        batches = self._draw(self.updates_per_round, self.batch_size)
+        self._ready.append({"batches": batches})
 
-    def _draw(self, updates: int) -> dict[str, Any]:
+    def _draw(self, updates: int, batch_size: int) -> dict[str, Any]:
         """Draws minibatches, `[updates, batch, ...]`."""
-        recorded = self.recorded_rows
-        parts = []
-        for dataset, rows in (
-            (self.offline, recorded),
-            (self.replay, self.batch_size - recorded),
-        ):
-            drawn = dataset.sample(updates * rows)
-            drawn.pop("index", None)
-            # [updates * rows, ...] -> [updates, rows, ...]
-            parts.append(
-                map_leaves(
-                    lambda each, n=rows: each.reshape(
-                        updates, n, *each.shape[1:]
-                    ),
-                    drawn,
-                )
-            )
+        recorded = self._recorded_of(batch_size)
+        new = self.replay.sample(updates * (batch_size - recorded))
+        del new["index"]
+        old = self.offline.sample(updates * recorded)
         batches: dict[str, Any] = map_leaves(
-            lambda *each: np.concatenate(each, axis=1), *parts
+            lambda *each: np.concatenate(each, axis=1),
+            into_minibatches(old, updates),
+            into_minibatches(new, updates),
         )
         return batches
 
@@ -193,18 +184,9 @@ class MixedDataset(RoundDataset):
             ValueError: If the datasets are not bound to an agent, or nothing
                 has been stored yet.
         """
-        if batch_size < 2:
-            raise ValueError(
-                "Expected two transitions at least, one of each kind. "
-                f"Received: batch_size={batch_size}"
-            )
-        recorded = min(max(round(self.ratio * batch_size), 1), batch_size - 1)
-        other = self.replay.sample(batch_size - recorded)
-        other.pop("index", None)
+        _check_both_kinds(batch_size)
         batch: dict[str, Any] = map_leaves(
-            lambda *each: np.concatenate(each),
-            self.offline.sample(recorded),
-            other,
+            operator.itemgetter(0), self._draw(1, batch_size)
         )
         return batch
 
@@ -241,8 +223,13 @@ class MixedDataset(RoundDataset):
         """Returns shapes and dtypes of a round."""
         assert self.replay.buffer is not None
         leading = (self.updates_per_round, self.batch_size)
-        batches = map_leaves(
-            lambda one: tf.TensorSpec((*leading, *one.shape), one.dtype),
-            self.replay.buffer.spec,
+        return {"batches": tensor_specs(self.replay.buffer.spec, *leading)}
+
+
+def _check_both_kinds(batch_size: int) -> None:
+    """Refuses a minibatch that has no room for both kinds."""
+    if batch_size < 2:
+        raise ValueError(
+            "Expected minibatches of two transitions at least, one of each "
+            f"kind. Received: batch_size={batch_size}"
         )
-        return {"batches": batches}

@@ -4,30 +4,27 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import tensorflow as tf
 
-from keras_rl2 import spaces
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
-from keras_rl2.data.block_pool import BlockPool
+from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import check_positive
-from keras_rl2.data.episode_rows import EpisodeRows
-from keras_rl2.data.episode_rows import check_actions
-from keras_rl2.data.episode_rows import check_rows
+from keras_rl2.data.minibatches import into_minibatches
+from keras_rl2.data.minibatches import tensor_specs
+from keras_rl2.data.minibatches import transition_spec
+from keras_rl2.data.offline_episodes import OfflineEpisodes
+from keras_rl2.data.offline_episodes import choose
 from keras_rl2.data.offline_sources import open_source
-from keras_rl2.data.offline_summary import summary
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.transition_block import TransitionBlock
 from keras_rl2.data.transition_block import TransitionForm
+from keras_rl2.data.transition_store import TransitionStore
 from keras_rl2.stopwatch import in_section
 from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
 
 # A round is drawn at once, and lies in memory twice.
 _MOST_UPDATES = 100
 _ROUND_BYTES = 2**25
-# What is held of a step beside its own numbers: windows, actions of the policy.
-_BYTES_BESIDE = 40
 
 
 class OfflineDataset(RoundDataset):
@@ -135,65 +132,34 @@ class OfflineDataset(RoundDataset):
         self.steps_per_round = 0
         self.updates_per_round = _divisor(self.updates_per_epoch, _MOST_UPDATES)
         self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
-        self._source = open_source(source)
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self._settle_spaces()
-        self._chosen = _choose(self._source.returns, best, min_return)
-        self.episode_returns = self._source.returns[self._chosen]
-        self._lengths = self._source.lengths[self._chosen]
-        self.episodes = len(self._chosen)
-        self.transitions = int(self._lengths.sum())
+        opened = open_source(source)
+        self._recorded = OfflineEpisodes(
+            opened,
+            choose(opened.returns, best, min_return),
+            observation_space,
+            action_space,
+            self.memory_limit,
+        )
+        self.episode_returns = self._recorded.returns
+        self.episodes = len(self._recorded)
+        self.transitions = self._recorded.transitions
         self._generator, self._pool_seed = _generators(seed)
-        self._rows: EpisodeRows | None = None
-        self._block: TransitionBlock | None = None
-        self._pool: BlockPool | None = None
-        self._load()
+        self._store: TransitionStore | None = None
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any] | None:
+        """What was observed; None until somebody has said."""
+        return self._recorded.observation_space
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any] | None:
+        """What could be done; None until somebody has said."""
+        return self._recorded.action_space
 
     @property
     def streams(self) -> bool:
         """Whether data is read while it is drawn."""
-        rows = self.transitions + self.episodes
-        return rows * self._bytes_of_row > self.memory_limit
-
-    @property
-    def _bytes_of_row(self) -> int:
-        """What a step takes in memory, with all that is made of it."""
-        return self._source.row_bytes + _BYTES_BESIDE
-
-    def _settle_spaces(self) -> None:
-        """Compares spaces that were given with those of the source."""
-        for key in ("observation_space", "action_space"):
-            given, read = getattr(self, key), getattr(self._source, key)
-            if given is None:
-                setattr(self, key, read)
-            elif read is not None:
-                what = key.removesuffix("_space")
-                spaces.check_same(self._source.name, **{what: (read, given)})
-        if self.observation_space is not None:
-            spaces.check_observation_space(self.observation_space)
-        if self.action_space is not None:
-            spaces.check_action_space(self.action_space)
-
-    def _load(self) -> None:
-        """Reads all there is, if it fits; else one step, to see what it is."""
-        lengths = self._lengths
-        if self.streams:
-            lengths = np.minimum(lengths[:1], 1)
-        chosen = self._chosen[: len(lengths)]
-        zeros = np.zeros_like(chosen)
-        rows = self._read(np.stack([chosen, zeros, lengths], axis=1))
-        if not self.streams:
-            self._rows = rows
-            self._source.close()
-
-    def _read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes, and refuses what cannot be used."""
-        rows = self._source.read(pieces)
-        check_rows(rows, self._source.name)
-        if self.action_space is not None:
-            check_actions(rows, self.action_space, self._source.name)
-        return rows
+        return self._recorded.streams
 
     def bind(self, agent: CollectingAgent) -> None:
         """Ties the dataset to an agent, whose discount factor counts.
@@ -209,64 +175,26 @@ class OfflineDataset(RoundDataset):
                 remembers, or its networks or spaces do not fit the data.
         """
         if not learns_offline(agent):
-            raise ValueError(
-                f"Expected a `keras_rl2.RolloutDataset` for "
-                f"{type(agent).__name__}, which learns from its present "
-                f"policy only. Received: {type(self).__name__}"
-            )
+            refuse_on_policy(agent, self)
         if agent is self.agent:
             return
-        self._bind_spaces(agent)
+        self._recorded.bind(agent, type(self).__name__)
         if agent.initial_state(1):
             raise ValueError(
                 "Expected an agent that remembers nothing: sequences are not "
                 f"drawn from an {type(self).__name__}. Received: "
                 f"{type(agent).__name__} with memory"
             )
-        self._prepare(agent)
-        self.agent = agent
-        self._ready.clear()
-        self._show(agent)
-
-    def _bind_spaces(self, agent: CollectingAgent) -> None:
-        """Settles the spaces between data and agent."""
-        known = (self.observation_space, self.action_space)
-        own = (agent.observation_space, agent.action_space)
-        observation, action = (
-            ours if ours is not None else theirs
-            for ours, theirs in zip(known, own, strict=True)
-        )
-        if observation is None or action is None:
-            raise ValueError(
-                f"Expected an agent that knows its spaces, or a dataset that "
-                "does: pass `observation_space` and `action_space` to "
-                f"`{type(self).__name__}`. Received: neither"
-            )
-        agent.bind(observation, action)
-        if known[1] is None and self._rows is not None:
-            check_actions(self._rows, action, self._source.name)
-        self.observation_space, self.action_space = observation, action
-
-    def _prepare(self, agent: CollectingAgent) -> None:
-        """Makes transitions as the agent takes them."""
         form = TransitionForm(
             agent.observation_spec, agent.policy_head, self.n_step, agent.gamma
         )
-        name = self._source.name
-        if self._rows is not None:
-            self._block = TransitionBlock(self._rows, self._lengths, form, name)
-        else:
-            self._pool = BlockPool(
-                self._source.lengths,
-                self._chosen,
-                self.memory_limit // self._bytes_of_row,
-                self.n_step,
-                lambda pieces, drawn: TransitionBlock(
-                    self._read(pieces), drawn, form, name
-                ),
-                self._pool_seed,
-            )
+        self._store = self._recorded.store(form, self._pool_seed)
         self._settle_round(agent)
+        self.agent = agent
+        self._ready.clear()
+        for trajectory in self._store.trajectories():
+            agent.observe(trajectory)
+        agent.begin_round()
 
     def _settle_round(self, agent: CollectingAgent) -> None:
         """Draws as many minibatches at once as a round has room for."""
@@ -280,14 +208,6 @@ class OfflineDataset(RoundDataset):
         )
         self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
 
-    def _show(self, agent: CollectingAgent) -> None:
-        """Shows what is held to an agent, for statistics of observations."""
-        blocks = [self._block] if self._block else []
-        for block in self._pool.blocks() if self._pool else blocks:
-            for trajectory in block.trajectories():
-                agent.observe(trajectory)
-        agent.begin_round()
-
     @in_section("preparing")
     def refresh(self) -> None:
         """Draws the minibatches of a round.
@@ -296,14 +216,10 @@ class OfflineDataset(RoundDataset):
             ValueError: If the dataset is not bound to an agent, or something
                 in a file that is read cannot be used.
         """
-        updates, size = self.updates_per_round, self.batch_size
-        drawn = self.sample(updates * size)
+        updates = self.updates_per_round
+        drawn = self.sample(updates * self.batch_size)
         self._ready.clear()
-        # [updates * batch, ...] -> [updates, batch, ...]
-        batches = map_leaves(
-            lambda each: each.reshape(updates, size, *each.shape[1:]), drawn
-        )
-        self._ready.append({"batches": batches})
+        self._ready.append({"batches": into_minibatches(drawn, updates)})
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws one minibatch uniformly, with replacement.
@@ -321,16 +237,12 @@ class OfflineDataset(RoundDataset):
                 and discount factor are asked for.
         """
         check_positive(batch_size=batch_size)
-        if self._pool is not None:
-            batch = self._pool.sample(self._generator, batch_size)
-        elif self._block is not None:
-            index = self._generator.integers(len(self._block), size=batch_size)
-            batch = self._block.take(index)
-        else:
+        if self._store is None:
             raise ValueError(
                 f"Expected an {type(self).__name__} bound to an agent: call "
                 "`agent.fit(...)` or `bind(agent)` first. Received: no agent"
             )
+        batch = self._store.sample(self._generator, batch_size)
         return batch | {"weight": np.ones(batch_size, np.float32)}
 
     def logs(self) -> dict[str, float]:
@@ -350,37 +262,12 @@ class OfflineDataset(RoundDataset):
             Discrete, or `mean`, `std`, `min`, `max` of each number, and
             `observation` alike; `bytes` in memory, and whether it `streams`.
         """
-        rows = self._rows if self._rows is not None else self._first_rows()
-        return summary(
-            rows,
-            self.action_space,
-            self.episode_returns,
-            self._lengths,
-        ) | {
-            "bytes": (self.transitions + self.episodes) * self._bytes_of_row,
-            "streams": self.streams,
-        }
-
-    def _first_rows(self) -> EpisodeRows:
-        """Reads as many of the first steps as may be held."""
-        room = self.memory_limit // (4 * self._bytes_of_row)
-        before = np.cumsum(self._lengths) - self._lengths
-        lengths = np.minimum(self._lengths, room - before)
-        count = int(np.count_nonzero(lengths > 0))
-        chosen = self._chosen[:count]
-        return self._read(
-            np.stack([chosen, np.zeros_like(chosen), lengths[:count]], axis=1)
-        )
+        return self._recorded.describe()
 
     @property
     def in_words(self) -> str:
         """A line that says how much it holds, and how good it is."""
-        returns = self.episode_returns
-        return (
-            f"{self.episodes:,} episodes, {self.transitions:,} transitions, "
-            f"return {returns.mean():.1f} ({returns.min():.1f} to "
-            f"{returns.max():.1f})"
-        )
+        return self._recorded.in_words
 
     def __repr__(self) -> str:
         """Says in a line what it holds."""
@@ -388,7 +275,7 @@ class OfflineDataset(RoundDataset):
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with, for people to read."""
-        return {**super().settings(), "source": self._source.name}
+        return {**super().settings(), "source": self._recorded.name}
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state of the draws.
@@ -409,51 +296,13 @@ class OfflineDataset(RoundDataset):
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
         assert self.agent is not None
-        leading = (self.updates_per_round, self.batch_size)
         head = self.agent.policy_head
-        observation = map_leaves(
-            lambda one: tf.TensorSpec((*leading, *one.shape), one.dtype),
+        one = transition_spec(
             self.agent.observation_spec,
+            ArraySpec(head.action_shape, head.action_dtype),
         )
-        scalar = tf.TensorSpec(leading, "float32")
-        return {
-            "batches": {
-                "observation": observation,
-                "action": tf.TensorSpec(
-                    (*leading, *head.action_shape), head.action_dtype
-                ),
-                "reward": scalar,
-                "discount": scalar,
-                "next_observation": observation,
-                "weight": scalar,
-            }
-        }
-
-
-def _choose(
-    returns: np.ndarray, best: float | None, min_return: float | None
-) -> np.ndarray:
-    """Returns the episodes that are learned from, in order."""
-    if best is not None and not 0.0 < best <= 1.0:
-        raise ValueError(
-            "Expected `best` to be a share of the episodes, over 0 and at most "
-            f"1. Received: best={best}"
-        )
-    chosen = np.ones(len(returns), np.bool_)
-    if best is not None:
-        count = max(round(best * len(returns)), 1)
-        # Of equal returns, the earlier ones.
-        ranked = np.argsort(-returns, kind="stable")
-        chosen[ranked[count:]] = False
-    if min_return is not None:
-        chosen &= returns >= min_return
-    if not chosen.any():
-        raise ValueError(
-            f"Expected an episode of a return of at least {min_return}. "
-            f"Received: {len(returns)} episodes, of {returns.min():g} to "
-            f"{returns.max():g}"
-        )
-    return np.flatnonzero(chosen)
+        leading = (self.updates_per_round, self.batch_size)
+        return {"batches": tensor_specs(one, *leading)}
 
 
 def _generators(

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.sum_tree import SumTree
-from keras_rl2.data.transition_ring import check_settings
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):

@@ -7,6 +7,7 @@ import numpy as np
 from keras_rl2.data.actors import Actions
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
 
 
@@ -68,14 +69,32 @@ def random_actions(
         environments take them.
     """
     action: np.ndarray = head.random_action(generator, shape)
-    # All at once: each call of Keras outside of a graph costs a millisecond.
-    # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
-    flat = action.reshape(-1, *action.shape[2:])
-    taken = map_leaves(
-        lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
-        head.to_environment(flat),
-    )
+    taken = steps_for_environments(head, action)
     return [
         (action[t], map_leaves(lambda each, t=t: each[t], taken))
         for t in range(shape[0])
     ]
+
+
+def steps_for_environments(
+    head: PolicyHead, action: np.ndarray
+) -> Tree[np.ndarray]:
+    """Returns actions of several steps as environments take them.
+
+    All at once: each call of Keras outside of a graph costs a millisecond.
+
+    Args:
+        head: `PolicyHead`.
+        action: `[T, B, ...]`. The policy's own.
+
+    Returns:
+        `[T, B, ...]`, a tree of arrays.
+    """
+    shape = action.shape[:2]
+    # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
+    flat = action.reshape(-1, *action.shape[2:])
+    taken: Tree[np.ndarray] = map_leaves(
+        lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
+        head.to_environment(flat),
+    )
+    return taken

@@ -21,6 +21,7 @@ from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.random_actions import MaskedRandomActor
 from keras_rl2.data.random_actions import random_actions
 from keras_rl2.data.random_actions import random_actor
+from keras_rl2.data.random_actions import steps_for_environments
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import VectorEnvAdapter
@@ -143,15 +144,7 @@ class _Player:
 
     def taken(self, trajectory: Trajectory) -> Any:
         """Returns the actions as the environments took them, `[T, B, ...]`."""
-        own = trajectory.action
-        # [T, B, ...] -> [T * B, ...], and back
-        taken = self.head.to_environment(own.reshape(-1, *own.shape[2:]))
-        return map_leaves(
-            lambda each: np.asarray(each).reshape(
-                *own.shape[:2], *each.shape[1:]
-            ),
-            taken,
-        )
+        return steps_for_environments(self.head, trajectory.action)
 
 
 class _AgentPlayer(_Player):

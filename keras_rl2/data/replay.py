@@ -14,8 +14,11 @@ import tensorflow as tf
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import ReplayAgent
 from keras_rl2.data.agent_protocols import learns_from_replay
+from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
+from keras_rl2.data.minibatches import into_minibatches
+from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.data.random_actions import MaskedRandomActor
 from keras_rl2.data.random_actions import random_actions
@@ -27,7 +30,9 @@ from keras_rl2.data.replay_buffers import check_fits
 from keras_rl2.data.replay_buffers import make_replay_buffer
 from keras_rl2.data.replay_buffers import sequence_sizes
 from keras_rl2.data.replay_sizes import check_replay_sizes
+from keras_rl2.data.replay_sizes import check_sequences_fit
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.data.td_error_feedback import TDErrorFeedback
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.spaces import is_masked
@@ -193,8 +198,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             burn_in=_or(burn_in, 0),
         )
         self.buffer: ReplayBuffer | None = None
-        self._drawn: np.ndarray | None = None
-        self._td_errors: Any = None
+        self._feedback: TDErrorFeedback | None = None
 
     @property
     def steps_before_first_round(self) -> int:
@@ -207,11 +211,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Refuses an agent that learns from fresh rollouts."""
         if learns_from_replay(agent):
             return agent
-        raise ValueError(
-            f"Expected a `keras_rl2.RolloutDataset` for "
-            f"{type(agent).__name__}, which learns from its present "
-            f"policy only. Received: {type(self).__name__}"
-        )
+        refuse_on_policy(agent, self)
 
     def bind(self, agent: CollectingAgent) -> None:
         """Ties the dataset to an agent and makes the buffer, once.
@@ -241,9 +241,9 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             if self.buffer is None:
                 self.buffer = self._make_buffer(accepted, sizes)
             super().bind(agent)
-        if self.prioritized:
+        if self._feedback is not None:
             # Each time: it may have learned from another dataset since.
-            accepted.keep_td_errors(self._td_errors)
+            accepted.keep_td_errors(self._feedback.td_errors)
 
     def _resolve(self, agent: ReplayAgent, sizes: SequenceSizes | None) -> None:
         """Settles what was left to the algorithm."""
@@ -253,8 +253,10 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         if self._own_updates:
             updates = round(agent.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
-        shape = self.updates_per_round, self.batch_size
-        self._td_errors = tf.Variable(tf.fill(shape, np.nan), trainable=False)
+        if self.prioritized:
+            self._feedback = TDErrorFeedback(
+                self.updates_per_round, self.batch_size
+            )
 
     def _make_buffer(
         self, agent: ReplayAgent, sizes: SequenceSizes | None
@@ -270,25 +272,18 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             sizes,
         )
         if sizes is not None:
-            self._check_sequences_fit(sizes)
+            check_sequences_fit(
+                self.env.num_envs,
+                steps=sizes.burn_in + sizes.sequence_length + self.n_step,
+                warm_up=self.warm_up,
+                steps_per_round=self.steps_per_round,
+            )
         logger.info(
             "A replay buffer of %d transitions takes %.1f MiB when full.",
             buffer.capacity,
             buffer.nbytes / 2**20,
         )
         return buffer
-
-    def _check_sequences_fit(self, sizes: SequenceSizes) -> None:
-        """Refuses a warm-up that is too short for a single sequence."""
-        steps = sizes.burn_in + sizes.sequence_length + self.n_step
-        needed = steps * self.env.num_envs
-        if self.warm_up + self.steps_per_round < needed:
-            raise ValueError(
-                f"Expected `warm_up` and a round to fill a sequence of {steps} "
-                f"steps in each of {self.env.num_envs} environments. Received: "
-                f"warm_up={self.warm_up}, "
-                f"steps_per_round={self.steps_per_round}"
-            )
 
     def _sequence_length_for(self, agent: ReplayAgent) -> int | None:
         """Returns how often the state of an agent that remembers is kept."""
@@ -396,32 +391,25 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def _draw(self) -> dict[str, Any]:
         """Draws the minibatches of a round."""
         updates, size = self.updates_per_round, self.batch_size
-        if not self.prioritized:
+        if self._feedback is None:
             drawn = self.sample(updates * size)
             del drawn["index"]
-            # [updates * batch, ...] -> [updates, batch, ...]
-            batches: dict[str, Any] = map_leaves(
-                lambda each: each.reshape(updates, size, *each.shape[1:]), drawn
-            )
-            return batches
+            return into_minibatches(drawn, updates)
         # Each for itself: rows of a large one would be in order of age.
         parts = [self.sample(size) for _ in range(updates)]
         # [batch, ...] of each -> [updates, batch, ...]
-        batches = map_leaves(lambda *each: np.stack(each), *parts)
+        batches: dict[str, Any] = map_leaves(
+            lambda *each: np.stack(each), *parts
+        )
         batches["position"] = np.arange(updates, dtype=np.int32)
-        self._drawn = batches["index"]
-        self._td_errors.assign(tf.fill(self._td_errors.shape, np.nan))
+        self._feedback.expect(batches["index"])
         return batches
 
     def _feed_back(self) -> None:
         """Takes over the TD errors of the last round as priorities."""
-        if self._drawn is None:
-            return
-        td_errors = self._td_errors.numpy()
-        # Others belong to minibatches that nobody has trained on.
-        known = np.isfinite(td_errors)
-        self.update_priorities(self._drawn[known], td_errors[known])
-        self._drawn = None
+        taken = self._feedback.take() if self._feedback else None
+        if taken is not None:
+            self.update_priorities(*taken)
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes, and how it explores."""
@@ -448,17 +436,15 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         if state["buffer"] is not None:
             self.buffer.set_state(state["buffer"])
         super().set_state(state)
-        self._drawn = None
+        if self._feedback is not None:
+            self._feedback.drop()
         self._ready.clear()
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
         assert self.buffer is not None
         leading = (self.updates_per_round, self.batch_size)
-        batches: dict[str, Any] = map_leaves(
-            lambda one: tf.TensorSpec((*leading, *one.shape), one.dtype),
-            self.buffer.spec,
-        )
+        batches = tensor_specs(self.buffer.spec, *leading)
         if self.prioritized:
             batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.data.minibatches import transition_spec
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_ring import TransitionRing
 from keras_rl2.trees import Tree
@@ -131,15 +132,7 @@ class ReplayBuffer:
     @property
     def spec(self) -> dict[str, Tree[ArraySpec]]:
         """Shapes and dtypes of one transition, as agents are given it."""
-        scalar = ArraySpec((), "float32")
-        return {
-            "observation": self._observation,
-            "action": self._action,
-            "reward": scalar,
-            "discount": scalar,
-            "next_observation": self._observation,
-            "weight": scalar,
-        }
+        return transition_spec(self._observation, self._action)
 
     def add(
         self,

@@ -1,4 +1,7 @@
-"""Numbers of a replay dataset that must fit each other."""
+"""Numbers of a replay that must fit each other, or those of a state."""
+
+from collections.abc import Mapping
+from typing import Any
 
 
 def check_replay_sizes(
@@ -52,3 +55,45 @@ def check_replay_sizes(
             f"n_step={n_step} in each of {num_envs} environments. Received: "
             f"warm_up={warm_up}, steps_per_round={steps_per_round}"
         )
+
+
+def check_sequences_fit(
+    num_envs: int, *, steps: int, warm_up: int, steps_per_round: int
+) -> None:
+    """Refuses a warm-up that is too short for a single sequence.
+
+    Args:
+        num_envs: int. Environments.
+        steps: int. Of a sequence, with what goes before and after it.
+        warm_up: int. Steps before the first round.
+        steps_per_round: int. Environment steps of one round.
+
+    Raises:
+        ValueError: If the first round could not draw one.
+    """
+    if warm_up + steps_per_round < steps * num_envs:
+        raise ValueError(
+            f"Expected `warm_up` and a round to fill a sequence of {steps} "
+            f"steps in each of {num_envs} environments. Received: "
+            f"warm_up={warm_up}, steps_per_round={steps_per_round}"
+        )
+
+
+def check_settings(
+    state: dict[str, Any], settings: Mapping[str, float]
+) -> None:
+    """Refuses the state of a replay buffer of other settings.
+
+    Args:
+        state: dict, as returned by `get_state`.
+        settings: name -> value. Those of the buffer that is to take it.
+
+    Raises:
+        ValueError: If one differs.
+    """
+    for key, own in settings.items():
+        if state[key] != own:
+            raise ValueError(
+                f"Expected the state of a replay buffer of {key}={own}. "
+                f"Received: {key}={state[key]}"
+            )

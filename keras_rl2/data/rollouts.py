@@ -16,6 +16,7 @@ from keras_rl2.data.agent_protocols import learns_from_rollouts
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.collector import StepNoise
+from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.trajectory import as_sequences
@@ -314,10 +315,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         shape = (self.updates_per_round, self.batch_size // (length or 1))
         one_sample = self._bound_agent().sample_spec(length)
         return {
-            "samples": map_leaves(
-                lambda one: tf.TensorSpec((count, *one.shape), one.dtype),
-                one_sample,
-            ),
+            "samples": tensor_specs(one_sample, count),
             "rows": tf.TensorSpec(shape, "int32"),
             "weight": tf.TensorSpec(
                 shape if length is None else (*shape, length), "float32"
@@ -328,15 +326,9 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Returns shapes and dtypes of a packed trajectory."""
         agent, num_envs = self._bound_agent(), self.env.num_envs
         head, leading = agent.policy_head, (self.horizon, num_envs)
-
-        def observations(*leading: int) -> Any:
-            return map_leaves(
-                lambda one: tf.TensorSpec((*leading, *one.shape), one.dtype),
-                agent.observation_spec,
-            )
-
+        seen = agent.observation_spec
         specs = {
-            "observation": observations(self.horizon + 1, num_envs),
+            "observation": tensor_specs(seen, self.horizon + 1, num_envs),
             "action": tf.TensorSpec(
                 (*leading, *head.action_shape), head.action_dtype
             ),
@@ -344,7 +336,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         }
         if self._sees_final:
             steps = self.steps_per_round
-            specs["final_observation"] = observations(steps)
+            specs["final_observation"] = tensor_specs(seen, steps)
             specs["final_index"] = tf.TensorSpec((steps,), "int32")
         return specs
 

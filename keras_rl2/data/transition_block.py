@@ -1,6 +1,7 @@
 """Transitions made of episodes that lie in memory."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,12 @@ class TransitionBlock:
         """Returns the number of transitions."""
         return len(self._drawable)
 
+    def sample(
+        self, generator: np.random.Generator, count: int
+    ) -> dict[str, Any]:
+        """Draws transitions; see `TransitionStore`."""
+        return self.take(generator.integers(len(self), size=count))
+
     def take(self, index: np.ndarray) -> dict[str, Any]:
         """Returns transitions by their numbers.
 
@@ -99,7 +106,7 @@ class TransitionBlock:
             ),
         }
 
-    def trajectories(self) -> Any:
+    def trajectories(self) -> Iterator[Trajectory]:
         """Gives the steps in order, as an agent is shown what it observes.
 
         Yields:

@@ -1,6 +1,5 @@
 """Where a replay buffer keeps its transitions."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,15 +7,11 @@ import numpy as np
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.final_observations import Layout
-from keras_rl2.data.memory import check_memory
+from keras_rl2.data.replay_sizes import check_settings
+from keras_rl2.data.ring_arrays import RingArrays
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.windows import complete_windows
 from keras_rl2.trees import Tree
-from keras_rl2.trees import named_leaves
-from keras_rl2.trees import with_leaves
-
-# What all arrays of observations are called that lie in a tree.
-_OBSERVATION = "observation"
 
 
 class TransitionRing:
@@ -89,44 +84,27 @@ class TransitionRing:
         self._steps = 0
         self._drawable = 0
         self._changes = changes
-        self._form = observation
-        # Where each array of an observation is stored, in order.
-        self._keys = [*_by_key(observation)]
-        seen: dict[str, Layout] = {
-            key: (spec.shape, spec.dtype)
-            for key, spec in _by_key(observation).items()
-        }
-        self._allocate(seen, action, bytes_beside)
-        self._final = FinalObservations(seen)
-
-    def _allocate(
-        self, seen: dict[str, Layout], action: Layout, bytes_beside: int
-    ) -> None:
-        """Makes the arrays, if there is memory for them."""
-        layout: dict[str, Layout] = {
-            **seen,
-            "action": action,
-            "reward": ((), np.float32),
-            "ended": ((), np.bool_),
-            "terminated": ((), np.bool_),
-            "valid": ((), np.bool_),
-            # Steps of the window, k, and 0 while it cannot be drawn.
-            "span": ((), np.min_scalar_type(self.n_step)),
-            # Where the true next observation is kept, if it is; or -1.
-            "slot": ((), np.int32),
-        }
-        leading = (self._rows, self.num_envs)
-        needed = self.places * bytes_beside + sum(
-            int(np.prod((*leading, *shape))) * np.dtype(dtype).itemsize
-            for shape, dtype in layout.values()
+        self._arrays = RingArrays(
+            self._rows,
+            self.num_envs,
+            observation,
+            {
+                "action": action,
+                "reward": ((), np.float32),
+                "ended": ((), np.bool_),
+                "terminated": ((), np.bool_),
+                "valid": ((), np.bool_),
+                # Steps of the window, k, and 0 while it cannot be drawn.
+                "span": ((), np.min_scalar_type(self.n_step)),
+                # Where the true next observation is kept, if it is; or -1.
+                "slot": ((), np.int32),
+            },
+            bytes_beside,
         )
-        check_memory(needed, f"a replay buffer of {self.capacity} transitions")
-        # Zeros cost nothing until they are written to.
-        self._arrays = {
-            key: np.zeros((*leading, *shape), dtype)
-            for key, (shape, dtype) in layout.items()
-        }
         self._arrays["slot"][:] = -1
+        # Where each array of an observation is stored, in order.
+        self._keys = [*self._arrays.observation]
+        self._final = FinalObservations(self._arrays.observation)
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
@@ -145,8 +123,7 @@ class TransitionRing:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, when the ring is full."""
-        stored = sum(array.nbytes for array in self._arrays.values())
-        return stored + self._final.nbytes
+        return self._arrays.nbytes + self._final.nbytes
 
     # Asking.
 
@@ -159,7 +136,7 @@ class TransitionRing:
         Returns:
             `[M]` bool.
         """
-        drawable: np.ndarray = self._flat("span").take(place) > 0
+        drawable: np.ndarray = self._arrays.flat("span").take(place) > 0
         return drawable
 
     def drawable_places(self) -> np.ndarray:
@@ -217,7 +194,7 @@ class TransitionRing:
         (kept,) = np.nonzero(slot >= 0)
         observation, next_observation = [], []
         for key in self._keys:
-            stored = self._flat(key)
+            stored = self._arrays.flat(key)
             # [rows * B, ...] -> [M, ...]
             observation.append(stored.take(place, axis=0))
             following_one = stored.take(following, axis=0, mode="wrap")
@@ -227,11 +204,11 @@ class TransitionRing:
         discount = self._discounts.take(length)
         discount[terminated] = 0.0
         return {
-            "observation": with_leaves(self._form, observation),
-            "action": self._flat("action").take(place, axis=0),
+            "observation": arrays.as_tree(observation),
+            "action": self._arrays.flat("action").take(place, axis=0),
             "reward": arrays["reward"].take(place),
             "discount": discount.astype(np.float32),
-            "next_observation": with_leaves(self._form, next_observation),
+            "next_observation": arrays.as_tree(next_observation),
         }
 
     def gather_observations(self, place: np.ndarray) -> Any:
@@ -243,9 +220,9 @@ class TransitionRing:
         Returns:
             tree of `[M, ...]`.
         """
-        return with_leaves(
-            self._form,
-            [self._flat(key).take(place, 0, mode="wrap") for key in self._keys],
+        flat = self._arrays.flat
+        return self._arrays.as_tree(
+            [flat(key).take(place, 0, mode="wrap") for key in self._keys]
         )
 
     def gather_ahead(self, place: np.ndarray) -> dict[str, np.ndarray]:
@@ -268,36 +245,33 @@ class TransitionRing:
         discount = self._discounts.take(length)
         discount[terminated] = 0.0
         return {
-            "action": self._flat("action").take(place, 0, mode="wrap"),
+            "action": self._arrays.flat("action").take(place, 0, mode="wrap"),
             "reward": arrays["reward"].take(place, mode="wrap"),
             "discount": discount.astype(np.float32),
             "span": length.astype(np.int32),
             "weight": ((length > 0) & (terminated | ~apart)).astype(np.float32),
         }
 
-    def _flat(self, key: str) -> np.ndarray:
-        """Returns a view of an array by places in the ring."""
-        # Made anew each time, since a copied view would be a view no more.
-        array = self._arrays[key]
-        # [rows, B, ...] -> [rows * B, ...]
-        return array.reshape(-1, *array.shape[2:])
-
     # Storing.
 
     def extend(self, trajectory: Trajectory) -> None:
         """Stores T steps of all environments; see `ReplayBuffer.extend`."""
         given = {
-            **self._by_key(trajectory.observation, "observation"),
+            **self._arrays.by_key(trajectory.observation, "observation"),
             "action": np.asarray(trajectory.action),
             "reward": np.asarray(trajectory.reward),
             "terminated": np.asarray(trajectory.terminated),
             "ended": np.logical_or(trajectory.terminated, trajectory.truncated),
             "valid": np.asarray(trajectory.valid),
         }
-        self._check(given)
-        final = self._by_key(trajectory.final_observation, "final_observation")
+        self._arrays.check_steps(given)
+        final = self._arrays.by_key(
+            trajectory.final_observation, "final_observation"
+        )
         final_index = np.asarray(trajectory.final_index, np.int64)
-        self._check_final(final, final_index, given["ended"])
+        if final_index.size or any(map(len, final.values())):
+            self._arrays.check_final(final, final_index.size)
+            _check_final_index(final_index, given["ended"])
         self._cut_where_adrift({key: given[key][0] for key in self._keys})
         steps, start = len(given["reward"]), 0
         while start < steps:
@@ -318,62 +292,6 @@ class TransitionRing:
         """Says that the next step does not follow on the last one."""
         self._cut(np.ones(self.num_envs, np.bool_))
 
-    def _by_key(self, tree: Any, what: str) -> dict[str, np.ndarray]:
-        """Returns the arrays of an observation by where they are stored."""
-        given = _by_key(tree)
-        if [*given] != self._keys:
-            raise ValueError(
-                f"Expected {what} of the arrays {self._keys}. Received: "
-                f"{[*given]}"
-            )
-        return {key: np.asarray(array) for key, array in given.items()}
-
-    def _check(self, given: dict[str, np.ndarray]) -> None:
-        """Refuses arrays of another shape, or that would lose something."""
-        steps = given["reward"].shape[:1]
-        for key, array in given.items():
-            own = self._arrays[key]
-            rows = (steps[0] + 1,) if steps and key in self._keys else steps
-            if array.shape != (*rows, *own.shape[1:]) or not np.can_cast(
-                array.dtype, own.dtype, "same_kind"
-            ):
-                raise ValueError(
-                    f"Expected {key} of shape {own.shape[1:]} for each step "
-                    f"and dtype {own.dtype}. Received: {key} of shape "
-                    f"{array.shape} (steps first) and dtype {array.dtype}"
-                )
-
-    def _check_final(
-        self,
-        final: dict[str, np.ndarray],
-        index: np.ndarray,
-        ended: np.ndarray,
-    ) -> None:
-        """Refuses last observations that are none, or belong nowhere."""
-        if not index.size and not any(map(len, final.values())):
-            return
-        for key, array in final.items():
-            own = self._arrays[key]
-            if array.shape != (index.size, *own.shape[2:]) or not np.can_cast(
-                array.dtype, own.dtype, "same_kind"
-            ):
-                raise ValueError(
-                    f"Expected final_{key} of shape {own.shape[2:]} for each "
-                    f"of {index.size} episodes and dtype {own.dtype}. "
-                    f"Received: shape {array.shape} and dtype {array.dtype}"
-                )
-        # In order, so that they are forgotten in order, too.
-        inside = index.min() >= 0 and index.max() < ended.size
-        if not (
-            inside
-            and (np.diff(index) > 0).all()
-            and ended.reshape(-1)[index].all()
-        ):
-            raise ValueError(
-                f"Expected final_index to name steps that ended an episode, in "
-                f"ascending order. Received: final_index={index}"
-            )
-
     def _write(
         self, given: dict[str, np.ndarray], start: int, stop: int
     ) -> None:
@@ -384,8 +302,7 @@ class TransitionRing:
         slot = self._arrays["slot"][rows]
         self._final.drop(int(np.count_nonzero(slot >= 0)))
         slot[:] = -1
-        for key, array in given.items():
-            self._arrays[key][rows] = array[start:stop]
+        self._arrays.write(rows, given, start)
         self._steps += stop - start
         following = self._steps % self._rows
         self._close(slice(following, following + 1))
@@ -408,7 +325,7 @@ class TransitionRing:
         if not place.size:
             return
         moved = self._final.grow(place.size)
-        slot = self._flat("slot")
+        slot = self._arrays.flat("slot")
         if moved is not None:
             slot[:] = moved[slot]
         slot[place] = self._final.push(observation, place.size)
@@ -429,8 +346,8 @@ class TransitionRing:
         # [K] rows and environments -> [K] places
         place = rows[step] * self.num_envs + env
         # No window that is still open reaches back to these rewards.
-        self._flat("reward")[place] = total[complete]
-        self._flat("span")[place] = length[complete]
+        self._arrays.flat("reward")[place] = total[complete]
+        self._arrays.flat("span")[place] = length[complete]
         self._drawable += place.size
         self._note(place)
 
@@ -478,7 +395,7 @@ class TransitionRing:
         filled = min(self._steps + 1, self._rows)
         ages = self._final.places()
         return {
-            **{key: a[:filled].copy() for key, a in self._arrays.items()},
+            **self._arrays.first_rows(filled),
             "slot": ages[self._arrays["slot"][:filled]],
             **{
                 f"final_{key}": array[self._final.slots]
@@ -491,20 +408,8 @@ class TransitionRing:
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes back what `get_state` gave, or refuses it before any change."""
         check_settings(state, self._settings())
-        seen = {key for key in state if key.split(".")[0] == _OBSERVATION}
-        if seen != {*self._keys}:
-            raise ValueError(
-                f"Expected the state of a replay buffer of {self._keys}. "
-                f"Received: {sorted(seen)}"
-            )
-        given = {key: np.asarray(state[key]) for key in self._arrays}
         filled = min(int(state["steps"]) + 1, self._rows)
-        for key, own in self._arrays.items():
-            if given[key].shape != (filled, *own.shape[1:]):
-                raise ValueError(
-                    f"Expected {key} of shape {(filled, *own.shape[1:])}. "
-                    f"Received: {key} of shape {given[key].shape}"
-                )
+        given = self._arrays.check_first_rows(state, filled)
         final = {key: np.asarray(state[f"final_{key}"]) for key in self._keys}
         kept = int(np.count_nonzero(given["slot"] >= 0))
         for key, array in final.items():
@@ -513,9 +418,8 @@ class TransitionRing:
                     f"Expected {kept} final observations. Received: "
                     f"final_{key} of shape {array.shape}"
                 )
-        for key, own in self._arrays.items():
-            own[:filled] = given[key]
-            own[filled:] = -1 if key == "slot" else 0
+        self._arrays.set_first_rows(given)
+        self._arrays["slot"][filled:] = -1
         self._final.replace(final, kept)
         self._steps = int(state["steps"])
         self._drawable = int(np.count_nonzero(self._arrays["span"]))
@@ -530,29 +434,14 @@ class TransitionRing:
         }
 
 
-def _by_key(tree: Any) -> dict[str, Any]:
-    """Returns the leaves of an observation by what they are called."""
-    return {
-        f"{_OBSERVATION}.{path}" if path else _OBSERVATION: leaf
-        for path, leaf in named_leaves(tree)
-    }
-
-
-def check_settings(
-    state: dict[str, Any], settings: Mapping[str, float]
-) -> None:
-    """Refuses the state of a replay buffer of other settings.
-
-    Args:
-        state: dict, as returned by `get_state`.
-        settings: name -> value. Those of the buffer that is to take it.
-
-    Raises:
-        ValueError: If one differs.
-    """
-    for key, own in settings.items():
-        if state[key] != own:
-            raise ValueError(
-                f"Expected the state of a replay buffer of {key}={own}. "
-                f"Received: {key}={state[key]}"
-            )
+def _check_final_index(index: np.ndarray, ended: np.ndarray) -> None:
+    """Refuses last observations that belong nowhere."""
+    # In order, so that they are forgotten in order, too.
+    inside = index.min() >= 0 and index.max() < ended.size
+    if not (
+        inside and (np.diff(index) > 0).all() and ended.reshape(-1)[index].all()
+    ):
+        raise ValueError(
+            f"Expected final_index to name steps that ended an episode, in "
+            f"ascending order. Received: final_index={index}"
+        )

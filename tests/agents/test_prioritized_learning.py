@@ -89,7 +89,7 @@ def test_compiled_updates_feed_back_too(steps_per_execution):
     agent = make_agent(DQN, env, compile_arguments=arguments)
     replay = prioritized(env)
     agent.fit(replay, verbose=0)
-    trained = np.unique(replay._drawn)
+    trained = np.unique(replay._feedback.index)
     actual = priorities(replay)
     assert (actual[trained] != 1.0).all()
     untouched = np.setdiff1d(np.arange(16), trained)
