@@ -44,7 +44,7 @@ def without_xla():
 
 @pytest.fixture(autouse=True)
 def xla(request, monkeypatch, without_xla):
-    """Lets `"auto"` choose where it is asked for, and where training is long."""
+    """Lets `"auto"` choose where it is asked for, and where much is trained."""
     if any(map(request.node.get_closest_marker, ("xla", "learning"))):
         from keras_rl2.agents import round_execution
 

@@ -336,7 +336,7 @@ def outputs_of(
     policy_first = initialization == "orthogonal" and len(units) > 1
     outputs = []
     for index, size in enumerate(units):
-        x = inputs
+        x: Tensor = inputs
         for depth, each in enumerate(hidden):
             layer = f"hidden_{index}_{depth}"
             x = dense(x, each, start, layer, activation)
