@@ -14,6 +14,8 @@ from support.vector_envs import MODES
 from support.workshop import Workshop
 
 LENGTH = 8
+# That it is learned in.
+STEPS = 150_000
 
 
 def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, **kwargs):
@@ -131,15 +133,25 @@ def test_a_seed_repeats_it_and_nothing_is_traced_twice(monkeypatch):
 @pytest.mark.learning
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_learned(seed):
-    agent, rollouts = made(
-        MODES[0],
-        num_envs=16,
+    env = gym.vector.SyncVectorEnv([Workshop] * 16)
+    rollouts = rl.RolloutDataset(
+        env,
         horizon=64,
+        passes=4,
+        batch_size=256,
+        sequence_length=LENGTH,
         seed=seed,
-        entropy_coefficient=0.01,
     )
-    agent.compile(keras.optimizers.Adam(2e-3))
-    agent.fit(rollouts, total_steps=150_000, verbose=0)
+    agent = rl.PPO.for_env(
+        env,
+        memory=keras.layers.LSTMCell(32),
+        entropy_coefficient=0.01,
+        seed=seed,
+    )
+    updates = STEPS // rollouts.steps_per_round * rollouts.updates_per_round
+    rate = keras.optimizers.schedules.PolynomialDecay(2e-3, updates, 0.0)
+    agent.compile(keras.optimizers.Adam(rate))
+    agent.fit(rollouts, total_steps=STEPS, verbose=0)
     result = agent.evaluate(Workshop(), episodes=50, seed=seed)
     # Without a memory no more than a half: of the two that are not locked.
     assert result["episode_return"] >= 0.85
