@@ -157,9 +157,9 @@ class Agent(keras.Model, abc.ABC):
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
             memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)` say.
-                What the policy remembers with, between its hidden layers and
-                its outputs; see `keras_rl2.networks.MemoryNetwork`. Defaults
-                to `None`.
+                What the policy remembers with, of what is seen; the hidden
+                layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             **kwargs: Further arguments of the constructor. A `dtype` is that
