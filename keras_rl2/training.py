@@ -8,6 +8,8 @@ import keras
 from keras_rl2 import agents
 from keras_rl2 import presets
 from keras_rl2.agents import from_preset
+from keras_rl2.callbacks import protocols
+from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
@@ -23,13 +25,14 @@ class Training:
     Args:
         preset: `keras_rl2.presets.Preset`. The settings.
         agent: `keras_rl2.Agent`. Compiled.
-        dataset: `RolloutDataset` or `ReplayDataset`. What it is trained on.
+        dataset: `RolloutDataset`, `ReplayDataset` or `OfflineDataset`. What
+            it is trained on.
         callbacks: list of `keras.callbacks.Callback`. Given to each `fit`.
             Defaults to `()`.
 
     Attributes:
         env_id: str. Id of the environment, or the name of its class.
-        total_steps: int. Environment steps of the run.
+        total_steps: int. Environment steps of the run; 0 on recorded data.
 
     Example:
 
@@ -46,7 +49,7 @@ class Training:
         self,
         preset: Preset,
         agent: agents.Agent,
-        dataset: RolloutDataset | ReplayDataset,
+        dataset: RolloutDataset | ReplayDataset | OfflineDataset,
         callbacks: Iterable[keras.callbacks.Callback] = (),
     ) -> None:
         self.preset = preset
@@ -64,6 +67,7 @@ class Training:
         env: Any = None,
         num_envs: int | None = None,
         seed: int | None = None,
+        data: Any = None,
     ) -> "Training":
         """Makes the agent and the dataset that a preset describes.
 
@@ -79,17 +83,26 @@ class Training:
             num_envs: int or None. Environments to make of an id; None for as
                 many as the preset says. Defaults to `None`.
             seed: int or None. Seeds agent and dataset. Defaults to `None`.
+            data: What was recorded, as an `OfflineDataset` takes it; a preset
+                of updates needs it, and no other has it. Defaults to `None`.
 
         Returns:
             `Training`.
 
         Raises:
-            ValueError: If a setting does not fit the environment.
+            ValueError: If a setting does not fit the environment, or data
+                does not fit the preset or the environment.
         """
+        if (data is None) == bool(preset.updates):
+            raise ValueError(
+                "Expected `data` with a preset of `updates`, and with no "
+                f"other. Received: data={data!r}, updates={preset.updates}"
+            )
         kind: type[agents.Agent] = getattr(agents, preset.algorithm)
         preset, agent, dataset = from_preset.make(
-            kind, preset, env, num_envs, seed
+            kind, preset, env, num_envs, seed, data
         )
+        assert dataset is not None
         return cls(preset, agent, dataset)
 
     @classmethod
@@ -133,7 +146,8 @@ class Training:
         """Trains until the agent has taken all steps of the run.
 
         Schedules are those of a run of the preset's length, wherever this
-        one ends.
+        one ends. On recorded data it trains until the agent has made all
+        updates of the run.
 
         Args:
             callbacks: Iterable of `keras.callbacks.Callback`, beside the
@@ -148,8 +162,38 @@ class Training:
             `keras.callbacks.History`.
 
         Raises:
-            ValueError: If the agent has taken as many steps already.
+            ValueError: If the agent has taken as many steps already, or made
+                as many updates; if `total_steps` is given on recorded data.
         """
+        if self.preset.updates:
+            kwargs["epochs"] = self._epochs_left(total_steps)
+        else:
+            kwargs["total_steps"] = self._steps_left(total_steps)
+        return self.agent.fit(
+            self.dataset,
+            callbacks=[*self.callbacks, *callbacks],
+            verbose=verbose,
+            **kwargs,
+        )
+
+    def close(self) -> None:
+        """Closes the environments, if there are any."""
+        if not isinstance(self.dataset, OfflineDataset):
+            self.dataset.close()
+
+    def _epochs_left(self, total_steps: int | None) -> int:
+        """Returns the Keras epochs that are left of a run on recorded data."""
+        made, updates = protocols.updates(self.agent), self.preset.updates
+        if total_steps is not None or made >= updates:
+            raise ValueError(
+                "Expected no `total_steps` on recorded data, and `updates` of "
+                f"the preset to be more than the {made} made so far. "
+                f"Received: total_steps={total_steps}, updates={updates}"
+            )
+        return -(-(updates - made) // self.dataset.steps_per_epoch)
+
+    def _steps_left(self, total_steps: int | None) -> int:
+        """Returns the environment steps that are left of a run."""
         if total_steps is None:
             total_steps = self.total_steps
         if total_steps <= self.agent.env_steps:
@@ -158,10 +202,4 @@ class Training:
                 f"far, {self.agent.env_steps}. "
                 f"Received: total_steps={total_steps}"
             )
-        return self.agent.fit(
-            self.dataset,
-            total_steps=total_steps - self.agent.env_steps,
-            callbacks=[*self.callbacks, *callbacks],
-            verbose=verbose,
-            **kwargs,
-        )
+        return total_steps - self.agent.env_steps

@@ -248,6 +248,63 @@ def test_arguments_of_the_environment_are_of_one_id_only():
     assert rl.Training.from_preset(preset, env=made).preset.env_kwargs == {}
 
 
+# Recorded data.
+
+
+def recorded(tmp_path, env_id="CartPole-v1"):
+    rl.record("random", env_id, 200, tmp_path / "data", seed=0)
+    return tmp_path / "data"
+
+
+def test_a_run_on_recorded_data_goes_on_to_its_updates(tmp_path):
+    settings = {
+        **SMALL,
+        "updates": 40,
+        "dataset.updates_per_epoch": 20,
+        "dataset.batch_size": 8,
+        "optimizer.learning_rate": {
+            "schedule": "linear",
+            "initial": 1e-3,
+            "final": 0.0,
+        },
+    }
+    preset = preset_of("CQL", "CartPole-v1", settings)
+    data = recorded(tmp_path)
+    training = rl.Training.from_preset(preset, seed=0, data=data)
+    agent = training.agent
+    assert (training.total_steps, training.preset) == (0, preset)
+    agent.fit(training.dataset, epochs=1, verbose=0)
+    training.run()
+    assert (int(agent.updates), agent.env_steps) == (40, 0)
+    assert float(agent.optimizer.learning_rate.numpy()) == 0.0
+    with pytest.raises(ValueError, match="more than the 40 made so far"):
+        training.run()
+    training.close()
+
+
+def test_an_epoch_is_no_longer_than_the_run(tmp_path):
+    preset = preset_of("CQL", "CartPole-v1", {**SMALL, "updates": 7})
+    data = recorded(tmp_path)
+    training = rl.Training.from_preset(preset, seed=0, data=data)
+    assert training.preset.dataset["updates_per_epoch"] == 7
+    with pytest.raises(ValueError, match="no `total_steps` on recorded data"):
+        training.run(total_steps=9)
+
+
+def test_updates_want_data_and_steps_want_none(tmp_path):
+    offline = presets.find("CQL", "CartPole-v1")
+    with pytest.raises(ValueError, match="Expected `data` with a preset"):
+        rl.Training.from_preset(offline)
+    online = presets.find("DQN", "CartPole-v1")
+    with pytest.raises(ValueError, match="Expected `data` with a preset"):
+        rl.Training.from_preset(online, data="anywhere")
+    data = recorded(tmp_path, "Acrobot-v1")
+    with pytest.raises(ValueError, match="Expected data of CartPole-v1, whose"):
+        rl.Training.from_preset(offline, data=data)
+    # The agent alone wants none.
+    assert rl.CQL.from_preset("CartPole-v1").alpha == 1.0
+
+
 # Defaults.
 
 

@@ -8,7 +8,9 @@ from typing import cast
 import keras
 
 from keras_rl2 import presets
+from keras_rl2 import spaces
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 
+# Of an `OfflineDataset`, unless it is told.
+_UPDATES_PER_EPOCH = 1000
+
+CollectingDataset = RolloutDataset | ReplayDataset
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
 
@@ -63,7 +69,8 @@ def make(
     env: Any = None,
     num_envs: int | None = None,
     seed: int | None = None,
-) -> "tuple[Preset, MadeAgent, RolloutDataset | ReplayDataset]":
+    data: Any = None,
+) -> "tuple[Preset, MadeAgent, CollectingDataset | OfflineDataset | None]":
     """Makes the agent and the dataset that a preset describes.
 
     Args:
@@ -74,10 +81,12 @@ def make(
         num_envs: int or None. Environments to make of an id; None for as many
             as the preset says. Defaults to `None`.
         seed: int or None. Seeds agent and dataset. Defaults to `None`.
+        data: What was recorded, as an `OfflineDataset` takes it, for a preset
+            of updates. Defaults to `None`.
 
     Returns:
         The preset for the environments that there are, the compiled agent and
-        its dataset.
+        its dataset; None for a preset of updates without data.
 
     Raises:
         ValueError: If a setting does not fit the environment.
@@ -99,10 +108,37 @@ def make(
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     preset = preset.with_settings({"env_kwargs": kwargs})
     preset = _fitted(kind, preset, name, adapter.num_envs)
+    if preset.updates:
+        agent = _make_agent(kind, preset, adapter, preset.updates, seed)
+        if isinstance(env, str):
+            # It has said what its spaces are.
+            adapter.close()
+        return preset, agent, _recorded(agent, preset, data, seed)
     dataset_kind: type[RolloutDataset] | type[ReplayDataset]
     dataset_kind = RolloutDataset if kind.on_policy else ReplayDataset
     dataset = dataset_kind(adapter, seed=seed, **preset.dataset)
-    return preset, _make_agent(kind, preset, dataset, seed), dataset
+    updates = _updates(preset, dataset, kind)
+    agent = _make_agent(kind, preset, adapter, updates, seed)
+    return preset, agent, dataset
+
+
+def _recorded(
+    agent: "Agent", preset: Preset, data: Any, seed: int | None
+) -> OfflineDataset | None:
+    """Opens what was recorded, and refuses it if the agent cannot use it."""
+    if data is None:
+        return None
+    offline = OfflineDataset(data, seed=seed, **preset.dataset)
+    for what in ("observation", "action"):
+        recorded = getattr(offline, f"{what}_space")
+        own = getattr(agent, f"{what}_space")
+        if recorded is not None and not spaces.same_space(own, recorded):
+            raise ValueError(
+                f"Expected data of {preset.environment}, whose {what} space is "
+                f"{spaces.describe(own)}. Received: {spaces.describe(recorded)}"
+            )
+    offline.bind(agent)
+    return offline
 
 
 def _fitted(
@@ -111,6 +147,11 @@ def _fitted(
     """Returns a preset for as many environments as there are."""
     settings: dict[str, str | int]
     settings = {"environment": environment, "num_envs": num_envs}
+    if preset.updates:
+        each = preset.dataset.get("updates_per_epoch", _UPDATES_PER_EPOCH)
+        if each > preset.updates:
+            settings["dataset.updates_per_epoch"] = preset.updates
+        return preset.with_settings(settings)
     if kind.on_policy:
         size = preset.dataset.get("batch_size")
         if isinstance(size, int) and "horizon" in preset.dataset:
@@ -131,11 +172,11 @@ def _fitted(
 def _make_agent(
     kind: "type[MadeAgent]",
     preset: Preset,
-    dataset: RolloutDataset | ReplayDataset,
+    env: VectorEnvAdapter,
+    updates: int | None,
     seed: int | None,
 ) -> "MadeAgent":
-    """Makes and compiles the agent of a preset."""
-    updates = _updates(preset, dataset, kind)
+    """Makes and compiles the agent of a preset for so many updates."""
     settings = {
         name: _present(
             value, updates if name == "clip_ratio" else preset.total_steps
@@ -144,7 +185,7 @@ def _make_agent(
     }
     if is_schedule(preset.agent.get("exploration")):
         settings["exploration"] = GaussianNoise(settings["exploration"])
-    agent = kind.for_env(dataset.env, seed=seed, **preset.networks, **settings)
+    agent = kind.for_env(env, seed=seed, **preset.networks, **settings)
     if preset.optimizer:
         _compile(agent, preset.optimizer, updates)
     return agent
@@ -184,7 +225,7 @@ def _optimizer(
 
 def _updates(
     preset: Preset,
-    dataset: RolloutDataset | ReplayDataset,
+    dataset: CollectingDataset,
     kind: "type[Agent]",
 ) -> int | None:
     """Returns the updates of the run; None where rounds differ in length."""

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Example:
 
     >>> main(["presets", "CartPole-v1"])
-    algorithm  environment      steps  laptop
+    algorithm       environment       steps   updates  laptop
     ...
     0
     """

@@ -5,7 +5,7 @@ import argparse
 from keras_rl2.cli import errors
 
 SUMMARY = "list the settings that come with the library"
-_LINE = "{:<10} {:<24} {:>12}  {}"
+_LINE = "{:<15} {:<24} {:>12} {:>9}  {}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +29,17 @@ def run(arguments: argparse.Namespace) -> int:
             f"no preset for {arguments.environment!r}, nearest: "
             f"{errors.nearest(arguments.environment, ids)}"
         )
-    print(_LINE.format("algorithm", "environment", "steps", "laptop"))
+    print(
+        _LINE.format("algorithm", "environment", "steps", "updates", "laptop")
+    )
     for preset in found:
         print(
             _LINE.format(
                 preset.algorithm,
                 preset.environment,
-                f"{preset.total_steps:,}",
+                f"{preset.total_steps:,}" if preset.total_steps else "-",
+                # Of recorded data, given by --data.
+                f"{preset.updates:,}" if preset.updates else "-",
                 "yes" if preset.laptop else "no",
             )
         )

@@ -9,8 +9,16 @@ Nothing but the standard library is imported here.
 
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.defaults import default
+from keras_rl2.presets.defaults import on_recorded_data
 from keras_rl2.presets.loading import available
 from keras_rl2.presets.loading import find
 from keras_rl2.presets.preset import Preset
 
-__all__ = ["ALGORITHMS", "Preset", "available", "default", "find"]
+__all__ = [
+    "ALGORITHMS",
+    "Preset",
+    "available",
+    "default",
+    "find",
+    "on_recorded_data",
+]

@@ -36,12 +36,15 @@ class Algorithm:
         optimizer: Mapping. Its own optimizer: `name` and arguments.
         dataset: Mapping. Arguments of its dataset, where the dataset's own
             defaults are those of another algorithm. Defaults to `{}`.
+        offline: bool. Whether it is made for recorded data. All that is not
+            on-policy learns from it too. Defaults to `False`.
     """
 
     on_policy: bool
     settings: Mapping[str, Kind]
     optimizer: Mapping[str, Any]
     dataset: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    offline: bool = False
 
 
 _ON_POLICY = {
@@ -111,6 +114,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "initial_log_std": NUMBER,
         },
         optimizer=_FAST_ADAM,
+        offline=True,
     ),
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(
@@ -123,6 +127,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "num_samples": COUNT,
         },
         optimizer=_ADAM,
+        offline=True,
     ),
     "DDPG": Algorithm(
         on_policy=False,
@@ -144,6 +149,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "initial_log_std": NUMBER,
         },
         optimizer=_ADAM,
+        offline=True,
     ),
     "PPO": Algorithm(
         on_policy=True,
@@ -177,5 +183,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         on_policy=False,
         settings={**_TD3, "alpha": NUMBER},
         optimizer=_ADAM,
+        offline=True,
     ),
 }

@@ -8,6 +8,8 @@ from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.schema import nearest
 
+# What no class is called, but everybody who types.
+_SHORT = {"BC": "BehaviorCloning"}
 _FOLDER = Path(__file__).parent / "data"
 
 
@@ -51,7 +53,7 @@ def available(environment: str | None = None) -> list[Preset]:
     Example:
 
     >>> [preset.algorithm for preset in available("CartPole-v1")]
-    ['A2C', 'DQN', 'PPO']
+    ['A2C', 'BehaviorCloning', 'CQL', 'DQN', 'PPO']
     """
     presets = [_read(path) for path in _FOLDER.glob("*.json")]
     return sorted(
@@ -64,7 +66,7 @@ def algorithm_name(algorithm: str) -> str:
     """Returns the name of an algorithm as its class has it.
 
     Args:
-        algorithm: str. The name in upper or lower case.
+        algorithm: str. The name in upper or lower case; `"bc"` is understood.
 
     Returns:
         str, one of `ALGORITHMS`.
@@ -77,7 +79,7 @@ def algorithm_name(algorithm: str) -> str:
     >>> algorithm_name("ppo")
     'PPO'
     """
-    names = {name.upper(): name for name in ALGORITHMS}
+    names = {name.upper(): name for name in ALGORITHMS} | _SHORT
     name = names.get(str(algorithm).upper())
     if name is None:
         raise ValueError(

@@ -28,7 +28,8 @@ class Preset:
     Args:
         algorithm: str. Name of the agent's class, `"PPO"` say.
         environment: str. Id of the environment.
-        total_steps: int. Environment steps of the run.
+        total_steps: int. Environment steps of the run; 0 on recorded data.
+            Defaults to `0`.
         num_envs: int. Environments that are stepped together. Defaults to `1`.
         env_kwargs: dict. Arguments of the environment, as `gymnasium.make`
             takes them. Defaults to `{}`.
@@ -39,12 +40,16 @@ class Preset:
             algorithm's own.
         optimizer: dict. `name` of a Keras optimizer, `learning_rate` and
             further arguments; empty for the algorithm's own. Defaults to `{}`.
-        dataset: dict. Arguments of `RolloutDataset` or `ReplayDataset`, but
-            for environments and seed. Defaults to `{}`.
+        dataset: dict. Arguments of `RolloutDataset`, `ReplayDataset` or
+            `OfflineDataset`, but for environments, data and seed. Defaults to
+            `{}`.
         laptop: bool. Whether a laptop is enough for the task. Defaults to
             `False`.
         source: str. Where the settings are from. Defaults to `""`.
         notes: str. What is different here. Defaults to `""`.
+        updates: int. Updates of a run on recorded data, an `OfflineDataset`,
+            which takes no steps; 0 for a run of `total_steps`. Defaults to
+            `0`.
 
     Raises:
         ValueError: If a setting is unknown, or its value of a wrong type.
@@ -61,7 +66,7 @@ class Preset:
 
     algorithm: str
     environment: str
-    total_steps: int
+    total_steps: int = 0
     num_envs: int = 1
     env_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
     networks: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -71,6 +76,7 @@ class Preset:
     laptop: bool = False
     source: str = ""
     notes: str = ""
+    updates: int = 0
 
     def __post_init__(self) -> None:
         for section in ("env_kwargs", *SECTIONS):
@@ -99,11 +105,10 @@ class Preset:
         for name in data:
             if name not in names:
                 raise unknown("a field of a preset", str(name), names)
-        missing = [
-            name
-            for name in ("algorithm", "environment", "total_steps")
-            if name not in data
-        ]
+        needed = ["algorithm", "environment"]
+        if not data.get("updates"):
+            needed.append("total_steps")
+        missing = [name for name in needed if name not in data]
         if missing:
             raise ValueError(
                 f"Expected a preset with {', '.join(missing)}. "
@@ -114,11 +119,13 @@ class Preset:
     def to_dict(self) -> dict[str, Any]:
         """Returns all fields as plain data, ready for JSON.
 
-        Without `env_kwargs` where there are none, as few presets have any.
+        Without `env_kwargs` where there are none, as few presets have any,
+        and without the one of `total_steps` and `updates` that is 0.
         """
         data = copy.deepcopy(vars(self))
-        if not data["env_kwargs"]:
-            del data["env_kwargs"]
+        for name in ("env_kwargs", "total_steps", "updates"):
+            if not data[name]:
+                del data[name]
         return data
 
     def with_settings(self, settings: Mapping[str, Any]) -> "Preset":
@@ -152,16 +159,17 @@ class Preset:
             elif key in SECTIONS or key in VALUES:
                 data[key] = value
             else:
-                choices = [*settings_of(self.algorithm), *SECTIONS]
+                known = settings_of(self.algorithm, offline=bool(self.updates))
+                choices = [*known, *SECTIONS]
                 raise unknown(f"a setting of {self.algorithm}", key, choices)
         if "optimizer.name" in settings:
             # Of another optimizer: what the new one has not got goes.
             name = str(settings["optimizer.name"])
-            known = {*settings_of(self.algorithm, name), *settings}
+            kept = {*settings_of(self.algorithm, name), *settings}
             data["optimizer"] = {
                 key: value
                 for key, value in data["optimizer"].items()
-                if f"optimizer.{key}" in known
+                if f"optimizer.{key}" in kept
             }
         return Preset.from_dict(data)
 

@@ -27,7 +27,8 @@ from keras_rl2.presets.kinds import one_of
 VALUES: dict[str, Kind] = {
     "algorithm": one_of(*ALGORITHMS),
     "environment": TEXT,
-    "total_steps": COUNT,
+    "total_steps": WHOLE,
+    "updates": WHOLE,
     "num_envs": COUNT,
     "env_kwargs": SETTINGS,
     "laptop": FLAG,
@@ -71,6 +72,14 @@ _REPLAY = {
     "sequence_length": _OPTIONAL_COUNT,
     "burn_in": either(WHOLE, NONE),
 }
+_RECORDED = {
+    "batch_size": COUNT,
+    "n_step": COUNT,
+    "updates_per_epoch": COUNT,
+    "best": _OPTIONAL_NUMBER,
+    "min_return": _OPTIONAL_NUMBER,
+    "memory_limit": COUNT,
+}
 _ADAM = {"beta_1": NUMBER, "beta_2": NUMBER, "epsilon": NUMBER}
 #: Keras optimizers, and what each has beside its learning rate.
 _OPTIMIZERS: dict[str, dict[str, Kind]] = {
@@ -90,12 +99,16 @@ _OPTIMIZERS: dict[str, dict[str, Kind]] = {
 SECTIONS = ("networks", "agent", "optimizer", "dataset")
 
 
-def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
+def settings_of(
+    algorithm: str, optimizer: str = "Adam", offline: bool = False
+) -> dict[str, Kind]:
     """Returns all settings of an algorithm's presets.
 
     Args:
         algorithm: str. One of `ALGORITHMS`.
         optimizer: str. Name of the optimizer. Defaults to `"Adam"`.
+        offline: bool. Whether they are of presets for recorded data. Defaults
+            to `False`.
 
     Returns:
         dict from dotted names, `"agent.gamma"` say, to kinds.
@@ -106,6 +119,9 @@ def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
     'a number'
     """
     on_policy = ALGORITHMS[algorithm].on_policy
+    dataset: Mapping[str, Kind] = _ROLLOUTS if on_policy else _REPLAY
+    if offline:
+        dataset = _RECORDED
     sections = {
         "networks": _ON_POLICY_NETWORKS if on_policy else _NETWORKS,
         "agent": ALGORITHMS[algorithm].settings,
@@ -115,7 +131,7 @@ def settings_of(algorithm: str, optimizer: str = "Adam") -> dict[str, Kind]:
             "weight_decay": _OPTIONAL_NUMBER,
             **_OPTIMIZERS.get(optimizer, {}),
         },
-        "dataset": _ROLLOUTS if on_policy else _REPLAY,
+        "dataset": dataset,
     }
     return VALUES | {
         f"{section}.{name}": kind
@@ -139,7 +155,9 @@ def check(data: Mapping[str, Any]) -> None:
     optimizer = data["optimizer"]
     name = optimizer.get("name", "Adam")
     kinds = settings_of(
-        data["algorithm"], name if isinstance(name, str) else "Adam"
+        data["algorithm"],
+        name if isinstance(name, str) else "Adam",
+        bool(data["updates"]),
     )
     for key, value in _flat(data).items():
         if key not in kinds:
@@ -152,6 +170,7 @@ def check(data: Mapping[str, Any]) -> None:
             "Expected `optimizer.name`, or no settings of the optimizer for "
             f"the algorithm's own. Received: optimizer={optimizer}"
         )
+    _check_length(data)
 
 
 def unknown(what: str, name: str, choices: Iterable[str]) -> ValueError:
@@ -213,6 +232,22 @@ def _check_section(section: str, value: Any) -> None:
         raise ValueError(
             f"Expected `{section}` to be a dict of settings. "
             f"Received: {section}={value!r}"
+        )
+
+
+def _check_length(data: Mapping[str, Any]) -> None:
+    """Refuses a run of neither steps nor updates, or of both."""
+    steps, updates = data["total_steps"], data["updates"]
+    if bool(steps) == bool(updates) or min(steps, updates) < 0:
+        raise ValueError(
+            "Expected either `total_steps` to be at least 1, or `updates`, for "
+            "recorded data, to be. "
+            f"Received: total_steps={steps}, updates={updates}"
+        )
+    if updates and ALGORITHMS[data["algorithm"]].on_policy:
+        raise ValueError(
+            f"Expected `total_steps` of {data['algorithm']}, which does not "
+            f"learn from recorded data. Received: updates={updates}"
         )
 
 

@@ -16,4 +16,8 @@ def preset_of(name):
 
 def laptop_presets():
     """Returns the names of all presets that a laptop is enough for."""
-    return [name_of(each) for each in presets.available() if each.laptop]
+    return [
+        name_of(each)
+        for each in presets.available()
+        if each.laptop and each.total_steps
+    ]

@@ -10,12 +10,19 @@ from keras_rl2.cli.main import main
 def test_the_table_has_all_presets(env_id, capsys):
     assert main(["presets", *([env_id] if env_id else [])]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["algorithm", "environment", "steps", "laptop"]
+    assert head.split() == [
+        "algorithm",
+        "environment",
+        "steps",
+        "updates",
+        "laptop",
+    ]
     assert [row.split() for row in rows] == [
         [
             preset.algorithm,
             preset.environment,
-            f"{preset.total_steps:,}",
+            f"{preset.total_steps:,}" if preset.total_steps else "-",
+            f"{preset.updates:,}" if preset.updates else "-",
             "yes" if preset.laptop else "no",
         ]
         for preset in presets.available(env_id)

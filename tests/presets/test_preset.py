@@ -83,6 +83,25 @@ def test_dataset_settings_are_the_constructors_arguments(algorithm):
     }
 
 
+def test_settings_of_recorded_data_are_the_constructors_arguments():
+    known = settings_of("CQL", offline=True)
+    start = "dataset."
+    ours = {k.removeprefix(start) for k in known if k.startswith(start)}
+    taken = set(inspect.signature(rl.OfflineDataset).parameters)
+    assert ours == taken - {
+        *("source", "seed", "observation_space", "action_space")
+    }
+
+
+@pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
+def test_what_is_made_for_recorded_data_is_not_on_policy(algorithm):
+    known = presets.ALGORITHMS[algorithm]
+    assert known.offline == (
+        algorithm in ("BehaviorCloning", "CQL", "IQL", "TD3BC")
+    )
+    assert not (known.offline and known.on_policy)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizer_settings_are_arguments_of_keras(name):
     taken = inspect.signature(getattr(keras.optimizers, name)).parameters
@@ -176,6 +195,52 @@ def test_a_preset_passes_through_json():
     data = json.loads(json.dumps(preset.to_dict()))
     assert presets.Preset.from_dict(data) == preset
     assert preset.networks["hidden"] == [64, 32]
+
+
+# Recorded data.
+
+
+def test_a_preset_of_updates_says_nothing_of_steps():
+    preset = presets.Preset("CQL", "CartPole-v1", updates=50)
+    data = preset.to_dict()
+    assert data["updates"] == 50
+    assert "total_steps" not in data
+    assert "updates" not in ppo().to_dict()
+    assert presets.Preset.from_dict(json.loads(json.dumps(data))) == preset
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "fields", "message"),
+    [
+        ("CQL", {}, "Expected either `total_steps`"),
+        ("CQL", {"total_steps": 5, "updates": 5}, "Expected either"),
+        ("CQL", {"updates": -1}, "Expected either"),
+        ("CQL", {"updates": 5, "dataset": {"warm_up": 1}}, r"dataset\.warm_up"),
+        ("CQL", {"total_steps": 5, "dataset": {"best": 0.1}}, r"dataset\.best"),
+        ("PPO", {"updates": 5}, "`total_steps` of PPO"),
+    ],
+)
+def test_steps_and_updates_exclude_each_other(algorithm, fields, message):
+    with pytest.raises(ValueError, match=message):
+        presets.Preset(algorithm, "CartPole-v1", **fields)
+
+
+def test_on_recorded_data_what_counts_steps_goes():
+    preset = presets.find("DQN", "CartPole-v1")
+    changed = presets.on_recorded_data(preset)
+    assert changed.agent == {
+        k: v for k, v in preset.agent.items() if k != "epsilon"
+    }
+    assert changed.dataset == {"batch_size": 64}
+    assert (changed.networks, changed.optimizer) == (
+        preset.networks,
+        preset.optimizer,
+    )
+    assert (changed.total_steps, changed.num_envs) == (0, 1)
+    assert changed.updates == 100_000
+    assert presets.on_recorded_data(changed) is changed
+    with pytest.raises(ValueError, match="does not learn from recorded data"):
+        presets.on_recorded_data(ppo())
 
 
 # What is refused.

@@ -27,9 +27,22 @@ CONTINUOUS = (
 GAMES = ("ALE/Breakout-v5", "ALE/Pong-v5")
 
 
-def training_of(preset):
+@pytest.fixture
+def data_of(tmp_path):
+    """Records what a preset of updates is to learn from."""
+
+    def record(preset):
+        if not preset.updates:
+            return None
+        rl.record("random", preset.environment, 300, tmp_path / "data")
+        return tmp_path / "data"
+
+    return record
+
+
+def training_of(preset, data):
     try:
-        return rl.Training.from_preset(preset, seed=0)
+        return rl.Training.from_preset(preset, seed=0, data=data)
     except (
         gymnasium.error.DependencyNotInstalled,
         gymnasium.error.NamespaceNotFound,
@@ -41,6 +54,8 @@ def training_of(preset):
 def test_each_algorithm_has_a_preset_for_each_task_that_it_applies_to():
     pairs = {(p.algorithm, p.environment) for p in presets.available()}
     wanted = {("DQN", env) for env in DISCRETE}
+    wanted |= {("BehaviorCloning", "CartPole-v1"), ("CQL", "CartPole-v1")}
+    wanted |= {("IQL", "Pendulum-v1"), ("TD3BC", "Pendulum-v1")}
     for algorithm in ("SAC", "TD3"):
         wanted |= {(algorithm, env) for env in CONTINUOUS}
     for algorithm in ("A2C", "PPO"):
@@ -55,7 +70,9 @@ def test_presets_are_sorted_by_environment_and_algorithm():
     assert pairs == sorted(pairs)
     assert len(pairs) == len(FILES)
     pendulum = presets.available("Pendulum-v1")
-    assert [p.algorithm for p in pendulum] == ["A2C", "PPO", "SAC", "TD3"]
+    assert [p.algorithm for p in pendulum] == [
+        *("A2C", "IQL", "PPO", "SAC", "TD3", "TD3BC")
+    ]
     assert presets.available("Nowhere-v0") == []
 
 
@@ -72,14 +89,15 @@ def test_a_file_says_everything_and_is_found_by_its_name(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_preset_is_taken_by_the_classes(path):
+def test_a_preset_is_taken_by_the_classes(path, data_of):
     preset = presets.Preset.from_dict(json.loads(path.read_text("utf-8")))
-    training = training_of(preset)
+    training = training_of(preset, data_of(preset))
     agent, dataset = training.agent, training.dataset
     # Made for as many environments: nothing had to be fitted.
     assert training.preset == preset
     # Also fails if agent and environment do not go together.
-    agent.bind(dataset.env.observation_space, dataset.env.action_space)
+    spaces = dataset if preset.updates else dataset.env
+    agent.bind(spaces.observation_space, spaces.action_space)
     for name, value in preset.dataset.items():
         given = value is not None and value != "auto"
         assert not given or getattr(dataset, name) == value
@@ -141,9 +159,11 @@ def test_an_unknown_environment_names_the_nearest():
 
 
 def test_an_environment_of_other_algorithms_names_those():
-    with pytest.raises(ValueError, match="Pendulum-v1 there are A2C, PPO"):
+    with pytest.raises(ValueError, match="Pendulum-v1 there are A2C, IQL"):
         presets.find("DQN", "Pendulum-v1")
-    with pytest.raises(ValueError, match="with presets, one of A2C, DQN, PPO"):
+    with pytest.raises(
+        ValueError, match=r"with presets, one of A2C, .*CQL, DQN"
+    ):
         presets.find("DDPG", "Pendulum-v1")
 
 
