@@ -6,9 +6,12 @@ from typing import Any
 
 import keras
 
+from keras_rl2.cli.axis import STEPS
+from keras_rl2.cli.axis import Axis
+
 
 class AgentFile(keras.callbacks.Callback):
-    """Saves the agent every so many environment steps.
+    """Saves the agent every so many environment steps, or updates.
 
     A file is never seen half written: it gets its name when it is complete,
     so that whatever stops the process leaves the file before it.
@@ -17,24 +20,27 @@ class AgentFile(keras.callbacks.Callback):
         path: Path. The `.keras` file.
         every: int. Environment steps from one saving to the next, at ends of
             Keras epochs; 0 to save only when `save` is called.
+        axis: `Axis`. What is counted. Defaults to `STEPS`.
     """
 
-    def __init__(self, path: Path, every: int) -> None:
+    def __init__(self, path: Path, every: int, axis: Axis = STEPS) -> None:
         super().__init__()
+        self.axis = axis
         self.path = path
         self.every = every
         self._due = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Counts from the steps that the agent has taken so far."""
-        self._due = self.model.env_steps + self.every
+        self._due = self.axis.count(self.model) + self.every
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Saves if it is time to."""
-        if self.every and self.model.env_steps >= self._due:
-            self._due = self.model.env_steps + self.every
+        done = self.axis.count(self.model)
+        if self.every and done >= self._due:
+            self._due = done + self.every
             self.save(self.model)
 
     def save(self, agent: keras.Model) -> None:

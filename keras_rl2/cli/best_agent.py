@@ -8,6 +8,8 @@ import keras
 from keras_rl2.agents import Agent
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.agent_file import AgentFile
+from keras_rl2.cli.axis import STEPS
+from keras_rl2.cli.axis import Axis
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.data import EvaluationDataset
@@ -16,7 +18,7 @@ _NUMBERS = ("episode_return", "episode_return_std", "episode_length")
 
 
 class BestAgent(keras.callbacks.Callback):
-    """Evaluates every so many environment steps, and saves the best agent.
+    """Evaluates every so many steps or updates, and saves the best agent.
 
     Training is the same with and without it. What an evaluation gives is in
     the logs of its epoch, as `val_episode_return` and the like.
@@ -28,16 +30,22 @@ class BestAgent(keras.callbacks.Callback):
             that scores can be compared.
         every: int. Environment steps from one evaluation to the next, at ends
             of Keras epochs; 0 to evaluate only in `conclude`.
+        axis: `Axis`. What is counted. Defaults to `STEPS`.
 
     Attributes:
-        score: dict. What the best agent gave, with its `env_steps`; empty
-            before the first evaluation.
+        score: dict. What the best agent gave, with its `env_steps` or
+            `updates`; empty before the first evaluation.
     """
 
     def __init__(
-        self, folder: RunFolder, episodes: EvaluationDataset, every: int
+        self,
+        folder: RunFolder,
+        episodes: EvaluationDataset,
+        every: int,
+        axis: Axis = STEPS,
     ) -> None:
         super().__init__()
+        self.axis = axis
         self.folder = folder
         self.episodes = episodes
         self.every = every
@@ -61,22 +69,23 @@ class BestAgent(keras.callbacks.Callback):
             self.folder.best if kept else self.folder.agent
         )
         score = self._read_score()
-        if kept and score.get("env_steps") == agent.env_steps:
+        if kept and score.get(self.axis.name) == self.axis.count(agent):
             self.score = score
         else:
             self._evaluate(agent)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Counts from the steps that the agent has taken so far."""
-        self._due = self.model.env_steps + self.every
+        self._due = self.axis.count(self.model) + self.every
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Evaluates if it is time to."""
-        if not self.every or self.model.env_steps < self._due:
+        done = self.axis.count(self.model)
+        if not self.every or done < self._due:
             return
-        self._due = self.model.env_steps + self.every
+        self._due = done + self.every
         results = self._evaluate(self.model)
         if logs is not None:
             logs.update({f"val_{name}": results[name] for name in _NUMBERS})
@@ -88,9 +97,9 @@ class BestAgent(keras.callbacks.Callback):
             agent: `keras_rl2.Agent`. As training has left it.
 
         Returns:
-            dict: as of `agent.evaluate`, and `env_steps`.
+            dict: as of `agent.evaluate`, and `env_steps` or `updates`.
         """
-        if self._last.get("env_steps") == agent.env_steps:
+        if self._last.get(self.axis.name) == self.axis.count(agent):
             return self._last
         return self._evaluate(agent)
 
@@ -101,7 +110,7 @@ class BestAgent(keras.callbacks.Callback):
     def _evaluate(self, agent: Agent) -> dict[str, float]:
         """Plays, and saves the agent if it is the best so far."""
         results = agent.evaluate(self.episodes)
-        self._last = {**results, "env_steps": agent.env_steps}
+        self._last = {**results, self.axis.name: self.axis.count(agent)}
         best = self.score.get("episode_return")
         if best is None or results["episode_return"] > best:
             self.score = self._last
@@ -116,7 +125,7 @@ class BestAgent(keras.callbacks.Callback):
         try:
             score = json.loads(self.folder.score.read_text(encoding="utf-8"))
             return {
-                name: float(score[name]) for name in (*_NUMBERS, "env_steps")
+                name: float(score[name]) for name in (*_NUMBERS, self.axis.name)
             }
         except FileNotFoundError:
             return {}

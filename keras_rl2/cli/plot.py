@@ -25,6 +25,7 @@ class _Curve(NamedTuple):
     label: str
     environment: str
     seeds: int
+    unit: str
     steps: "np.ndarray"
     mean: "np.ndarray"
     low: "np.ndarray"
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(
             f"{curve.label} on {curve.environment}: return "
             f"{curve.mean[-1]:.1f} [{curve.low[-1]:.1f}, "
-            f"{curve.high[-1]:.1f}] at {curve.steps[-1]:,.0f} steps, "
+            f"{curve.high[-1]:.1f}] at {curve.steps[-1]:,.0f} {curve.unit}, "
             f"{_seeds(curve.seeds)}"
         )
     print(output)
@@ -103,12 +104,13 @@ def _curve(folder: Path, files: list[Path]) -> _Curve:
         raise CommandError(f"{folder}: {error}") from error
     mean = learning_curves.interquartile_mean(values)
     low, high = learning_curves.bootstrap_interval(values)
-    label, environment = folder.name, "return"
+    label, environment, unit = folder.name, "return", "steps"
     if (preset := RunFolder(files[0].parent)).preset.is_file():
         settings = preset.read_preset()
         label = str(settings.get("algorithm", label))
         environment = str(settings.get("environment", environment))
-    return _Curve(label, environment, len(files), steps, mean, low, high)
+        unit = "updates" if settings.get("updates") else unit
+    return _Curve(label, environment, len(files), unit, steps, mean, low, high)
 
 
 def _distinct(curves: list[_Curve], folders: list[Path]) -> list[_Curve]:
@@ -123,19 +125,19 @@ def _distinct(curves: list[_Curve], folders: list[Path]) -> list[_Curve]:
 
 
 def _draw(curves: list[_Curve], output: Path, dpi: int) -> None:
-    """Draws one picture for each environment, side by side."""
+    """Draws one picture for each environment and unit, side by side."""
     # Not pyplot, which would ask for a window; this draws with Agg.
     from matplotlib.figure import Figure
 
-    environments = list(dict.fromkeys(curve.environment for curve in curves))
+    shown = list(dict.fromkeys((c.environment, c.unit) for c in curves))
     width, height = _INCHES
-    figure = Figure(
-        figsize=(width * len(environments), height), layout="constrained"
-    )
-    panels = figure.subplots(1, len(environments), squeeze=False)[0]
-    for panel, environment in zip(panels, environments, strict=True):
-        _draw_panel(panel, [c for c in curves if c.environment == environment])
-        panel.set_title(environment)
+    figure = Figure(figsize=(width * len(shown), height), layout="constrained")
+    panels = figure.subplots(1, len(shown), squeeze=False)[0]
+    for panel, each in zip(panels, shown, strict=True):
+        _draw_panel(
+            panel, [c for c in curves if (c.environment, c.unit) == each]
+        )
+        panel.set_title(each[0])
     figure.savefig(output, dpi=dpi)
 
 
@@ -153,8 +155,10 @@ def _draw_panel(panel: Any, curves: list[_Curve]) -> None:
                 alpha=0.2,
                 linewidth=0.0,
             )
-    panel.set_xlabel("environment steps")
-    panel.set_ylabel("return (sum of rewards), last 100 episodes")
+    steps = curves[0].unit == "steps"
+    panel.set_xlabel("environment steps" if steps else "updates")
+    of = "last 100 episodes" if steps else "evaluations"
+    panel.set_ylabel(f"return (sum of rewards), {of}")
     panel.grid(alpha=0.3)
     panel.legend()
 

@@ -7,13 +7,21 @@ from typing import TextIO
 
 import keras
 
+from keras_rl2.cli.axis import STEPS
+from keras_rl2.cli.axis import Axis
 from keras_rl2.cli.progress_table import read_rows
 
-_FIRST_COLUMNS = (
+_FIRST_COLUMNS: tuple[str, ...] = (
     "env_steps",
     "episode_return",
     "episode_length",
     "steps_per_second",
+    "val_episode_return",
+)
+# No episodes but those of evaluations.
+_FIRST_OFFLINE_COLUMNS: tuple[str, ...] = (
+    "updates",
+    "updates_per_second",
     "val_episode_return",
 )
 
@@ -28,10 +36,12 @@ class ProgressFile(keras.callbacks.Callback):
 
     Args:
         path: Path. The file.
+        axis: `Axis`. What rows are told apart by. Defaults to `STEPS`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, axis: Axis = STEPS) -> None:
         super().__init__()
+        self.axis = axis
         self.path = path
         self._columns: list[str] = []
         self._file: TextIO | None = None
@@ -42,22 +52,27 @@ class ProgressFile(keras.callbacks.Callback):
         rows: list[dict[str, str]] = []
         if self.path.exists():
             self._columns, rows = read_rows(self.path)
-        steps = self.model.env_steps
+        done = self.axis.count(self.model)
         self._file = self.path.open("w", newline="", encoding="utf-8")
         if self._columns:
             self._write(self._columns)
         for row in rows:
-            if float(row["env_steps"]) <= steps:
+            if float(row[self.axis.name]) <= done:
                 self._write([row[name] for name in self._columns])
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Writes a row."""
-        logs = logs or {}
+        logs = dict(logs or {})
+        first = _FIRST_COLUMNS
+        if self.axis != STEPS:
+            first = _FIRST_OFFLINE_COLUMNS
+            logs[self.axis.name] = self.axis.count(self.model)
+            # They stay what they were.
+            logs.pop(STEPS.name, None)
         if not self._columns:
-            others = sorted(set(logs) - set(_FIRST_COLUMNS))
-            self._columns = [*_FIRST_COLUMNS, *others]
+            self._columns = [*first, *sorted(set(logs) - set(first))]
             self._write(self._columns)
         self._write([logs.get(name, "") for name in self._columns])
 

@@ -28,9 +28,9 @@ def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise CommandError(f"{path}: not a table: {error}") from error
     columns = lines[0] if lines else []
-    if columns and "env_steps" not in columns:
+    if columns and not {"env_steps", "updates"} & set(columns):
         raise CommandError(
-            f"{path}: expected a column env_steps, received "
+            f"{path}: expected a column env_steps or updates, received "
             f"{', '.join(columns)}"
         )
     rows = [
@@ -42,25 +42,31 @@ def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Reads how the return grew with the steps.
+    """Reads how the return grew with the steps, or updates.
+
+    Of a training on recorded data it is the return of evaluations: no other
+    episodes are played.
 
     Args:
         path: Path. A progress.csv.
 
     Returns:
-        tuple: environment steps `[N]` float64, and the return `[N]` float64,
-        NaN before an episode had ended.
+        tuple: environment steps, or else updates, `[N]` float64, and the
+        return `[N]` float64, NaN where no episode has ended.
 
     Raises:
         FileNotFoundError: If there is no such file.
         CommandError: If it holds no such numbers.
     """
     columns, rows = read_rows(path)
-    if "episode_return" not in columns:
-        raise CommandError(f"{path}: holds no episode_return")
+    names = ("env_steps", "episode_return")
+    if "updates" in columns and "env_steps" not in columns:
+        names = ("updates", "val_episode_return")
+    if names[1] not in columns:
+        raise CommandError(f"{path}: holds no {names[1]}")
     try:
-        steps = [float(row["env_steps"]) for row in rows]
-        returns = [float(row["episode_return"] or "nan") for row in rows]
+        steps = [float(row[names[0]]) for row in rows]
+        returns = [float(row[names[1]] or "nan") for row in rows]
     except ValueError as error:
         raise CommandError(f"{path}: {error}") from error
     return np.array(steps), np.array(returns)

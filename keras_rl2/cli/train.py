@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keras_rl2.cli import errors
+from keras_rl2.cli import recorded_data
 from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_env_kwargs(parser)
     _add_settings(parser)
     _add_files(parser)
+    recorded_data.add_arguments(parser)
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     from keras_rl2.cli import training_run
 
     for seed, folder in folders.items():
-        resumed = arguments.resume and folder.agent.is_file()
+        resumed = _is_resumed(folder, arguments)
         training_run.train(
             _resumed_preset(folder, arguments) if resumed else preset,
             folder,
@@ -147,20 +149,29 @@ def run(arguments: argparse.Namespace) -> int:
             checkpoint=arguments.checkpoint,
             evaluate=arguments.evaluate,
             resume=resumed,
+            data=arguments.data,
         )
     return 0
 
 
 def _preset(arguments: argparse.Namespace) -> "Preset":
     """Returns the settings that were asked for."""
+    from keras_rl2.presets import on_recorded_data
     from keras_rl2.presets.loading import algorithm_name
 
     name = algorithm_name(arguments.algorithm)
+    recorded_data.check(name, arguments)
     preset = _found(name, arguments)
     if preset.algorithm != name:
         raise errors.CommandError(
             f"--preset {arguments.preset} is one of {preset.algorithm}, not "
             f"of {name}"
+        )
+    if arguments.data is not None:
+        preset = on_recorded_data(preset)
+    elif preset.updates:
+        raise errors.CommandError(
+            f"--preset {arguments.preset} is for recorded data: expected --data"
         )
     # After --set: an option of its own is the clearer word.
     settings = dict(arguments.settings)
@@ -176,6 +187,8 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
         settings["num_envs"] = arguments.envs
     if arguments.steps is not None:
         settings["total_steps"] = arguments.steps
+    if arguments.updates is not None:
+        settings["updates"] = arguments.updates
     return preset.with_settings(settings)
 
 
@@ -220,12 +233,21 @@ def _check_resume(
             name = f"--{option}".replace("_", "-").replace("settings", "set")
             raise errors.CommandError(
                 f"{name} does not go with --resume, which keeps the settings "
-                "of preset.json; only --steps may be another"
+                "of preset.json; only --steps or --updates may be another"
             )
+    for folder in folders:
+        if _is_resumed(folder, arguments):
+            # Refuses what was begun in another way.
+            _resumed_preset(folder, arguments)
     if not any(folder.agent.is_file() for folder in folders):
         raise FileNotFoundError(
             f"{folders[0].agent}: no such file, nothing to resume"
         )
+
+
+def _is_resumed(folder: RunFolder, arguments: argparse.Namespace) -> bool:
+    """Says whether there is something to go on with, and that was asked for."""
+    return bool(arguments.resume) and folder.agent.is_file()
 
 
 def _resumed_preset(
@@ -235,6 +257,8 @@ def _resumed_preset(
     from keras_rl2.presets import Preset
 
     preset = Preset.from_dict(folder.read_preset())
-    if arguments.steps is None:
-        return preset
-    return preset.with_settings({"total_steps": arguments.steps})
+    recorded_data.check_resumed(preset, folder.preset, arguments)
+    asked = {"total_steps": arguments.steps, "updates": arguments.updates}
+    return preset.with_settings(
+        {name: value for name, value in asked.items() if value is not None}
+    )

@@ -6,11 +6,14 @@ from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.agent_file import AgentFile
+from keras_rl2.cli.axis import STEPS
+from keras_rl2.cli.axis import axis_of
 from keras_rl2.cli.best_agent import BestAgent
 from keras_rl2.cli.evaluate import describe
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import OfflineDataset
 from keras_rl2.presets import Preset
 from keras_rl2.training import Training
 
@@ -27,6 +30,7 @@ def train(
     checkpoint: int,
     evaluate: int | None,
     resume: bool,
+    data: str | None,
 ) -> None:
     """Trains one agent, saves it and the best one, and prints what they give.
 
@@ -35,23 +39,28 @@ def train(
         folder: `RunFolder`. Where files go.
         seed: int. Seeds agent and environments.
         checkpoint: int. Environment steps from one saving to the next; 0 for
-            the end only.
+            the end only. On recorded data, updates; so is the next.
         evaluate: int or None. Environment steps from one evaluation to the
             next; 0 for the end only, None for a tenth of the run.
         resume: bool. Whether to go on with the agent in the folder.
+        data: str or None. Where recorded data is, for a preset of updates.
 
     Raises:
-        ValueError: If settings do not fit each other or the environment.
+        ValueError: If settings do not fit each other, the environment or the
+            data.
     """
-    taken = saved_agents.load(folder.agent).env_steps if resume else 0
-    if taken >= preset.total_steps:
+    axis = axis_of(preset)
+    length = axis.length(preset)
+    taken = axis.count(saved_agents.load(folder.agent)) if resume else 0
+    if taken >= length:
+        verb = "taken" if axis is STEPS else "made"
         print(
-            f"{folder.agent}: has taken {taken:,} steps of "
-            f"{preset.total_steps:,} already; --steps asks for more"
+            f"{folder.agent}: has {verb} {taken:,} {axis.words} of "
+            f"{length:,} already; {axis.option} asks for more"
         )
         return
     # Another seed: a resumed agent is not to see the same episodes again.
-    training = Training.from_preset(preset, seed=seed + taken)
+    training = Training.from_preset(preset, seed=seed + taken, data=data)
     best = _best_agent(training, folder, seed, evaluate)
     if resume:
         # Into an agent whose schedules span the steps now asked for.
@@ -68,7 +77,7 @@ def train(
     for file, score in ((folder.agent, results), (folder.best, best.score)):
         print(f"{file}: {describe(score, _EVALUATION_EPISODES, 'greedy')}")
     best.close()
-    training.dataset.close()
+    training.close()
 
 
 def _best_agent(
@@ -82,33 +91,35 @@ def _best_agent(
         seed=seed,
         env_kwargs=training.preset.env_kwargs,
     )
+    axis = axis_of(training.preset)
     if evaluate is None:
-        evaluate = max(training.total_steps // _EVALUATIONS, 1)
-    return BestAgent(folder, episodes, evaluate)
+        evaluate = max(axis.length(training.preset) // _EVALUATIONS, 1)
+    return BestAgent(folder, episodes, evaluate, axis)
 
 
 def _fit(
     training: Training, folder: RunFolder, checkpoint: int, best: BestAgent
 ) -> None:
-    """Trains to the total steps, and saves whatever happens."""
+    """Trains to the end of the run, and saves whatever happens."""
     agent = training.agent
-    taken = agent.env_steps
-    file = AgentFile(folder.agent, checkpoint)
-    table = ProgressFile(folder.progress)
-    progress = Progress(training.total_steps - taken)
+    axis = axis_of(training.preset)
+    taken = axis.count(agent)
+    file = AgentFile(folder.agent, checkpoint, axis)
+    table = ProgressFile(folder.progress, axis)
+    progress = Progress(axis.length(training.preset) - taken)
     board = TensorBoard(folder.path)
     try:
         training.run([best, progress, table, board, file])
     except BaseException:
         # Also after Ctrl-C, or an environment that failed at night: the
         # weights are those of the last round, which took hours maybe.
-        if agent.env_steps > taken:
+        if axis.count(agent) > taken:
             file.save(agent)
             # The line of progress has not been ended.
             line_break = "\n" if sys.stdout.isatty() else ""
             print(
                 f"{line_break}{folder.agent}: saved at "
-                f"{agent.env_steps:,} steps"
+                f"{axis.count(agent):,} {axis.words}"
             )
         raise
     finally:
@@ -119,13 +130,21 @@ def _fit(
 def _headline(training: Training, seed: int, folder: RunFolder) -> str:
     """Says what is about to be done."""
     preset = training.preset
-    envs = preset.num_envs
+    axis = axis_of(preset)
     parts = [
         f"{preset.algorithm} on {preset.environment}",
         f"seed {seed}",
-        f"{preset.total_steps:,} steps",
-        f"{envs} environment{'s' if envs > 1 else ''}",
+        f"{axis.length(preset):,} {axis.words}",
+        _experience(training),
     ]
-    if training.agent.env_steps:
-        parts.append(f"resumed at {training.agent.env_steps:,}")
+    if taken := axis.count(training.agent):
+        parts.append(f"resumed at {taken:,}")
     return f"{', '.join(parts)}: {folder.path}"
+
+
+def _experience(training: Training) -> str:
+    """Says where it comes from."""
+    if isinstance(training.dataset, OfflineDataset):
+        return training.dataset.in_words
+    envs = training.preset.num_envs
+    return f"{envs} environment{'s' if envs > 1 else ''}"

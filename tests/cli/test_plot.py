@@ -105,7 +105,7 @@ def test_a_row_that_is_being_written_is_left_out(tmp_path, capsys):
     ("text", "said"),
     [
         ("", "no episode_return"),
-        ("a,b\n1,2\n", "expected a column env_steps, received a, b"),
+        ("a,b\n1,2\n", "expected a column env_steps or updates, received a"),
         ("env_steps,loss\n1,2\n", "no episode_return"),
         ("env_steps,episode_return\n1,many\n", "'many'"),
         ("env_steps,episode_return\n1,nan\n", "no episode has ended"),

@@ -111,6 +111,7 @@ class TestWhatIsAskedFor:
             "checkpoint": 100_000,
             "evaluate": None,
             "resume": False,
+            "data": None,
         }
         assert capsys.readouterr().out == ""
 
@@ -129,6 +130,7 @@ class TestWhatIsAskedFor:
             "checkpoint": 7,
             "evaluate": 9,
             "resume": False,
+            "data": None,
         }
 
     @pytest.mark.parametrize("name", ["a file", "CartPole-v1"])

@@ -1,0 +1,179 @@
+"""`keras-rl2 train --data`."""
+
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2 import presets
+from keras_rl2.cli import training_run
+from keras_rl2.cli.main import main
+from keras_rl2.cli.progress_table import read_curve
+
+SMALL = ["networks.hidden=[8]", "dataset.updates_per_epoch=20"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "cartpole-random-v0"
+    typed = ["record", "random", "--env", "CartPole-v1", "--steps", "200"]
+    assert main([*typed, "--dataset", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What trainings are asked for, none of which takes place."""
+    trainings = []
+
+    def record(preset, folder, **options):
+        trainings.append((preset, folder, options))
+
+    monkeypatch.setattr(training_run, "train", record)
+    return trainings
+
+
+def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
+    typed = ["train", algorithm, env, "--logdir", str(logdir)]
+    return main([*typed, *map(str, options)])
+
+
+def rows_of(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
+    options = ["--data", data, "--updates", 60, "--evaluate", 40]
+    assert train(tmp_path, *options, "--set", *SMALL) == 0
+    folder = tmp_path / "CQL-CartPole-v1" / "seed-0"
+    printed = capsys.readouterr().out
+    assert "60 updates, " in printed
+    assert "200 transitions" in printed
+    first = rows_of(folder)
+    assert [int(row["updates"]) for row in first] == [20, 40, 60]
+    # Evaluated after 40 updates, and at the end for the file.
+    assert [bool(row["val_episode_return"]) for row in first] == [
+        *(False, True, False)
+    ]
+    preset = json.loads((folder / "preset.json").read_text())
+    assert preset["updates"] == 60
+    assert str(data) not in json.dumps(preset)
+    best = json.loads((folder / "best.json").read_text())
+    assert best["updates"] in (40, 60)
+    assert list(folder.glob("events.out.tfevents.*"))
+
+    resume = ["--resume", "--data", data]
+    assert train(tmp_path, *resume) == 0
+    assert "made 60 updates of 60 already; --updates" in capsys.readouterr().out
+    assert train(tmp_path, *resume, "--updates", 100) == 0
+    rows = rows_of(folder)
+    assert rows[:3] == first
+    assert [int(row["updates"]) for row in rows] == [20, 40, 60, 80, 100]
+    agent = keras.models.load_model(folder / "agent.keras")
+    assert isinstance(agent, rl.CQL)
+    assert (int(agent.updates), agent.env_steps) == (100, 0)
+    steps, returns = read_curve(folder / "progress.csv")
+    assert steps.tolist() == [20, 40, 60, 80, 100]
+    assert np.isfinite(returns).any()
+
+
+def test_schedules_span_the_updates(data, tmp_path):
+    rate = 'optimizer={"name":"Adam","learning_rate":{"schedule":"linear"'
+    rate += ',"initial":0.1,"final":0.0}}'
+    options = ["--data", data, "--updates", 40, "--evaluate", 0, "--set", rate]
+    assert train(tmp_path, *options, *SMALL, algorithm="bc") == 0
+    rows = rows_of(tmp_path / "BehaviorCloning-CartPole-v1" / "seed-0")
+    rates = [float(row["learning_rate"]) for row in rows]
+    assert rates == pytest.approx([0.05, 0.0])
+
+
+class TestWhatIsAskedFor:
+    def test_the_preset_of_the_environment(self, asked, data, tmp_path):
+        assert train(tmp_path, "--data", data) == 0
+        ((preset, folder, options),) = asked
+        assert preset == presets.find("CQL", "CartPole-v1")
+        assert folder.path == tmp_path / "CQL-CartPole-v1" / "seed-0"
+        assert options["data"] == str(data)
+
+    @pytest.mark.parametrize("algorithm", ["dqn", "iql"])
+    def test_presets_for_steps_become_some_for_updates(
+        self, algorithm, asked, data, tmp_path
+    ):
+        options = ["--data", data, "--updates", "1e3"]
+        assert train(tmp_path, *options, algorithm=algorithm) == 0
+        ((preset, _, _),) = asked
+        assert (preset.updates, preset.total_steps) == (1000, 0)
+
+
+DATA = ["--data", "DATA"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "text"),
+    [
+        ("cql", [], "expected --data FOLDER"),
+        ("bc", [], "expected --data FOLDER"),
+        ("iql", ["--resume"], "expected --data FOLDER"),
+        ("td3bc", ["--preset", "default"], "expected --data FOLDER"),
+        ("ppo", DATA, "PPO does not learn from --data"),
+        ("cql", [*DATA, "--steps", "9"], "expected --updates instead"),
+        ("cql", [*DATA, "--envs", "2"], "--envs does not go with --data"),
+        ("dqn", ["--updates", "9"], "--updates is for --data"),
+        ("cql", ["--data", "nowhere"], "nowhere: no such file"),
+        ("cql", [*DATA, "--set", "dataset.capacity=9"], "dataset.batch_size"),
+        ("cql", [*DATA, "--set", "total_steps=9"], "Expected either"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    algorithm, options, text, data, tmp_path, refused, asked
+):
+    options = [data if each == "DATA" else each for each in options]
+    typed = ["train", algorithm, "CartPole-v1", "--logdir", tmp_path / "runs"]
+    assert text in refused(*typed, *options)
+    assert not asked
+
+
+def test_what_is_no_dataset_leaves_a_training_as_it_was(
+    data, tmp_path, refused
+):
+    folder = tmp_path / "runs" / "CQL-CartPole-v1" / "seed-0"
+    folder.mkdir(parents=True)
+    (folder / "agent.keras").write_text("trained for hours")
+    logdir = ["--logdir", tmp_path / "runs", "--overwrite"]
+    (tmp_path / "empty").mkdir()
+    typed = ["train", "cql", "CartPole-v1", *logdir]
+    assert "nothing of these" in refused(*typed, "--data", tmp_path / "empty")
+    # That of another environment, as folder and as arrays without spaces.
+    other = ["train", "iql", "Pendulum-v1", *logdir, "--data"]
+    assert "Expected data of Pendulum-v1" in refused(*other, data)
+    np.savez(
+        tmp_path / "wide.npz",
+        observations=np.zeros((8, 7), np.float32),
+        actions=np.zeros(8, np.int64),
+        rewards=np.ones(8),
+        terminations=np.arange(8) % 4 == 3,
+        truncations=np.zeros(8, bool),
+    )
+    assert "(7,)" in refused(*typed, "--data", tmp_path / "wide.npz")
+    assert (folder / "agent.keras").read_text() == "trained for hours"
+
+
+def test_own_steps_and_recorded_ones_are_not_gone_on_with_as_the_other(
+    data, tmp_path, refused, asked
+):
+    folder = tmp_path / "DQN-CartPole-v1" / "seed-0"
+    folder.mkdir(parents=True)
+    (folder / "agent.keras").touch()
+    own = presets.find("DQN", "CartPole-v1")
+    typed = ["train", "dqn", "CartPole-v1", "--resume", "--logdir", tmp_path]
+    for preset, options, text in (
+        (own, ["--data", data], "took its own steps"),
+        (presets.on_recorded_data(own), [], "expected --data FOLDER"),
+    ):
+        (folder / "preset.json").write_text(json.dumps(preset.to_dict()))
+        assert text in refused(*typed, *options)
+    assert not asked
