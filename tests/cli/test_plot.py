@@ -71,6 +71,23 @@ def test_each_environment_has_a_panel(runs, tmp_path):
     assert ">Pendulum-v1<" in drawn
 
 
+def test_updates_on_recorded_data_have_a_panel(runs, tmp_path, capsys):
+    folder = runs / "CQL-CartPole-v1" / "seed-0"
+    folder.mkdir(parents=True)
+    # Evaluated every other epoch.
+    rows = ["updates,val_episode_return", "20,", "40,9.0", "60,", "80,12.0"]
+    (folder / "progress.csv").write_text("\n".join(rows) + "\n")
+    preset = {"algorithm": "CQL", "environment": "CartPole-v1", "updates": 80}
+    (folder / "preset.json").write_text(json.dumps(preset))
+    picture = tmp_path / "curves.svg"
+    assert main(["plot", str(runs), "--output", str(picture)]) == 0
+    assert "return 12.0 [12.0, 12.0] at 80 updates, " in capsys.readouterr().out
+    drawn = picture.read_text()
+    assert drawn.count(">updates<") == drawn.count(">environment steps<") == 1
+    assert ">return (sum of rewards), evaluations<" in drawn
+    assert drawn.count(">CartPole-v1<") == 2
+
+
 def test_trainings_of_one_kind_are_told_apart(runs, tmp_path):
     other = tmp_path / "other" / "PPO-CartPole-v1"
     write(other / "seed-0", [1.0], "PPO")
