@@ -161,6 +161,11 @@ class OfflineDataset(RoundDataset):
         """What a step takes in memory, with all that is made of it."""
         return self._source.row_bytes + _BYTES_BESIDE
 
+    @property
+    def rows(self) -> EpisodeRows | None:
+        """All episodes, one after the other; None where data is streamed."""
+        return self._rows
+
     def _settle_spaces(self) -> None:
         """Compares spaces that were given with those of the source."""
         for key in ("observation_space", "action_space"):
