@@ -18,8 +18,8 @@ pytestmark = pytest.mark.learning
 SEEDS = range(5)
 PENDULUM = {
     "CQL": (6_000, {"alpha": 0.5, "num_samples": 4}),
-    # Published are 3 for returns of a range of 1000, which is 1850 here; and 0.9
-    # where bad actions are many.
+    # Published are 3 for returns of a range of 1000, which is 1850 here, and
+    # 0.9 where good actions are rare.
     "IQL": (20_000, {"inverse_temperature": 1.5, "expectile": 0.9}),
     # Values are measured by their mean size, which is that of the many steps
     # upright: at 2.5 the random actions of the first steps are cloned.
