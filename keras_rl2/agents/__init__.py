@@ -10,6 +10,7 @@ from keras_rl2.agents.discrete_cql import DiscreteCQL
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.agents.iql import IQL
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.agents.reinforce import REINFORCE
@@ -33,5 +34,6 @@ __all__ = [
     "BoxCQL",
     "DiscreteCQL",
     "OffPolicyAgent",
+    "OfflineEvaluation",
     "OnPolicyAgent",
 ]

@@ -25,8 +25,10 @@ from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.observation_encoder import ObservationEncoder
+from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import OfflineDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.data import actors
 from keras_rl2.data.policy_function import PolicyFunction
@@ -623,16 +625,24 @@ class Agent(keras.Model, abc.ABC):
         """Plays episodes greedily and returns what they gave.
 
         Args:
-            x: An environment, an id string, or an `EvaluationDataset`.
+            x: An environment, an id string, or an `EvaluationDataset`; an
+                `OfflineDataset`, from which the return is estimated.
             **kwargs: Arguments of an `EvaluationDataset` (only with an
                 environment): `episodes`, `deterministic`, `seed`, `num_envs`;
-                and Keras' `verbose`, which changes nothing.
+                of an `OfflineEvaluation` (only with an `OfflineDataset`):
+                `updates`, `deterministic`, `seed`; and Keras' `verbose`, which
+                changes nothing.
 
         Returns:
-            dict: `episode_return`, `episode_return_std`, `episode_length`.
+            dict: `episode_return`, `episode_return_std`, `episode_length`; of
+            an `OfflineDataset` what `OfflineEvaluation` names.
         """
         for ignored in ("verbose", "return_dict", "callbacks"):
             kwargs.pop(ignored, None)
+        if isinstance(x, OfflineDataset):
+            return OfflineEvaluation(x, **kwargs).play(self)
+        if isinstance(x, OfflineEvaluation):
+            return x.play(self)
         results: dict[str, float] = EvaluationDataset.of(x, **kwargs).play(self)
         return results
 

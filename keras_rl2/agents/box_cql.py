@@ -30,12 +30,14 @@ class BoxCQL(CQL, SAC):
     some that are drawn uniformly, some of the policy, and some of the policy
     where the next observation was made, each counted by how probable it was.
     Losses are ½ mean squares: an `alpha` of implementations that have whole
-    ones counts double here.
+    ones is to be halved here.
 
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, as of `SAC`.
         critic: `keras.Model`, or a pair of them, as of `SAC`.
-        alpha: float. Weight of the penalty. Defaults to `5.0`.
+        alpha: float. Weight of the penalty. It has the unit of values: of
+            actions whose values differ by less, the data's are cloned rather
+            than the better ones found. Defaults to `2.5`.
         threshold: float or None. As of `CQL`; published are 5 and 10 for
             those of MuJoCo. Defaults to `None`.
         num_samples: int. Actions drawn of each of the three kinds. Defaults to
@@ -68,7 +70,7 @@ class BoxCQL(CQL, SAC):
         actor: keras.Model,
         critic: Any,
         *,
-        alpha: float = 5.0,
+        alpha: float = 2.5,
         num_samples: int = 10,
         **kwargs: Any,
     ) -> None:

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
@@ -18,6 +19,7 @@ from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.callbacks.directions import give_directions
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import OfflineDataset
 from keras_rl2.data import RoundDataset
 
 if TYPE_CHECKING:
@@ -240,7 +242,10 @@ def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
     """Returns the callback that evaluates, if there is anything to play."""
     if validation_data is None:
         return []
-    if not isinstance(validation_data, EvaluationDataset):
+    if isinstance(validation_data, OfflineDataset):
+        # A fit in each epoch would take longer than the epoch.
+        validation_data = OfflineEvaluation(validation_data, updates=0)
+    if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
         validation_data = EvaluationDataset(validation_data)
     return [Evaluation(validation_data, validation_freq)]
 

@@ -10,6 +10,7 @@ from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
 from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import check_positive
+from keras_rl2.data.episode_rows import EpisodeRows
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.minibatches import transition_spec
@@ -160,6 +161,11 @@ class OfflineDataset(RoundDataset):
     def streams(self) -> bool:
         """Whether data is read while it is drawn."""
         return self._recorded.streams
+
+    @property
+    def rows(self) -> EpisodeRows | None:
+        """All episodes, one after the other; None where data is streamed."""
+        return self._recorded.rows
 
     def bind(self, agent: CollectingAgent) -> None:
         """Ties the dataset to an agent, whose discount factor counts.

@@ -40,6 +40,7 @@ class OfflineEpisodes:
         action_space: `gymnasium.Space`. Alike.
         returns: `[E]` float64. Return of each episode.
         lengths: `[E]` int64. Transitions of each episode.
+        rows: `EpisodeRows`. All of them; None where they are streamed.
 
     Raises:
         ValueError: If spaces do not agree or are not supported, or what is
@@ -63,7 +64,7 @@ class OfflineEpisodes:
         self._chosen = chosen
         self._memory_limit = memory_limit
         self._settle_spaces()
-        self._rows = self._load()
+        self.rows = self._load()
 
     def __len__(self) -> int:
         """Returns the number of episodes."""
@@ -150,8 +151,8 @@ class OfflineEpisodes:
                 f"`{owner}`. Received: neither"
             )
         agent.bind(observation, action)
-        if known[1] is None and self._rows is not None:
-            check_actions(self._rows, action, self.name)
+        if known[1] is None and self.rows is not None:
+            check_actions(self.rows, action, self.name)
         self.observation_space, self.action_space = observation, action
 
     def store(
@@ -170,8 +171,8 @@ class OfflineEpisodes:
         Raises:
             ValueError: If the observations are none that the agent takes.
         """
-        if self._rows is not None:
-            return TransitionBlock(self._rows, self.lengths, form, self.name)
+        if self.rows is not None:
+            return TransitionBlock(self.rows, self.lengths, form, self.name)
         return BlockPool(
             self._source.lengths,
             self._chosen,
@@ -185,7 +186,7 @@ class OfflineEpisodes:
 
     def describe(self) -> dict[str, Any]:
         """Returns what the episodes hold; see `OfflineDataset.describe`."""
-        rows = self._rows
+        rows = self.rows
         if rows is None:
             room = self._memory_limit // (4 * self._bytes_of_row)
             before = np.cumsum(self.lengths) - self.lengths

@@ -1,0 +1,63 @@
+"""What a policy is worth by the episodes of another one; not trained on.
+
+Letters: T is the number of steps of the longest episode, B that of episodes.
+"""
+
+from keras import ops
+
+from keras_rl2.shapes import Tensor
+from keras_rl2.shapes import TensorLike
+from keras_rl2.shapes import as_float
+from keras_rl2.shapes import as_scalar
+from keras_rl2.shapes import check_rank
+from keras_rl2.shapes import check_same_shape
+
+
+def weighted_importance_sampling(
+    log_ratio: TensorLike, reward: TensorLike, gamma: TensorLike
+) -> Tensor:
+    """Averages returns by how much more likely a policy makes each episode.
+
+    Per decision: a reward is weighed by what was done up to it, not by what
+    came later. Biased, by less the more episodes there are, and of much lower
+    variance than without the division by the sum of weights.
+
+        V = Σ_t γᵗ Σ_b w_tb r_tb / Σ_b w_tb,
+        w_tb = Π_k≤t π(a_kb|s_kb) / β(a_kb|s_kb)
+
+    Args:
+        log_ratio: `[T, B]` float. log π(a|s) - log β(a|s) in nats; 0 after
+            the end of an episode, which keeps its weight.
+        reward: `[T, B]` float. 0 after the end of an episode.
+        gamma: float or scalar tensor. Discount factor.
+
+    Returns:
+        `[T]` float32 or wider, what each step adds to the value: the sum is V.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+
+    >>> import math
+    >>> log_ratio = [[math.log(3.0), 0.0], [0.0, 0.0]]
+    >>> weighted_importance_sampling(
+    ...     log_ratio, [[1.0, 0.0], [2.0, 2.0]], gamma=0.5
+    ... ).numpy().tolist()
+    [0.75, 1.0]
+
+    Reference:
+        - [Precup et al., 2000](https://scholarworks.umass.edu/cs_faculty_pubs/80),
+          section 3, per-decision and weighted.
+    """
+    check_rank(2, log_ratio=log_ratio, reward=reward)
+    check_same_shape(log_ratio=log_ratio, reward=reward)
+    log_ratio, reward = as_float(log_ratio, reward)
+    gamma = as_scalar(log_ratio, gamma=gamma)
+    # A product of hundreds of ratios overflows; shares of a sum do not.
+    share = ops.softmax(ops.cumsum(log_ratio, axis=0), axis=1)  # [T, B]
+    step = ops.arange(ops.shape(reward)[0], dtype=log_ratio.dtype)
+    discounted: Tensor = ops.power(gamma, step) * ops.sum(
+        share * reward, axis=1
+    )
+    return discounted

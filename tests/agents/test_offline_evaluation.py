@@ -1,0 +1,165 @@
+"""What policies are worth by recorded episodes, beside what they are."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.agents import OfflineEvaluation
+from support.errors import raises
+
+GAMMA = 0.9
+EPISODES = 400
+
+
+class Corridor(gym.Env):
+    """Five places; each step to the right pays 1, each to the left nothing."""
+
+    observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+
+def recorded(seed=0, terminated=True):
+    """Episodes of four steps, of a policy that goes right half of the time."""
+    rng = np.random.default_rng(seed)
+    action = rng.integers(0, 2, (EPISODES, 4))
+    place = np.tile(np.arange(4) / 4.0, (EPISODES, 1))
+    last = np.tile(np.arange(4) == 3, EPISODES)
+    none = np.zeros_like(last)
+    observation = place.reshape(-1, 1).astype("float32")
+    return rl.OfflineDataset(
+        {
+            "observations": observation,
+            "next_observations": observation + np.float32(0.25),
+            "actions": action.ravel(),
+            "rewards": action.ravel().astype("float32"),
+            "terminations": last if terminated else none,
+            "truncations": none if terminated else last,
+        },
+        observation_space=Corridor.observation_space,
+        action_space=Corridor.action_space,
+    )
+
+
+def policy(right, kind=rl.SAC, **settings):
+    """An agent that goes right with a probability."""
+    agent = kind.for_env(
+        Corridor(), hidden=(4,), seed=0, gamma=GAMMA, **settings
+    )
+    weights = [np.zeros(w.shape) for w in agent.actor.get_weights()]
+    weights[-1] = np.log([1.0 - right, right])
+    agent.actor.set_weights(weights)
+    return agent
+
+
+def worth(right):
+    """The exact value of going right with a probability."""
+    return right * sum(GAMMA**step for step in range(4))
+
+
+def test_a_policy_that_wanders_is_valued_as_it_is():
+    found = policy(0.9).evaluate(
+        recorded(), updates=1500, deterministic=False, seed=1
+    )
+    assert found["fqe_value"] == pytest.approx(worth(0.9), abs=0.15)
+    assert found["wis_value"] == pytest.approx(worth(0.9), abs=0.15)
+    assert found["behavior_value"] == pytest.approx(worth(0.5), abs=0.15)
+    # 400 episodes, whose weights are products of 1.8 and 0.2.
+    share = 1.0 / (0.5 * (1.8**2 + 0.2**2)) ** 4
+    assert found["wis_episodes"] == pytest.approx(400 * share, rel=0.3)
+
+
+def test_a_greedy_policy_has_no_ratios():
+    agent = policy(0.6)
+    before = [w.copy() for w in agent.get_weights()]
+    found = agent.evaluate(recorded(), updates=1000)
+    assert found["fqe_value"] == pytest.approx(worth(1.0), abs=0.15)
+    assert "wis_value" not in found
+    for one, other in zip(agent.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("terminated", [True, False])
+def test_overestimation_by_hand(terminated):
+    agent = policy(0.5)
+    for critic in agent.critics:
+        weights = [np.zeros(w.shape) for w in critic.get_weights()]
+        weights[-1] = np.array([3.0, 3.0])
+        critic.set_weights(weights)
+    offline = recorded(terminated=terminated)
+    found = agent.evaluate(offline, updates=0)
+    reward = np.array(offline.rows.reward).reshape(EPISODES, 5)[:, :4]
+    to_go = np.zeros((EPISODES, 4))
+    following = np.full(EPISODES, 0.0 if terminated else 3.0)
+    for step in (3, 2, 1, 0):
+        following = reward[:, step] + GAMMA * following * (
+            not terminated or step < 3
+        )
+        to_go[:, step] = following
+    expected = 3.0 - to_go.mean()
+    assert found["q_overestimation"] == pytest.approx(expected, abs=1e-5)
+    assert found["behavior_value"] == pytest.approx(to_go[:, 0].mean())
+    assert sorted(found) == ["behavior_value", "q_overestimation"]
+
+
+def test_other_agents():
+    offline = recorded()
+    for kind in (rl.DQN, rl.CQL, rl.IQL):
+        agent = kind.for_env(Corridor(), hidden=(4,), seed=0)
+        assert "q_overestimation" in agent.evaluate(offline, updates=0)
+    cloned = policy(0.5, rl.BehaviorCloning)
+    found = cloned.evaluate(offline, updates=2, deterministic=False)
+    assert "q_overestimation" not in found
+    assert {"fqe_value", "wis_value"} <= found.keys()
+
+
+def test_numbers_for_actions():
+    offline = rl.record("random", "Pendulum-v1", 450, seed=0)
+    for kind in (rl.TD3BC, rl.SAC):
+        agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)
+        for deterministic in (True, False):
+            found = agent.evaluate(
+                offline, updates=3, deterministic=deterministic
+            )
+            assert sorted(found) == [
+                "behavior_value",
+                "fqe_value",
+                "q_overestimation",
+            ]
+            assert np.isfinite(list(found.values())).all()
+
+
+def test_while_it_learns():
+    offline = recorded()
+    agent = rl.DQN.for_env(Corridor(), hidden=(4,), seed=0)
+    offline.updates_per_epoch, small = 10, recorded(seed=1)
+    history = agent.fit(offline, validation_data=small, verbose=0).history
+    assert np.isfinite(history["val_q_overestimation"]).all()
+    assert "val_fqe_value" not in history
+    longer = OfflineEvaluation(small, updates=2)
+    history = agent.fit(offline, validation_data=longer, verbose=0).history
+    assert "val_fqe_value" in history
+
+
+def test_what_does_not_fit():
+    agent = policy(0.5)
+    with raises("`updates`", "-1"):
+        agent.evaluate(recorded(), updates=-1)
+    small = rl.OfflineDataset(
+        {key: np.array(value) for key, value in _arrays().items()},
+        memory_limit=64,
+        observation_space=Corridor.observation_space,
+        action_space=Corridor.action_space,
+    )
+    with raises("fits into memory", "streams"):
+        agent.evaluate(small)
+
+
+def _arrays():
+    return {
+        "observations": np.zeros((8, 1), "float32"),
+        "actions": np.zeros(8, int),
+        "rewards": np.zeros(8),
+        "terminations": np.arange(8) == 7,
+        "truncations": np.zeros(8, bool),
+    }
