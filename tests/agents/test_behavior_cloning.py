@@ -99,6 +99,7 @@ def teacher(space, observation, seed=0):
     return head(parameters, log_std).mode()
 
 
+@pytest.mark.rotate(name=[["box"], ["discrete"], ["hybrid"]])
 @pytest.mark.parametrize("name", [*ACTION_SPACES, "hybrid"])
 def test_it_learns_every_kind_of_action(name):
     space = {**ACTION_SPACES, "hybrid": HYBRID}[name]

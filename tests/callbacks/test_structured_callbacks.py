@@ -50,7 +50,9 @@ def off_policy():
     return agent, replay, make
 
 
-@pytest.mark.parametrize("made", [on_policy, off_policy])
+@pytest.mark.parametrize(
+    "made", [on_policy, pytest.param(off_policy, marks=pytest.mark.slow)]
+)
 def test_all_callbacks_together(made, tmp_path):
     agent, dataset, make = made()
     agent.compile(jit_compile=False)
