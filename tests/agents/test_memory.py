@@ -440,6 +440,15 @@ def test_the_target_of_a_network_with_memory_follows_it():
         np.testing.assert_array_equal(own, target)
 
 
+def falling(rate, steps, dataset):
+    """Returns Adam whose rate falls to 0: what is learned is not lost again."""
+    rounds = steps // dataset.steps_per_round
+    schedule = keras.optimizers.schedules.PolynomialDecay(
+        rate, rounds * dataset.updates_per_round, 0.0
+    )
+    return keras.optimizers.Adam(schedule)
+
+
 @pytest.mark.learning
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("cell", ["lstm", "gru", "attention"])
@@ -456,6 +465,7 @@ def test_dqn_remembers_a_cue(cell, seed):
         seed=seed,
     )
     agent = rl.DQN.for_env(replay.env, memory=LARGE[cell](), seed=seed)
+    agent.compile(falling(1e-3, 60_000, replay))
     agent.fit(replay, total_steps=60_000, verbose=0)
     result = agent.evaluate(RememberTheCue(), episodes=50, seed=seed)
     assert result["episode_return"] == 1.0
@@ -481,7 +491,7 @@ def test_a_cue_is_remembered(cell, seed):
         normalize_advantages=False,
         seed=seed,
     )
-    agent.compile(keras.optimizers.Adam(1e-3))
+    agent.compile(falling(1e-3, 200_000, rollouts))
     agent.fit(rollouts, total_steps=200_000, verbose=0)
     result = agent.evaluate(RememberTheCue(), episodes=50, seed=seed)
     assert result["episode_return"] == 1.0
