@@ -2,6 +2,7 @@ import shutil
 
 import pytest
 
+from keras_rl2.cli import training_run
 from keras_rl2.cli.main import main
 
 
@@ -36,3 +37,15 @@ def refused(capsys):
         return error
 
     return run
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What trainings are asked for, none of which takes place."""
+    trainings = []
+
+    def record(preset, folder, **options):
+        trainings.append((preset, folder, options))
+
+    monkeypatch.setattr(training_run, "train", record)
+    return trainings

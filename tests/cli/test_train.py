@@ -11,7 +11,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.cli import training_run
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
@@ -86,18 +85,6 @@ def test_settings_reach_the_agent(tmp_path):
     preset = json.loads((folder / "preset.json").read_text())
     assert preset["num_envs"] == 4
     assert preset["agent"]["gamma"] == 0.9
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """What trainings are asked for, none of which takes place."""
-    trainings = []
-
-    def record(preset, folder, **options):
-        trainings.append((preset, folder, options))
-
-    monkeypatch.setattr(training_run, "train", record)
-    return trainings
 
 
 class TestWhatIsAskedFor:

@@ -9,7 +9,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.cli import training_run
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_table import read_curve
 
@@ -22,18 +21,6 @@ def data(tmp_path_factory):
     typed = ["record", "random", "--env", "CartPole-v1", "--steps", "200"]
     assert main([*typed, "--dataset", str(folder)]) == 0
     return folder
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """What trainings are asked for, none of which takes place."""
-    trainings = []
-
-    def record(preset, folder, **options):
-        trainings.append((preset, folder, options))
-
-    monkeypatch.setattr(training_run, "train", record)
-    return trainings
 
 
 def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
