@@ -5,19 +5,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import Protocol
-from typing import cast
 
 import keras
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.agents.stochastic import Stochastic
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import actions
 from keras_rl2.data import policy_function
 from keras_rl2.data.masks import check_mask
 from keras_rl2.data.policy_function import PolicyFunction
-from keras_rl2.distributions import Distribution
 from keras_rl2.litert import for_environment
 from keras_rl2.shapes import Tensor
 from keras_rl2.spaces import action_spec
@@ -28,13 +26,6 @@ from keras_rl2.trees import with_leaves
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
-
-
-class _Stochastic(Protocol):
-    """An agent whose policy is a distribution."""
-
-    def distribution(self, observation: Tensor) -> Distribution:
-        """Returns the distribution of actions for raw observations."""
 
 
 class Acting:
@@ -106,7 +97,7 @@ class Acting:
                 mask allows nothing, or the policy has no probabilities.
         """
         agent = self._agent
-        if with_log_prob and not hasattr(agent, "distribution"):
+        if with_log_prob and not isinstance(agent, Stochastic):
             raise ValueError(
                 "Expected `return_log_prob=False`: the actions of "
                 f"{type(agent).__name__} have no log-probability. "
@@ -281,5 +272,6 @@ def actions_and_log_probs(
     if memory:
         policy, state = agent.policy_step(observation, memory[0], memory[1:])
     else:
-        policy = cast(_Stochastic, agent).distribution(observation)
+        assert isinstance(agent, Stochastic)
+        policy = agent.distribution(observation)
     return [own, *leaves(for_env), policy.log_prob(taken), *state]

@@ -288,6 +288,22 @@ class Agent(keras.Model, abc.ABC):
         """Returns what stands between the network and the action space."""
         return policy_head(action_space)
 
+    def values_of_taken(
+        self, observation: Any, action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns what each critic thinks of actions, nothing without one.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            action: `[B, ...]`. The agent's own actions.
+            training: bool. Passed on to the critics. Defaults to `False`.
+
+        Returns:
+            list of `[B]` float32, one for each critic.
+        """
+        del observation, action, training
+        return []
+
     # The spaces.
 
     def _bind_requested(self) -> None:

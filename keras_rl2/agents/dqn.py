@@ -258,6 +258,15 @@ class DQN(OffPolicyAgent):
         """
         return ops.max(self._choices(observation), axis=-1)
 
+    def values_of_taken(
+        self, observation: Any, action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns what the network thinks of actions, `[B]` float32."""
+        index = ops.cast(action, "int32")[:, None]
+        values = self(observation, training=training)
+        # [B, n] -> [B]
+        return [ops.take_along_axis(values, index, axis=1)[:, 0]]
+
     def _choices(self, observation: Any) -> Tensor:
         """Returns Q-values `[B, n]`, those of forbidden actions far below."""
         return self.allowed(observation, self(observation))

@@ -198,6 +198,18 @@ class IQL(StochasticActor):
         networks = [*self.critics, self.value_network]
         return [v for each in networks for v in each.trainable_variables]
 
+    def values_of_taken(
+        self, observation: Any, action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns what each critic thinks of actions, `[B]` float32."""
+        return critics.values_of_taken(
+            self.critics,
+            self.encode(observation),
+            action,
+            self.is_discrete,
+            training,
+        )
+
     def value(self, observation: Any) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         return self._value(observation)
@@ -254,12 +266,8 @@ class IQL(StochasticActor):
             dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
             scalars for the logs.
         """
-        values = critics.values_of_taken(
-            self.critics,
-            self.encode(batch["observation"]),
-            batch["action"],
-            self.is_discrete,
-            training=True,
+        values = self.values_of_taken(
+            batch["observation"], batch["action"], training=True
         )
         following = self.value(batch["next_observation"])
         target = batch["reward"] + batch["discount"] * following

@@ -11,14 +11,13 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import returns
-from keras_rl2.agents import critics
 from keras_rl2.agents.fitted_q import FittedQ
 from keras_rl2.agents.fitted_q import networks_beside
+from keras_rl2.agents.stochastic import Stochastic
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data.recorded_episodes import RecordedEpisodes
 from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.shapes import Tensor
 from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
 
@@ -152,18 +151,19 @@ class OfflineEvaluation:
         return (
             discrete
             and not self.deterministic
-            and hasattr(agent, "distribution")
+            and isinstance(agent, Stochastic)
         )
 
     def _weighted(
         self, agent: "Agent", episodes: RecordedEpisodes
     ) -> dict[str, float]:
         """Returns the value by weighted importance sampling."""
+        assert isinstance(agent, Stochastic)
         clone = self._cloned(agent, episodes)
 
         def log_ratio(each: dict[str, Any]) -> np.ndarray:
             observation, action = each["observation"], each["action"]
-            policy = agent.distribution(observation)  # type: ignore[attr-defined]
+            policy = agent.distribution(observation)
             behavior = _policy_of(agent, clone, observation)
             ratio = policy.log_prob(action) - behavior.log_prob(action)
             return np.array(ratio)
@@ -215,20 +215,11 @@ def _policy_of(agent: "Agent", network: keras.Model, observation: Any) -> Any:
 
 def _taken(agent: "Agent", batch: dict[str, Any]) -> np.ndarray | None:
     """Returns what an agent's critics think of actions; None without them."""
-    discrete = isinstance(agent.action_space, gymnasium.spaces.Discrete)
-    encoded = agent.encode(batch["observation"])
-    networks = getattr(agent, "critics", None)
-    if networks:
-        values = critics.values_of_taken(
-            networks, encoded, batch["action"], discrete
-        )
-        mean: np.ndarray = np.mean([np.array(each) for each in values], axis=0)
-        return mean
-    if not hasattr(agent, "q_network"):
+    values = agent.values_of_taken(batch["observation"], batch["action"])
+    if not values:
         return None
-    index = ops.cast(batch["action"], "int32")[:, None]
-    every: Tensor = agent(batch["observation"])
-    return np.array(ops.take_along_axis(every, index, axis=1)[:, 0])
+    mean: np.ndarray = np.mean([np.array(each) for each in values], axis=0)
+    return mean
 
 
 def _in_pieces(function: Any, batch: dict[str, Any]) -> np.ndarray | None:

@@ -217,6 +217,18 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         """Trainable variables that a `critic_optimizer` owns."""
         return [v for c in self.critics for v in c.trainable_variables]
 
+    def values_of_taken(
+        self, observation: Any, action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns what each critic thinks of actions, `[B]` float32."""
+        return critics.values_of_taken(
+            self.critics,
+            self.encode(observation),
+            action,
+            self.is_discrete,
+            training,
+        )
+
     # Acting.
 
     @property
@@ -269,12 +281,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     def _critic_terms(self, batch: Batch) -> Terms:
         """Runs the critics once, and returns `critic_terms`."""
-        values = critics.values_of_taken(
-            self.critics,
-            self.encode(batch["observation"]),
-            batch["action"],
-            self.is_discrete,
-            training=True,
+        values = self.values_of_taken(
+            batch["observation"], batch["action"], training=True
         )
         return self.critic_terms(values, batch)
 

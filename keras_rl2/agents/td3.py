@@ -210,6 +210,13 @@ class TD3(OffPolicyAgent):
         )
         return output
 
+    def values_of_taken(
+        self, observation: Any, action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns what each critic thinks of actions, `[B]` float32."""
+        encoded = self.encode(observation)
+        return critics.action_values(self.critics, encoded, action, training)
+
     # Keras' own verbs.
 
     def compile(
@@ -317,9 +324,8 @@ class TD3(OffPolicyAgent):
 
     def _critic_terms(self, batch: Batch) -> Terms:
         """Runs the critics once, and returns `critic_terms`."""
-        encoded = self.encode(batch["observation"])
-        values = critics.action_values(
-            self.critics, encoded, batch["action"], training=True
+        values = self.values_of_taken(
+            batch["observation"], batch["action"], training=True
         )
         return self.critic_terms(values, batch)
 

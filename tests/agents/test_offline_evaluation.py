@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.agents import OfflineEvaluation
@@ -111,6 +112,46 @@ def test_other_agents():
     found = cloned.evaluate(offline, updates=2, deterministic=False)
     assert "q_overestimation" not in found
     assert {"fqe_value", "wis_value"} <= found.keys()
+
+
+@pytest.mark.parametrize("kind", [rl.SAC, rl.IQL])
+def test_each_critic_is_asked_of_the_actions_taken(kind):
+    agent = policy(0.5, kind)
+    place = np.array([[0.0], [0.5], [0.75]], "float32")
+    found = agent.values_of_taken(place, np.array([1, 0, 1]))
+    assert len(found) == 2
+    for values, critic in zip(found, agent.critics, strict=True):
+        every = np.array(critic(place))
+        np.testing.assert_allclose(values, every[[0, 1, 2], [1, 0, 1]])
+
+
+@pytest.mark.parametrize("distributional", [None, "quantile"])
+def test_a_q_network_says_the_mean_of_what_an_action_brings(distributional):
+    agent = rl.DQN.for_env(
+        Corridor(), hidden=(4,), distributional=distributional, seed=0
+    )
+    place = np.array([[0.0], [0.75]], "float32")
+    (found,) = agent.values_of_taken(place, np.array([1, 0]))
+    outputs = np.array(agent.q_network(place)).reshape(2, 2, -1)
+    expected = outputs[[0, 1], [1, 0]].mean(axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_numbers_are_valued_by_each_critic():
+    agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
+    place, action = tf.ones((2, 3)), tf.constant([[0.5], [-1.0]])
+    found = agent.values_of_taken(place, action)
+    assert len(found) == 2
+    for values, critic in zip(found, agent.critics, strict=True):
+        expected = np.array(critic([place, action]))[:, 0]
+        np.testing.assert_allclose(values, expected)
+
+
+@pytest.mark.parametrize("kind", [rl.BehaviorCloning, rl.PPO])
+def test_without_critics_of_actions_there_are_no_values(kind):
+    agent = kind.for_env(Corridor(), hidden=(4,), seed=0)
+    place = np.zeros((2, 1), "float32")
+    assert agent.values_of_taken(place, np.array([1, 0])) == []
 
 
 def test_numbers_for_actions():
