@@ -132,8 +132,6 @@ ARGUMENTS = {
     "sampled_conservative_q": ("na na n", ()),
     "advantage_weight": ("n", (3.0, 100.0)),
     "behavior_regularized_value": ("n na na", (2.5,)),
-    # Steps of episodes, not actions of examples.
-    "weighted_importance_sampling": ("na na", (0.9,)),
 }
 """Each function of the room: the axes of its arrays, and what follows them."""
 

@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2 import losses
 from keras_rl2 import returns
 from keras_rl2.agents.fitted_q import FittedQ
 from keras_rl2.agents.fitted_q import networks_beside
@@ -172,7 +171,7 @@ class OfflineEvaluation:
         assert ratios is not None
         ratio = episodes.padded(ratios, 0.0)
         reward = episodes.padded(episodes.transitions["reward"], 0.0)
-        parts = losses.weighted_importance_sampling(ratio, reward, agent.gamma)
+        parts = returns.weighted_importance_sampling(ratio, reward, agent.gamma)
         total = ratio.sum(axis=0)
         weight = np.exp(total - total.max())
         return {

@@ -17,7 +17,6 @@ from keras_rl2.losses.diagnostics import clip_fraction
 from keras_rl2.losses.diagnostics import explained_variance
 from keras_rl2.losses.distributional import categorical_projection
 from keras_rl2.losses.distributional import quantile_huber
-from keras_rl2.losses.off_policy_evaluation import weighted_importance_sampling
 from keras_rl2.losses.offline import advantage_weight
 from keras_rl2.losses.offline import behavior_regularized_value
 from keras_rl2.losses.offline import sampled_conservative_q
@@ -50,5 +49,4 @@ __all__ = [
     "sampled_conservative_q",
     "soft_value",
     "temperature_loss",
-    "weighted_importance_sampling",
 ]

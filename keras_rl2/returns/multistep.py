@@ -1,18 +1,6 @@
-"""Returns and advantages from rewards and values.
+"""What steps bring that follow each other, with and without a bootstrap.
 
-Pure functions of arrays, time-major: `T` is time, `B` the environments. The
-steps of a single environment may be given as `[T]`, all arrays alike, and what
-is returned is `[T]` then: wherever `[T, B]` is written below, `[T]` will do.
-
-For step `t` they are given the reward, the discount `gamma * (1 - terminated)`,
-`V(s_t)` where it is needed, and as `next_values[t]` the value of the *true*
-next observation, which is the final observation where an episode ended, never
-the one that the reset returned. So a termination zeroes the discount and with
-it both the bootstrap and the trace; a truncation keeps the bootstrap and only
-cuts the trace.
-
-No gradient is stopped here: compute targets outside the tape, or wrap them in
-`keras.ops.stop_gradient`.
+Letters: T is time, B the environments.
 """
 
 from keras import ops

@@ -1,4 +1,4 @@
-"""What a policy is worth by the episodes of another one; not trained on.
+"""What a policy is worth by the episodes of another one.
 
 Letters: T is the number of steps of the longest episode, B that of episodes.
 """
@@ -14,7 +14,7 @@ from keras_rl2.shapes import check_same_shape
 
 
 def weighted_importance_sampling(
-    log_ratio: TensorLike, reward: TensorLike, gamma: TensorLike
+    log_ratios: TensorLike, rewards: TensorLike, gamma: TensorLike
 ) -> Tensor:
     """Averages returns by how much more likely a policy makes each episode.
 
@@ -26,9 +26,9 @@ def weighted_importance_sampling(
         w_tb = Π_k≤t π(a_kb|s_kb) / β(a_kb|s_kb)
 
     Args:
-        log_ratio: `[T, B]` float. log π(a|s) - log β(a|s) in nats; 0 after
+        log_ratios: `[T, B]` float. log π(a|s) - log β(a|s) in nats; 0 after
             the end of an episode, which keeps its weight.
-        reward: `[T, B]` float. 0 after the end of an episode.
+        rewards: `[T, B]` float. 0 after the end of an episode.
         gamma: float or scalar tensor. Discount factor.
 
     Returns:
@@ -40,9 +40,9 @@ def weighted_importance_sampling(
     Example:
 
     >>> import math
-    >>> log_ratio = [[math.log(3.0), 0.0], [0.0, 0.0]]
+    >>> log_ratios = [[math.log(3.0), 0.0], [0.0, 0.0]]
     >>> weighted_importance_sampling(
-    ...     log_ratio, [[1.0, 0.0], [2.0, 2.0]], gamma=0.5
+    ...     log_ratios, [[1.0, 0.0], [2.0, 2.0]], gamma=0.5
     ... ).numpy().tolist()
     [0.75, 1.0]
 
@@ -50,14 +50,14 @@ def weighted_importance_sampling(
         - [Precup et al., 2000](https://scholarworks.umass.edu/cs_faculty_pubs/80),
           section 3, per-decision and weighted.
     """
-    check_rank(2, log_ratio=log_ratio, reward=reward)
-    check_same_shape(log_ratio=log_ratio, reward=reward)
-    log_ratio, reward = as_float(log_ratio, reward)
-    gamma = as_scalar(log_ratio, gamma=gamma)
+    check_rank(2, log_ratios=log_ratios, rewards=rewards)
+    check_same_shape(log_ratios=log_ratios, rewards=rewards)
+    log_ratios, rewards = as_float(log_ratios, rewards)
+    gamma = as_scalar(log_ratios, gamma=gamma)
     # A product of hundreds of ratios overflows; shares of a sum do not.
-    share = ops.softmax(ops.cumsum(log_ratio, axis=0), axis=1)  # [T, B]
-    step = ops.arange(ops.shape(reward)[0], dtype=log_ratio.dtype)
+    share = ops.softmax(ops.cumsum(log_ratios, axis=0), axis=1)  # [T, B]
+    step = ops.arange(ops.shape(rewards)[0], dtype=log_ratios.dtype)
     discounted: Tensor = ops.power(gamma, step) * ops.sum(
-        share * reward, axis=1
+        share * rewards, axis=1
     )
     return discounted
