@@ -80,6 +80,10 @@ class TargetUpdate:
         for target, source, _ in self._weights:
             target.assign(source.value)
 
+    def move(self) -> None:
+        """Moves the target by its `tau`, whether or not it is due."""
+        self._move(self.tau)
+
     def after_update(
         self, before: Tensor, after: Tensor, enabled: Tensor | None = None
     ) -> None:
@@ -99,7 +103,7 @@ class TargetUpdate:
             # Nearly always due: a share of 0 is cheaper than a branch.
             self._move(self.tau * tf.cast(due, "float32"), due)
         else:
-            tf.cond(due, lambda: self._move(self.tau), lambda: None)
+            tf.cond(due, self.move, lambda: None)
 
     def _move(self, share: Tensor | float, due: Tensor | None = None) -> None:
         """Moves all weights by a share of the way; copies those that are due.

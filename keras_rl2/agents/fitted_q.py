@@ -16,6 +16,7 @@ from keras_rl2.data.recorded_episodes import RecordedEpisodes
 from keras_rl2.network_copies import copy_of
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.target_networks import TargetUpdate
 from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
 
@@ -95,6 +96,9 @@ class FittedQ:
         else:
             self._network = build.critic_of_actions("fitted_q", seed)
         self._target = copy_of(self._network, "target_fitted_q")
+        self._following = TargetUpdate(
+            self._target, self._network.weights, tau=0.01, every=1
+        )
         self._optimizer = keras.optimizers.Adam(1e-3)
         self._optimizer.build(self._network.trainable_variables)
         self._generator = np.random.default_rng(seed)
@@ -165,7 +169,4 @@ class FittedQ:
         variables = self._network.trainable_variables
         gradients = tape.gradient(loss, variables)
         self._optimizer.apply(gradients, variables)
-        for old, new in zip(
-            self._target.variables, self._network.variables, strict=True
-        ):
-            old.assign(old + 0.01 * (new - old))
+        self._following.move()
