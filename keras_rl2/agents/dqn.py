@@ -18,9 +18,7 @@ from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-from keras_rl2.agents.sequences import of_one_step
-from keras_rl2.agents.sequences import sequences_like
-from keras_rl2.agents.sequences import unroll
+from keras_rl2.agents.unrolling import unroll
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
 from keras_rl2.distributions import Distribution
@@ -31,6 +29,8 @@ from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.sequences import of_one_step
+from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import map_leaves
 

@@ -17,11 +17,8 @@ from keras_rl2.agents.default_agent import NetworkBuilder
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.rollout_samples import RolloutSamples
-from keras_rl2.agents.sequences import flat
-from keras_rl2.agents.sequences import of_one_step
-from keras_rl2.agents.sequences import sequences_like
-from keras_rl2.agents.sequences import unroll
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.agents.unrolling import unroll
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import minibatch_of
@@ -34,6 +31,9 @@ from keras_rl2.network_copies import added_losses
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import inputs_for
 from keras_rl2.network_inputs import run_network
+from keras_rl2.sequences import flat
+from keras_rl2.sequences import of_one_step
+from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves

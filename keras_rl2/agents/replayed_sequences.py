@@ -10,8 +10,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.objective import Batch
-from keras_rl2.agents.sequences import flat
-from keras_rl2.agents.sequences import sequences_like
+from keras_rl2.sequences import flat
+from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import map_leaves
 

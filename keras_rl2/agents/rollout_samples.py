@@ -11,12 +11,12 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import returns
-from keras_rl2.agents.sequences import flat
-from keras_rl2.agents.sequences import of_one_step
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import Trajectory
 from keras_rl2.data.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
+from keras_rl2.sequences import flat
+from keras_rl2.sequences import of_one_step
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves

@@ -13,6 +13,9 @@ from keras import ops
 from keras_rl2.initialization import Initialization
 from keras_rl2.network_inputs import inputs_for
 from keras_rl2.networks.building import dense
+from keras_rl2.sequences import flat
+from keras_rl2.sequences import of_one_step
+from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import map_leaves
 
@@ -153,21 +156,12 @@ class MemoryNetwork(keras.Model):
             What the head gives, `[B, T, ...]` each, and a tuple alike `state`,
             after the last step.
         """
-        batch, steps = ops.shape(begins)[:2]
-
-        def flat(array: Tensor) -> Tensor:
-            # [B, T, ...] -> [B * T, ...]
-            return ops.reshape(array, (-1, *array.shape[2:]))
-
-        def sequence(array: Tensor) -> Tensor:
-            # [B * T, ...] -> [B, T, ...]
-            return ops.reshape(array, (batch, steps, *array.shape[1:]))
-
+        sequences = sequences_like(begins)
         features = self.encoder(
             inputs_for(self.encoder, map_leaves(flat, observation)),
             training=training,
         )
-        features = ops.cast(sequence(features), "float32")
+        features = ops.cast(sequences(features), "float32")
         begins = ops.cast(begins, "float32")[..., None]
         given = keras.tree.pack_sequence_as(
             self._as_list(self.cell.state_size), list(state)
@@ -177,7 +171,7 @@ class MemoryNetwork(keras.Model):
         )
         ends = self.head(flat(outputs), training=training)
         return (
-            keras.tree.map_structure(sequence, ends),
+            keras.tree.map_structure(sequences, ends),
             tuple(keras.tree.flatten(last)),
         )
 
@@ -197,7 +191,7 @@ class MemoryNetwork(keras.Model):
         if features.shape[1] == 1 and not training:
             # Acting: no loop, which LiteRT and ONNX could not do without.
             output, last = self.rnn.cell(features[:, 0], state)
-            return output[:, None], last
+            return of_one_step(output), last
         outputs, *last = self.rnn(
             features, initial_state=state, training=training
         )

@@ -1,43 +1,17 @@
-"""Between sequences of steps and single steps, in the graph."""
+"""Networks that remember, run through sequences of raw observations."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import run_memory
+from keras_rl2.sequences import flat
+from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import map_leaves
-
-
-def flat(array: Tensor) -> Tensor:
-    """Lays sequences end to end: `[B, T, ...]` -> `[B * T, ...]`."""
-    return ops.reshape(array, (-1, *array.shape[2:]))
-
-
-def sequences_like(begins: Tensor) -> Callable[[Tensor], Tensor]:
-    """Returns what undoes `flat`.
-
-    Args:
-        begins: `[B, T]`. Has the sizes of the sequences.
-
-    Returns:
-        Function from `[B * T, ...]` to `[B, T, ...]`.
-    """
-    batch, steps = ops.shape(begins)[:2]
-
-    def sequences(array: Tensor) -> Tensor:
-        return ops.reshape(array, (batch, steps, *array.shape[1:]))
-
-    return sequences
-
-
-def of_one_step(array: Tensor) -> Tensor:
-    """Makes sequences of single steps: `[B, ...]` -> `[B, 1, ...]`."""
-    return array[:, None]
 
 
 def unroll(
