@@ -1,6 +1,5 @@
 """Evaluations while an agent is trained, and the best agent of a run."""
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -15,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.main import main
 from support.agents import assert_equal_weights
+from support.run_folders import rows_of
 
 SAVED = Path(__file__).parents[1] / "saved" / "0.1.0" / "runs"
 
@@ -43,8 +43,7 @@ def evaluated(path):
 
 def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
     folder = train(tmp_path, "--steps", "1500", "--evaluate", "600")
-    with (folder / "progress.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(folder)
     found = [
         (int(row["env_steps"]), float(row["val_episode_return"]))
         for row in rows

@@ -1,4 +1,3 @@
-import csv
 import json
 import os
 import signal
@@ -15,11 +14,7 @@ from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
-
-
-def rows_of(folder):
-    with open(folder / "progress.csv", newline="") as file:
-        return list(csv.DictReader(file))
+from support.run_folders import rows_of
 
 
 def train(logdir, *options, algorithm="ppo"):

@@ -1,6 +1,5 @@
 """`keras-rl2 train --data`."""
 
-import csv
 import json
 
 import keras
@@ -11,6 +10,7 @@ import keras_rl2 as rl
 from keras_rl2 import presets
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_table import read_curve
+from support.run_folders import rows_of
 
 SMALL = ["networks.hidden=[8]", "dataset.updates_per_epoch=20"]
 
@@ -26,11 +26,6 @@ def data(tmp_path_factory):
 def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
     typed = ["train", algorithm, env, "--logdir", str(logdir)]
     return main([*typed, *map(str, options)])
-
-
-def rows_of(folder):
-    with open(folder / "progress.csv", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):

@@ -1,0 +1,9 @@
+"""What the command line wrote into the folder of a training."""
+
+import csv
+
+
+def rows_of(folder):
+    """Returns the rows of the table of progress, dicts of strings."""
+    with open(folder / "progress.csv", newline="") as file:
+        return list(csv.DictReader(file))
