@@ -68,8 +68,8 @@ class OfflineDataset(RoundDataset):
             for what the source says, or else the agent. Defaults to `None`.
         action_space: `gymnasium.Space` or None. What could be done, alike.
             Defaults to `None`.
-        memory_limit: int. Bytes of data that are held in memory. Defaults to
-            `536870912`, half a GiB.
+        memory_limit: int. Bytes of data that are held in memory, but for a few
+            steps that there must be. Defaults to `536870912`, half a GiB.
 
     Attributes:
         observation_space: `gymnasium.Space`. None until somebody has said.
@@ -258,8 +258,8 @@ class OfflineDataset(RoundDataset):
     def describe(self) -> dict[str, Any]:
         """Returns what the dataset holds.
 
-        Of a dataset that streams, actions are those of its first steps, as
-        many as are held at a time.
+        Of a dataset that streams, actions are those of its first steps, a
+        quarter of what may be held at a time, and at least one.
 
         Returns:
             dict of plain numbers: `episodes`, `transitions`,

@@ -188,7 +188,8 @@ class OfflineEpisodes:
         """Returns what the episodes hold; see `OfflineDataset.describe`."""
         rows = self.rows
         if rows is None:
-            room = self._memory_limit // (4 * self._bytes_of_row)
+            # One step at least: draws hold some too, however little fits.
+            room = max(self._memory_limit // (4 * self._bytes_of_row), 1)
             before = np.cumsum(self.lengths) - self.lengths
             lengths = np.minimum(self.lengths, room - before)
             rows = self._read_first(lengths[lengths > 0])

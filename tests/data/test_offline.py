@@ -158,7 +158,18 @@ def test_it_says_what_it_holds():
     assert rl.OfflineDataset(continuous()).describe()["action"]["max"][0] <= 2
 
 
-@pytest.mark.parametrize("memory_limit", [2**29, STREAMED])
+@pytest.mark.parametrize("memory_limit", [1, STREAMED])
+def test_it_says_what_it_streams(memory_limit):
+    offline = rl.OfflineDataset(record(), memory_limit=memory_limit)
+    said = offline.describe()
+    assert said["streams"]
+    assert said["transitions"] == 20
+    # However little may be held, the first step is looked at.
+    assert said["action"]["min"] <= [record()["actions"][0]]
+    assert said["action"]["max"] >= [record()["actions"][0]]
+
+
+@pytest.mark.parametrize("memory_limit", [2**29, 1, STREAMED])
 def test_an_agent_learns_from_it(memory_limit):
     offline = rl.OfflineDataset(
         record(), 16, updates_per_epoch=20, memory_limit=memory_limit
