@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from operator import truediv
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from keras_rl2.cli.learning_curves import bootstrap_interval
 from keras_rl2.cli.learning_curves import interquartile_mean
 
 OURS, PEER = "keras_rl2", "stable-baselines3"
+OFFLINE_PEER = "d3rlpy"
 #: By how much, as a share of the peer's mean, a row may be worse.
 TOLERANCE = 0.1
 #: Seeds without which a row says nothing of that.
@@ -40,6 +42,26 @@ that `tests/benchmarks/results` keeps, and none is left out. Where a preset has
 | MiB | Peer's | Holds |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 """
+OFFLINE_HEAD = """
+## From recorded data
+
+Agents that see an environment only when they have learned, beside d3rlpy on
+the same arrays, with as many updates, the same widths, rates and minibatches:
+
+    python tests/benchmarks/offline.py --peer VENV/bin/python
+
+- **Data**: mean return of its episodes; of Pendulum of the last quarter, and
+  both sides then play from where these began.
+- **Return**: mean of greedy episodes, a number for each seed.
+- **Q above**: mean Q of ours on the data minus what was got from there on,
+  which a cautious agent keeps small.
+- **Updates/s**: of one thread each, median; the ratio is the median over seeds
+  that were run one after the other.
+
+| Case | Updates | Data | Return | d3rlpy's | Q above | Updates/s | d3rlpy's \
+| Ratio |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+"""
 
 
 def write(folder, path):
@@ -48,8 +70,44 @@ def write(folder, path):
     rows = [row(each) for each in kept if seeds_of(each)]
     if not rows:
         return
-    lines = HEAD + "\n".join(rows) + "\n" + returns_of(kept) + made_on(kept)
-    path.write_text(lines)
+    lines = HEAD + "\n".join(rows) + "\n" + returns_of(kept)
+    path.write_text(lines + offline_table(folder / "offline") + made_on(kept))
+
+
+def offline_table(folder):
+    """Returns the part on agents that learn from recorded data."""
+    kept = [json.loads(f.read_text()) for f in sorted(folder.glob("*.json"))]
+    rows = [offline_row(each) for each in kept if OURS in each["runs"]]
+    return OFFLINE_HEAD + "\n".join(rows) + "\n" if rows else ""
+
+
+def offline_row(kept):
+    """Returns a line of a case of `offline.py`."""
+    ours, peer = (
+        list(kept["runs"].get(side, {}).values())
+        for side in (OURS, OFFLINE_PEER)
+    )
+    speeds = [
+        [run["updates_per_second"] for run in side] for side in (ours, peer)
+    ]
+    cells = [
+        f"`{kept['name']}`",
+        f"{kept['preset']['updates']:,}".replace(",", " "),
+        f"{ours[0]['behavior']:.1f}",
+        *(
+            ", ".join(f"{run['return']:.1f}" for run in side) or "-"
+            for side in (ours, peer)
+        ),
+        ", ".join(
+            f"{run['q_overestimation']:.0f}"
+            for run in ours
+            if run["q_overestimation"] is not None
+        ),
+        *(f"{statistics.median(each):.0f}" if each else "-" for each in speeds),
+        # The peer's last seeds may be missing.
+        f"{statistics.median(map(truediv, *speeds)):.2f}" if peer else "-",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def seeds_of(kept):

@@ -10,7 +10,6 @@ README of gymnax (PPO, at its end).
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -19,7 +18,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-KEPT = Path(__file__).resolve().parent / "results"
+from benchmarks import curves
+
+NAME = "minatar-breakout-{}"
 ENV = "MinAtar/Breakout-v1"
 STEPS = {"ppo": 3_000_000, "dqn": 300_000}
 # Millions of frames, and mean returns of the last 100 episodes.
@@ -43,27 +44,9 @@ def main():
     arguments = parser.parse_args()
     for name in arguments.algorithms:
         for seed in range(arguments.seeds):
-            keep(name, seed, train(name, seed))
+            curves.keep(NAME.format(name), seed, train(name, seed))
     if arguments.draw:
         draw(arguments.draw)
-
-
-def path_of(name):
-    return KEPT / f"minatar-breakout-{name}.json"
-
-
-def kept(name):
-    """Returns what has been run of an algorithm, by seeds."""
-    path = path_of(name)
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def keep(name, seed, run):
-    runs = {**kept(name), str(seed): run}
-    path_of(name).write_text(json.dumps(runs, indent=1) + "\n")
-    print(
-        name, seed, {k: v for k, v in run.items() if k != "curve"}, flush=True
-    )
 
 
 def make(name, seed):
@@ -117,12 +100,11 @@ def train(name, seed):
     history = agent.fit(data, total_steps=STEPS[name], verbose=0).history
     seconds = time.perf_counter() - start
     score = agent.evaluate(ENV, episodes=50, seed=seed + 1000)
-    curve = zip(history["env_steps"], history["episode_return"], strict=True)
     return {
         "last_100": round(float(history["episode_return"][-1]), 2),
         "greedy": round(score["episode_return"], 2),
         "seconds": round(seconds),
-        "curve": [[int(x), round(float(y), 2)] for x, y in curve],
+        "curve": curves.curve_of(history, "episode_return"),
     }
 
 
@@ -135,7 +117,7 @@ def draw(path):
 
     figure, axes = plt.subplots(figsize=(7, 4))
     for color, name in zip(("tab:blue", "tab:orange"), STEPS, strict=True):
-        for index, run in enumerate(kept(name).values()):
+        for index, run in enumerate(curves.kept(NAME.format(name)).values()):
             steps, returns = zip(*run["curve"], strict=True)
             axes.plot(
                 [step / 1e6 for step in steps],

@@ -1,4 +1,4 @@
-"""What has been run of one preset, in a file."""
+"""What has been run of one preset or case, in a file."""
 
 import importlib.metadata
 import json
@@ -15,7 +15,7 @@ class Results:
     """Runs of both sides, by seed.
 
     Args:
-        name: str. Of the preset.
+        name: str. Of the preset or case.
         preset: dict. Its settings. Runs of other settings are forgotten.
         runs: dict of side, to dict of seed, to what a run printed.
     """
@@ -28,13 +28,17 @@ class Results:
     @classmethod
     def read(cls, folder, preset):
         """Returns what was kept of a preset, or nothing."""
-        settings = plain(preset)
-        path = folder / f"{name_of(preset)}.json"
+        return cls.of(folder, name_of(preset), plain(preset))
+
+    @classmethod
+    def of(cls, folder, name, settings):
+        """Returns what was kept under a name with these settings."""
+        path = folder / f"{name}.json"
         if path.is_file():
             kept = json.loads(path.read_text())
             if kept["preset"] == settings:
-                return cls(name_of(preset), settings, kept["runs"])
-        return cls(name_of(preset), settings, {})
+                return cls(name, settings, kept["runs"])
+        return cls(name, settings, {})
 
     def has(self, side, seed):
         """Says whether a run was made."""
