@@ -44,10 +44,13 @@ PENDULUM = {
 CARTPOLE = {
     "env": "CartPole-v1",
     "data": "mixed_cartpole",
-    "hidden": [64, 64],
+    "hidden": [256, 256],
     "batch_size": 64,
-    "learning_rate": 1e-3,
+    "learning_rate": 3e-4,
     "updates": 10_000,
+    # What is d3rlpy's CQL is double anyway.
+    "arguments": {"double": True},
+    "peer": {"target_update_interval": 33},
 }
 HOPPER = {
     "env": "Hopper-v5",
@@ -82,16 +85,10 @@ CASES = {
         "arguments": {"normalize_observations": True, "alpha": 10.0},
         "peer": {"alpha": 10.0, "scales": True},
     },
-    "cartpole-CQL": {
-        **CARTPOLE,
-        "arguments": {},
-        "peer": {"target_update_interval": 33},
-    },
-    "cartpole-DQN": {
-        **CARTPOLE,
-        "arguments": {},
-        "peer": {"target_update_interval": 33},
-    },
+    "cartpole-CQL": CARTPOLE,
+    "cartpole-DQN": CARTPOLE,
+    # d3rlpy has it for Box actions only.
+    "cartpole-IQL": {**CARTPOLE, "arguments": {}, "peer": None},
     "hopper-IQL": {**HOPPER, "arguments": {}, "peer": {}},
     "hopper-TD3BC": {
         **HOPPER,
@@ -173,7 +170,7 @@ def commands(name, path, seed, peer):
     found = {
         markdown.OURS: [sys.executable, __file__, "--task", json.dumps(task)]
     }
-    if peer:
+    if peer and case["peer"] is not None:
         script = str(peers.HERE / "peer_d3rlpy.py")
         found[markdown.OFFLINE_PEER] = [peer, script, json.dumps(task)]
     return found

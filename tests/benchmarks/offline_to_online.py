@@ -1,11 +1,12 @@
-"""Trains CQL from recorded data, then online, beside CQL from scratch.
+"""Trains from recorded data and then online, beside the same from scratch.
 
     python tests/benchmarks/offline_to_online.py --seeds 3 --data FOLDER
     python tests/benchmarks/offline_to_online.py --draw docs/PICTURE.png
 
-Both take the same 20,000 steps online, and 10 greedy episodes are played every
-1000. One begins with what it has learned from the data of `offline.py`, half of
-which goes on to be in each of its minibatches; the other knows nothing.
+CQL on Pendulum, IQL on CartPole. Both sides take 20,000 steps online, and 10
+greedy episodes are played every 1000. One begins with what it has learned from
+the data of `offline.py`, which goes on to be half of each of its minibatches;
+the other knows nothing.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from benchmarks.offline import CASES
 from benchmarks.offline import data_of
 
 STEPS = 20_000
-TASKS = {"Pendulum-v1": "pendulum-CQL", "CartPole-v1": "cartpole-CQL"}
+TASKS = {"Pendulum-v1": "pendulum-CQL", "CartPole-v1": "cartpole-IQL"}
 SIDES = {True: "offline, then online", False: "from scratch"}
 
 
@@ -49,7 +50,13 @@ def main():
 
 def name_of(env_id, offline):
     """Returns the name that a curve is kept under."""
-    return f"cql-{env_id}-{'offline' if offline else 'scratch'}"
+    side = "offline" if offline else "scratch"
+    return f"{algorithm_of(env_id).lower()}-{env_id}-{side}"
+
+
+def algorithm_of(env_id):
+    """Returns the name of the class that learns a task."""
+    return TASKS[env_id].partition("-")[2]
 
 
 def train(env_id, offline, seed, folder):
@@ -60,7 +67,7 @@ def train(env_id, offline, seed, folder):
     import keras_rl2 as rl
 
     case = CASES[TASKS[env_id]]
-    agent = rl.CQL.for_env(
+    agent = getattr(rl, algorithm_of(env_id)).for_env(
         env_id, hidden=case["hidden"], seed=seed, **case["arguments"]
     )
     agent.compile(keras.optimizers.Adam(case["learning_rate"]))
@@ -105,7 +112,7 @@ def draw(path):
             steps = sorted(set.intersection(*map(set, seeds)))
             middle = [statistics.median(s[x] for s in seeds) for x in steps]
             axes.plot(steps, middle, color=color, linewidth=2, label=label)
-        axes.set_title(env_id)
+        axes.set_title(f"{algorithm_of(env_id)}, {env_id}")
         axes.set_xlabel("steps online")
         axes.set_ylabel("greedy return")
         axes.legend(fontsize="small")

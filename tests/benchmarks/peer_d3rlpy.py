@@ -80,7 +80,7 @@ def config_of(task, discrete):
     encoder = d3rlpy.models.VectorEncoderFactory(hidden_units=task["hidden"])
     rate = task["learning_rate"]
     if discrete:
-        names = {"CQL": "DiscreteCQLConfig", "DQN": "DQNConfig"}
+        names = {"CQL": "DiscreteCQLConfig", "DQN": "DoubleDQNConfig"}
         settings |= {"learning_rate": rate, "encoder_factory": encoder}
     else:
         names = {
