@@ -106,18 +106,26 @@ def draw(path):
         for offline, label in SIDES.items():
             color = "tab:blue" if offline else "tab:orange"
             runs = curves.kept(name_of(env_id, offline)).values()
-            seeds = [dict(map(tuple, run["curve"])) for run in runs]
+            seeds = [run["curve"] for run in runs]
             for each in seeds:
-                axes.plot([*each], [*each.values()], color=color, linewidth=0.5)
-            steps = sorted(set.intersection(*map(set, seeds)))
-            middle = [statistics.median(s[x] for s in seeds) for x in steps]
-            axes.plot(steps, middle, color=color, linewidth=2, label=label)
+                axes.plot(*zip(*each, strict=True), color=color, linewidth=0.5)
+            axes.plot(*median_of(seeds), color=color, linewidth=2, label=label)
         axes.set_title(f"{algorithm_of(env_id)}, {env_id}")
         axes.set_xlabel("steps online")
         axes.set_ylabel("greedy return")
         axes.legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
+
+
+def median_of(seeds):
+    """Returns the steps and returns in the middle of several curves, epoch by
+    epoch: seeds reach the ends of their epochs some steps apart."""
+    epochs = zip(*seeds, strict=True)
+    middle = [
+        map(statistics.median, zip(*epoch, strict=True)) for epoch in epochs
+    ]
+    return zip(*middle, strict=True)
 
 
 if __name__ == "__main__":
