@@ -1,5 +1,6 @@
 """Callbacks for `fit`; every stock Keras callback works beside them."""
 
+from keras_rl2.callbacks.checkpoint import Checkpoint
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
 from keras_rl2.callbacks.diagnostics import Diagnostics
 from keras_rl2.callbacks.evaluation import Evaluation
@@ -11,6 +12,7 @@ from keras_rl2.callbacks.target_network_sync import TargetNetworkSync
 from keras_rl2.callbacks.tensorboard import TensorBoard
 
 __all__ = [
+    "Checkpoint",
     "Diagnostics",
     "Evaluation",
     "OptunaPruning",

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,34 @@ class EventWriter:
         with self._open().as_default():
             tf.summary.graph(graph)
         self._file.flush()
+
+    def get_state(self) -> dict[str, int]:
+        """Returns how long the files of events are by now.
+
+        Returns:
+            dict of bytes by the name of a file.
+        """
+        if self._file is not None:
+            self._file.flush()
+        return {each.name: each.stat().st_size for each in self._files()}
+
+    def set_state(self, state: Mapping[str, int]) -> None:
+        """Cuts off what was written since, by a process that was killed.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        for each in self._files():
+            if each.name not in state:
+                each.unlink()
+            elif each.stat().st_size > state[each.name]:
+                os.truncate(each, state[each.name])
+        # A file that is not there any more would be written to.
+        self._file = None
+
+    def _files(self) -> list[Path]:
+        """Returns the files of events in the directory."""
+        return sorted(Path(self.log_dir).glob("events.out.tfevents.*"))
 
     def _write(self, step: int, values: list[Any]) -> None:
         """Writes one event: `tf.summary.scalar` costs 0.1 ms for each."""

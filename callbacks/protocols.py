@@ -76,6 +76,22 @@ class Rounds(Protocol):
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with."""
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns all that later rounds depend on, as plain data."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave."""
+
+
+class SavedAgent(Protocol):
+    """A model that gives its state away and takes it back."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns all that later updates depend on, as plain data."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave."""
+
 
 class LearningAgent(Protocol):
     """A model that acts and counts its steps; see `keras_rl2.Agent`."""

@@ -120,6 +120,19 @@ class TensorBoard(keras.callbacks.Callback):
             histograms=_arrays(self.model) if due else {},
         )
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns what has been written so far, for a `fit` that is resumed."""
+        return {"epochs": self._epochs, "files": self._writer.get_state()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave; cuts off what was written since.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self._epochs = state["epochs"]
+        self._writer.set_state(state["files"])
+
     def _step(self, logs: dict[str, Any]) -> int:
         """Returns the place on the axis: environment steps taken so far.
 

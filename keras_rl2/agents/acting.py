@@ -131,6 +131,18 @@ class Acting:
             given.append(tuple(each.numpy() for each in after))
         return tuple(given) if len(given) > 1 else given[0]
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns what the noise of later calls of `act` depends on."""
+        return {"noise": self._noise.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self._noise.bit_generator.state = state["noise"]
+
     def _memory(
         self, state: Sequence[Any] | None, count: int
     ) -> list[npt.NDArray[Any]]:

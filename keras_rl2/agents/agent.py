@@ -14,6 +14,7 @@ import numpy as np
 from keras_rl2 import arguments
 from keras_rl2 import space_configs
 from keras_rl2 import spaces
+from keras_rl2.agents import agent_state
 from keras_rl2.agents import default_agent
 from keras_rl2.agents import exporting
 from keras_rl2.agents import fitting
@@ -105,6 +106,8 @@ class Agent(keras.Model, abc.ABC):
         self.seed = seed
         self.env_steps = 0
         self.rollouts: Any = None
+        #: Updates of the next epoch that were made before it was resumed.
+        self.updates_to_skip = 0
         # None until the agent is bound; see `_is_bound`.
         self.observation_space = cast(gymnasium.Space[Any], None)
         self.action_space = cast(gymnasium.Space[Any], None)
@@ -632,10 +635,13 @@ class Agent(keras.Model, abc.ABC):
         if self.train_function is not None and not force:
             return self.train_function
         if self.run_eagerly or self.round_size is None:
-            return super().make_train_function(force=force)
-        made = round_execution.round_function(self, self.round_size)
-        self.train_function = made
-        return made
+            # Keeps what it makes, and returns nothing.
+            super().make_train_function(force=force)
+            made = self.train_function
+        else:
+            made = round_execution.round_function(self, self.round_size)
+        self.train_function = round_execution.skipping(self, made)
+        return self.train_function
 
     def evaluate(self, x: Any = None, **kwargs: Any) -> dict[str, float]:
         """Plays episodes greedily and returns what they gave.
@@ -705,6 +711,32 @@ class Agent(keras.Model, abc.ABC):
         """
         saved_networks.check_can_be_loaded(self.given_networks())
         super().save(filepath, *args, **kwargs)
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns all that later updates and actions depend on.
+
+        Returns:
+            dict of plain data: the variables of networks and optimizers, the
+            count of steps, and the random state of `act`.
+        """
+        self._require_bound()
+        return {
+            **agent_state.read(self),
+            "acting": self._acting.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, in an agent made in the same way.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it is the state of another kind of agent.
+        """
+        self._require_bound()
+        agent_state.write(self, state)
+        self._acting.set_state(state["acting"])
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

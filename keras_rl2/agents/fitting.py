@@ -1,5 +1,6 @@
 """How `fit` turns rounds into Keras epochs."""
 
+import contextlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -12,11 +13,13 @@ import tensorflow as tf
 
 from keras_rl2.agents import round_execution
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.callbacks.directions import give_directions
+from keras_rl2.callbacks.fit_position import FitPosition
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
@@ -95,23 +98,33 @@ def fit(
         agent.compile()
     agent.optimizer.build(agent.trainable_variables)
     size = round_execution.prepare_rounds(agent, x)
-    rounds = _rounds_per_epoch(x, total_steps)
-    return keras_fit(
-        x.as_rounds(agent, size.from_trajectory)
-        if size is not None
-        else x.as_dataset(agent),
-        epochs=_epochs(
-            x, rounds, epochs, total_steps, kwargs.get("initial_epoch", 0)
-        ),
-        steps_per_epoch=rounds * x.updates_per_round,
-        callbacks=_with_refresh(
-            x,
-            [*_stop(agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, given)),
-        ),
-        verbose=0 if verbose == "auto" else verbose,
-        **kwargs,
+    begin = FitPosition.beginning(agent, x, kwargs.pop("initial_epoch", 0))
+    # Before anything is put back: what does not fit each other is refused.
+    rounds = _rounds_per_epoch(x, total_steps, begin)
+    checkpoint = _checkpoint(given)
+    if checkpoint is not None:
+        begin = checkpoint.begin(agent, cast(Rounds, x), begin)
+        rounds = _rounds_per_epoch(x, total_steps, begin)
+    last = _epochs(x, rounds, epochs, total_steps, begin)
+    all_callbacks = _with_refresh(
+        x,
+        [*_stop(begin, agent, total_steps), *extra],
+        _with_progress(verbose, _with_sync(agent, given)),
+        begin.rounds,
     )
+    agent.updates_to_skip = begin.rounds * x.updates_per_round
+    with _watching(checkpoint, all_callbacks):
+        return keras_fit(
+            x.as_rounds(agent, size.from_trajectory)
+            if size is not None
+            else x.as_dataset(agent),
+            initial_epoch=min(begin.epoch, last),
+            epochs=last,
+            steps_per_epoch=rounds * x.updates_per_round,
+            callbacks=all_callbacks,
+            verbose=0 if verbose == "auto" else verbose,
+            **kwargs,
+        )
 
 
 class _StopAtSteps(keras.callbacks.Callback):
@@ -127,7 +140,29 @@ class _StopAtSteps(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-def _rounds_per_epoch(x: RoundDataset, total_steps: int | None) -> int:
+def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
+    """Returns the callback that saves all of a run, if there is one."""
+    given = [each for each in callbacks if isinstance(each, Checkpoint)]
+    if len(given) > 1:
+        raise ValueError(
+            "Expected at most one `Checkpoint` among the callbacks. "
+            f"Received: {len(given)} of them"
+        )
+    return given[0] if given else None
+
+
+def _watching(
+    checkpoint: Checkpoint | None, callbacks: Callbacks
+) -> contextlib.AbstractContextManager[None]:
+    """Has the checkpoint take care of signals and errors, if there is one."""
+    if checkpoint is None:
+        return contextlib.nullcontext()
+    return checkpoint.watching(callbacks)
+
+
+def _rounds_per_epoch(
+    x: RoundDataset, total_steps: int | None, begin: FitPosition
+) -> int:
     """Returns the rounds of an epoch, no more than the steps asked for need.
 
     Raises:
@@ -140,7 +175,7 @@ def _rounds_per_epoch(x: RoundDataset, total_steps: int | None) -> int:
             "Expected `total_steps` to be at least 1. "
             f"Received: total_steps={total_steps}"
         )
-    warm_up = x.steps_before_first_round
+    warm_up = begin.warm_up
     if total_steps <= warm_up:
         raise ValueError(
             f"Expected `total_steps` to be more than the {warm_up} steps that "
@@ -170,7 +205,7 @@ def _epochs(
     rounds: int,
     epochs: int | None,
     total_steps: int | None,
-    initial_epoch: int,
+    begin: FitPosition,
 ) -> int:
     """Returns the Keras epoch to stop at."""
     if total_steps is None:
@@ -180,15 +215,18 @@ def _epochs(
             "Expected either `epochs` or `total_steps`. Received: "
             f"epochs={epochs}, total_steps={total_steps}"
         )
-    steps = total_steps - x.steps_before_first_round
-    return initial_epoch - (-steps // (x.fewest_steps_per_round * rounds))
+    steps = total_steps - begin.warm_up
+    needed = -(-steps // (x.fewest_steps_per_round * rounds))
+    return begin.first_epoch + needed
 
 
-def _stop(agent: "Agent", total_steps: int | None) -> Callbacks:
+def _stop(
+    begin: FitPosition, agent: "Agent", total_steps: int | None
+) -> Callbacks:
     """Returns the callback that counts, where rounds differ in length."""
     if total_steps is None or not agent.whole_episodes:
         return []
-    return [_StopAtSteps(agent.env_steps + total_steps)]
+    return [_StopAtSteps(begin.env_steps + total_steps)]
 
 
 def _list(
@@ -205,9 +243,17 @@ def _list(
 
 
 def _with_refresh(
-    x: RoundDataset, extra: Callbacks, callbacks: Callbacks
+    x: RoundDataset,
+    extra: Callbacks,
+    callbacks: Callbacks,
+    rounds_done: int,
 ) -> Callbacks:
-    """Puts the refresh first: what it logs is for all the others."""
+    """Puts the refresh first: what it logs is for all the others.
+
+    But for a checkpoint, which is to see all of them before a round begins.
+    """
+    first = [c for c in callbacks if isinstance(c, Checkpoint)]
+    callbacks = [c for c in callbacks if not isinstance(c, Checkpoint)]
     given = [c for c in callbacks if isinstance(c, RolloutRefresh)]
     others = [c for c in callbacks if not isinstance(c, RolloutRefresh)]
     if len(given) > 1 or any(id(c.rollouts) != id(x) for c in given):
@@ -216,8 +262,9 @@ def _with_refresh(
             f"`fit` was given. Received: {len(given)} of them"
         )
     # It is bound by now: its agent is there.
-    refresh = RolloutRefresh(cast(Rounds, x))
-    return [*(given or [refresh]), *extra, *others]
+    [refresh] = given or [RolloutRefresh(cast(Rounds, x))]
+    refresh.rounds_done = rounds_done
+    return [*first, refresh, *extra, *others]
 
 
 def _with_sync(agent: "Agent", callbacks: Callbacks) -> Callbacks:

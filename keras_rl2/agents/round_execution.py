@@ -116,6 +116,29 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     return run
 
 
+def skipping(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes a train function that leaves out what has been done already.
+
+    Keras begins an epoch at its first update; one that is resumed has made
+    some of them.
+
+    Args:
+        agent: `keras_rl2.Agent`. Knows how many.
+        run: Callable. Makes `steps_per_execution` updates.
+
+    Returns:
+        A function from the dataset's iterator to logs, likewise.
+    """
+
+    def run_or_skip(iterator: Any) -> Any:
+        if not agent.updates_to_skip:
+            return run(iterator)
+        agent.updates_to_skip -= agent.steps_per_execution
+        return agent.get_metrics_result()
+
+    return run_or_skip
+
+
 def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
     """Decides how many updates of a round one call of TensorFlow makes.
 

@@ -123,6 +123,22 @@ class ActorSnapshot:
         acted = outputs[:-count]
         return acted[0], for_environment(self._action, acted)
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns what it remembers of each environment, as plain data."""
+        return {
+            "state": [np.array(each) for each in self.state],
+            "begins": self.begins.copy(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self.state = tuple(state["state"])
+        self.begins = state["begins"]
+
     def begin(self, envs: np.ndarray) -> None:
         """Says that the next step is the first of an episode.
 

@@ -1,6 +1,7 @@
 """What rollout and replay datasets share: environments and an actor."""
 
 import abc
+import logging
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,10 @@ from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs import env_state
 from keras_rl2.stopwatch import in_section
+
+logger = logging.getLogger(__name__)
 
 AgentT = TypeVar("AgentT", bound=CollectingAgent)
 
@@ -68,6 +72,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._own_seed = own
         self._actor: ActorSnapshot | None = None
         self._collector: Collector | None = None
+        self._env_repeats: bool | None = None
 
     @abc.abstractmethod
     def _accept(self, agent: CollectingAgent) -> AgentT:
@@ -113,13 +118,18 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         """
         agent = self._bound_agent()
         agent.begin_round()
-        if self._actor is None:
-            self._actor = ActorSnapshot(agent, self.env.num_envs)
-        self._actor.sync()
+        actor = self._present_actor()
+        actor.sync()
         noise, self._noise_state = agent.draw_noise(
             self._noise, (self.horizon, self.env.num_envs), self._noise_state
         )
-        return self._take(self._actor, noise)
+        return self._take(actor, noise)
+
+    def _present_actor(self) -> ActorSnapshot:
+        """Returns what acts for the agent, which is made when first needed."""
+        if self._actor is None:
+            self._actor = ActorSnapshot(self._bound_agent(), self.env.num_envs)
+        return self._actor
 
     def _bound_agent(self) -> AgentT:
         """Returns the agent, or refuses to act without anybody who could."""
@@ -152,8 +162,12 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def _begin_episodes(self) -> None:
         """Resets all environments, and what goes with an episode."""
         assert self._collector is not None
-        first = self._collector.observation is None
-        self._collector.reset(seed=self._env_seed if first else None)
+        seed = None
+        if self._collector.observation is None:
+            # Where a training goes on in new environments, not the episodes
+            # that it began with.
+            seed = self._env_seed + self.env.num_envs * self.env.resets
+        self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes."""
@@ -172,14 +186,38 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def get_state(self) -> dict[str, Any]:
         """Returns everything that later rounds depend on, as plain data.
 
-        The environments' own state is not in it: Gymnasium has no interface
-        for that. They begin new episodes after `set_state`.
+        The environments' own state is in it where a copy of them repeats
+        itself with it, which is found out the first time; see
+        `keras_rl2.envs.env_state`. Others begin new episodes after
+        `set_state`.
         """
         return {
             "noise": self._noise.bit_generator.state,
             "noise_state": self._noise_state,
             "env": self.env.get_state(),
             "collector": self._collector.get_state() if self._collector else {},
+            "simulation": self._simulation(),
+        }
+
+    def _simulation(self) -> dict[str, Any] | None:
+        """Returns where the environments are, if that can be copied."""
+        if self._collector is None or not self.env.resets:
+            return None
+        if self._env_repeats is None:
+            self._env_repeats = env_state.repeats(self.env)
+            if not self._env_repeats:
+                logger.info(
+                    "The state of %s cannot be saved: a training that is "
+                    "resumed begins with new episodes.",
+                    self.env.name,
+                )
+        if not self._env_repeats:
+            return None
+        actor = self._actor
+        return {
+            "env": env_state.read(self.env.env),
+            "adrift": self._collector.adrift,
+            "memory": None if actor is None else actor.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -191,8 +229,22 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._noise.bit_generator.state = state["noise"]
         self._noise_state = state["noise_state"]
         self.env.set_state(state["env"])
-        if self._collector is not None and state["collector"]:
-            self._collector.set_state(state["collector"])
+        if self._collector is None or not state["collector"]:
+            return
+        self._collector.set_state(state["collector"])
+        # States of earlier releases have none.
+        simulation = state.get("simulation")
+        if simulation is not None:
+            self._go_on(simulation, state["collector"]["observation"])
+
+    def _go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+        """Has the environments go on where others were."""
+        assert self._collector is not None
+        env_state.write(self.env.env, simulation["env"])
+        if not simulation["adrift"] or self._bound_agent().whole_episodes:
+            self._collector.go_on(observation)
+        if simulation["memory"] is not None:
+            self._present_actor().set_state(simulation["memory"])
 
     def close(self) -> None:
         """Closes the environments."""

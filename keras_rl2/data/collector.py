@@ -211,6 +211,7 @@ class Collector:
             "episode_lengths": [int(n) for n in self.episode_lengths],
             "current_return": self._return.copy(),
             "current_length": self._length.copy(),
+            "observation": self.observation,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -225,3 +226,12 @@ class Collector:
         self.episode_lengths.extend(state["episode_lengths"])
         self._return = np.array(state["current_return"], np.float64)
         self._length = np.array(state["current_length"], np.int64)
+
+    def go_on(self, observation: Any) -> None:
+        """Goes on where environments are that got the state of others.
+
+        Args:
+            observation: `[B, ...]`. What they have shown last.
+        """
+        self.observation = observation
+        self._resets_seen = self.env.resets

@@ -84,6 +84,14 @@ class RoundDataset(abc.ABC):
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of one element, a whole round."""
 
+    @abc.abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """Returns all that later rounds depend on, as plain data."""
+
+    @abc.abstractmethod
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with, for people to read."""
         # All of them are plain attributes, those of a subclass too.

@@ -184,10 +184,8 @@ def test_saved_agent_and_replay_go_on_bit_for_bit(case, prioritized, tmp_path):
         [v.numpy() for v in loaded.optimizer.variables],
         [v.numpy() for v in agent.optimizer.variables],
     )
-    states = [one.get_state() for one in (other, replay)]
-    # The environments begin anew, which these do in any case.
-    assert states[0].pop("env") != states[1].pop("env")
-    np.testing.assert_equal(*states)
+    # Environments among it: they have gone on where the others were.
+    np.testing.assert_equal(other.get_state(), replay.get_state())
     assert history["env_steps"] == [48, 64]
 
 

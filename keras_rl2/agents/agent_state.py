@@ -1,0 +1,93 @@
+"""All that an agent's later updates and actions depend on."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from typing import Any
+
+import keras
+import numpy as np
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+
+def variables_of(agent: "Agent") -> list[keras.Variable]:
+    """Returns the variables of an agent and its optimizers, each once.
+
+    Args:
+        agent: `keras_rl2.Agent`, bound and compiled.
+
+    Returns:
+        list, always in the same order for agents that were made alike.
+    """
+    found = [*agent.variables, *agent.optimizer.variables]
+    return list({id(each): each for each in found}.values())
+
+
+def read(agent: "Agent") -> dict[str, Any]:
+    """Returns the state of an agent.
+
+    Args:
+        agent: `keras_rl2.Agent`, bound and compiled.
+
+    Returns:
+        dict of plain data, copied.
+    """
+    variables = variables_of(agent)
+    return {
+        "class": type(agent).__name__,
+        "env_steps": agent.env_steps,
+        "paths": [each.path for each in variables],
+        "variables": [_stored(each.value.numpy()) for each in variables],
+    }
+
+
+def write(agent: "Agent", state: Mapping[str, Any]) -> None:
+    """Gives an agent the state that `read` returned.
+
+    Args:
+        agent: `keras_rl2.Agent`, bound and compiled; made as the other was.
+        state: dict, as returned by `read`.
+
+    Raises:
+        ValueError: If it is the state of another kind of agent; nothing is
+            changed then.
+    """
+    variables = variables_of(agent)
+    given = [(a.shape, a.dtype.name) for a in state["variables"]]
+    own = [(tuple(v.shape), _stored_dtype(v.dtype)) for v in variables]
+    if state["class"] != type(agent).__name__ or given != own:
+        raise ValueError(
+            f"Expected the state of a {type(agent).__name__} with "
+            f"{len(own)} variables of the same shapes. Received: that of a "
+            f"{state['class']} with {len(given)}"
+            + _difference(variables, own, given, state["paths"])
+        )
+    for variable, array in zip(variables, state["variables"], strict=True):
+        variable.assign(array)
+    agent.env_steps = int(state["env_steps"])
+
+
+def _stored(array: np.ndarray) -> np.ndarray:
+    """Returns a copy, of a dtype that NumPy itself has."""
+    return np.array(array, _stored_dtype(array.dtype.name))
+
+
+def _stored_dtype(dtype: str) -> str:
+    """Returns the dtype in which values of another one are kept, exactly."""
+    return "float32" if dtype == "bfloat16" else dtype
+
+
+def _difference(
+    variables: list[keras.Variable],
+    own: list[tuple[Any, str]],
+    given: list[tuple[Any, str]],
+    paths: list[str],
+) -> str:
+    """Names the first variable that differs, if one does."""
+    for variable, mine, its, path in zip(
+        variables, own, given, paths, strict=False
+    ):
+        if mine != its:
+            return f"; {variable.path} is {mine}, {path} was {its}"
+    return ""

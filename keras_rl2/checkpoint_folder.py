@@ -1,0 +1,223 @@
+"""Checkpoints on the disk: whole, or not there."""
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+import zipfile
+from collections.abc import Iterator
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_rl2 import plain_data
+from keras_rl2.atomic_files import replacing
+from keras_rl2.version import __version__
+
+#: Of the files of a checkpoint; raised where older versions cannot read them.
+FORMAT = 1
+_PREFIX = "checkpoint-"
+_MANIFEST, _STATE, _ARRAYS = "manifest.json", "state.json", "arrays.npz"
+
+
+class Saved(NamedTuple):
+    """A checkpoint that has been read.
+
+    Attributes:
+        path: Path. Its folder.
+        number: int. Of how many it is the last, counted from 0.
+        state: Tree of plain data. What was given to `write`.
+    """
+
+    path: Path
+    number: int
+    state: Any
+
+
+class CheckpointFolder:
+    """A folder of checkpoints, of which the newest are kept.
+
+    Each is a folder of its own, which gets its name when all of it is on the
+    disk. Its manifest says with which version it was written, and the SHA-256
+    of each of its files: what has changed since is not accepted.
+
+    Args:
+        directory: str or path. The folder, made when there is something to
+            write.
+        keep: int. How many are kept. Defaults to `3`.
+
+    Example:
+
+    >>> import tempfile
+    >>> folder = CheckpointFolder(tempfile.mkdtemp(), keep=2)
+    >>> for step in range(4):
+    ...     path = folder.write({"step": step, "mean": np.zeros(2)})
+    >>> folder.newest().state
+    {'step': 3, 'mean': array([0., 0.])}
+    >>> [each.name for each in folder.paths()]
+    ['checkpoint-00000002', 'checkpoint-00000003']
+    """
+
+    def __init__(
+        self, directory: str | os.PathLike[str], keep: int = 3
+    ) -> None:
+        if not isinstance(keep, int) or keep < 1:
+            raise ValueError(
+                "Expected `keep` to be an integer of at least 1. "
+                f"Received: keep={keep!r}"
+            )
+        self.directory = Path(directory)
+        self.keep = keep
+
+    def paths(self) -> list[Path]:
+        """Returns the folders of all checkpoints, from old to new."""
+        if not self.directory.is_dir():
+            return []
+        return sorted(
+            each
+            for each in self.directory.glob(f"{_PREFIX}*")
+            if each.name.removeprefix(_PREFIX).isdigit()
+        )
+
+    def newest(self) -> Saved | None:
+        """Reads the newest checkpoint that is whole.
+
+        Returns:
+            `Saved`; None if there is none. One that is damaged is passed
+            over with a warning.
+        """
+        for path in reversed(self.paths()):
+            try:
+                return self.read(path)
+            except (ValueError, OSError) as error:
+                warnings.warn(
+                    f"{path} is passed over, and the checkpoint before it "
+                    f"read: {error}",
+                    stacklevel=2,
+                )
+        return None
+
+    def read(self, path: Path) -> Saved:
+        """Reads one checkpoint.
+
+        Args:
+            path: Path. Its folder.
+
+        Returns:
+            `Saved`.
+
+        Raises:
+            ValueError: If a file of it is missing or not what was written.
+        """
+        _read_manifest(path)
+        text = (path / _STATE).read_text(encoding="utf-8")
+        try:
+            state = plain_data.from_json(
+                json.loads(text), _read_arrays(path / _ARRAYS)
+            )
+        except (RecursionError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path}: {error}") from error
+        return Saved(path, _number(path), state)
+
+    def write(self, state: Any) -> Path:
+        """Writes a checkpoint, and removes those that are not to be kept.
+
+        Args:
+            state: Tree of plain data; see `plain_data.to_json`.
+
+        Returns:
+            Path of its folder.
+
+        Raises:
+            OSError: If it cannot be written; the others are as they were.
+            TypeError: If there is something in it that is no plain data.
+        """
+        taken, arrays = plain_data.to_json(state)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        paths = self.paths()
+        number = _number(paths[-1]) + 1 if paths else 0
+        path = self.directory / f"{_PREFIX}{number:08d}"
+        with replacing(path) as unfinished:
+            unfinished.mkdir()
+            np.savez(unfinished / _ARRAYS, **arrays)  # type: ignore[arg-type]
+            text = json.dumps(taken)
+            (unfinished / _STATE).write_text(text, encoding="utf-8")
+            _write_manifest(unfinished)
+        for old in self.paths()[: -self.keep]:
+            shutil.rmtree(old)
+        return path
+
+
+def _number(path: Path) -> int:
+    """Returns the number of a checkpoint by its folder."""
+    return int(path.name.removeprefix(_PREFIX))
+
+
+def _members(folder: Path) -> Iterator[Path]:
+    """Gives the files of a checkpoint, but its manifest."""
+    for each in sorted(folder.iterdir()):
+        if each.name != _MANIFEST:
+            yield each
+
+
+def _write_manifest(folder: Path) -> None:
+    """Writes what all other files of a checkpoint are."""
+    content = {
+        "format": FORMAT,
+        "version": __version__,
+        "members": {
+            each.name: {
+                "bytes": each.stat().st_size,
+                "sha256": _digest(each),
+            }
+            for each in _members(folder)
+        },
+    }
+    (folder / _MANIFEST).write_bytes(_signed(content))
+
+
+def _read_manifest(folder: Path) -> None:
+    """Refuses a checkpoint that is not what was written."""
+    given = (folder / _MANIFEST).read_bytes()
+    try:
+        content = json.loads(given)["content"]
+        genuine = _signed(content) == given
+    except (ValueError, KeyError, TypeError, RecursionError):
+        genuine = False
+    if not genuine:
+        raise ValueError(f"{folder / _MANIFEST} is damaged.")
+    if content["format"] > FORMAT:
+        raise ValueError(
+            f"Expected a checkpoint of format {FORMAT} or before. Received: "
+            f"{folder} of format {content['format']}, written by version "
+            f"{content['version']}"
+        )
+    for name, member in content["members"].items():
+        path = folder / name
+        size = path.stat().st_size if path.is_file() else None
+        if size != member["bytes"] or _digest(path) != member["sha256"]:
+            raise ValueError(f"{path} is damaged, or not all of it is there.")
+
+
+def _signed(content: Mapping[str, Any]) -> bytes:
+    """Returns the only bytes that a manifest may consist of."""
+    text = json.dumps(content, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    whole = {"content": content, "sha256": digest}
+    return json.dumps(whole, sort_keys=True, indent=2).encode()
+
+
+def _digest(path: Path) -> str:
+    """Returns the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Reads the arrays of a checkpoint."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}

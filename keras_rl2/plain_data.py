@@ -1,0 +1,197 @@
+"""Numbers, arrays and texts, apart from the objects that they are held by.
+
+What a checkpoint is made of: it is written as JSON and arrays, and whatever it
+is read from, no code of somebody else's is run. There is no pickle.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+# Where a value stands that JSON has no word for: {"$tuple": [...]}.
+_ARRAY, _SCALAR, _TUPLE, _DICT = "$array", "$scalar", "$tuple", "$dict"
+_DEQUE, _SET, _GENERATOR = "$deque", "$set", "$generator"
+_KINDS = "biufcSU"
+_DEEPEST = 100
+
+
+def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
+    """Takes a value apart, into what JSON can hold and arrays.
+
+    Args:
+        value: Tree of None, bools, ints, floats, strings, NumPy's numbers,
+            arrays and random generators, in lists, tuples, sets, deques and
+            dicts.
+
+    Returns:
+        tuple: what JSON can hold, and a dict of the arrays by name.
+
+    Raises:
+        TypeError: If there is anything else in it.
+
+    Example:
+
+    >>> to_json({"steps": 3, "mean": np.zeros(2)})
+    ({'steps': 3, 'mean': {'$array': '0'}}, {'0': array([0., 0.])})
+    """
+    arrays: dict[str, np.ndarray] = {}
+    return _taken_apart(value, arrays, 0), arrays
+
+
+def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Puts together what `to_json` took apart.
+
+    Args:
+        value: What JSON held.
+        arrays: dict of arrays by name.
+
+    Returns:
+        The value. Arrays are those given.
+
+    Raises:
+        ValueError: If it is not of that form.
+    """
+    if isinstance(value, list):
+        return [from_json(each, arrays) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, inner),) = value.items()
+        if key in _PUT_TOGETHER:
+            try:
+                return _PUT_TOGETHER[key](inner, arrays)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise ValueError(
+                    f"Expected what `to_json` gives. Received: {key} of "
+                    f"{inner!r:.200} ({error!r})"
+                ) from error
+    return {key: from_json(each, arrays) for key, each in value.items()}
+
+
+def plain_attributes(owner: object) -> dict[str, Any]:
+    """Returns the attributes of an object that are plain data.
+
+    Args:
+        owner: Any object.
+
+    Returns:
+        dict of values by name, not copied. What is an object of some class,
+        or holds one, is left out.
+
+    Example:
+
+    >>> import types
+    >>> plain_attributes(types.SimpleNamespace(best=2.0, model=object()))
+    {'best': 2.0}
+    """
+    return {
+        name: value
+        for name, value in getattr(owner, "__dict__", {}).items()
+        if is_plain(value)
+    }
+
+
+def is_plain(value: Any) -> bool:
+    """Says whether `to_json` takes a value.
+
+    Args:
+        value: Any object.
+
+    Returns:
+        bool.
+    """
+    try:
+        to_json(value)
+    except TypeError:
+        return False
+    return True
+
+
+def copied(value: Any) -> Any:
+    """Returns a copy that shares nothing with the value.
+
+    Args:
+        value: As of `to_json`.
+    """
+    taken, arrays = to_json(value)
+    return from_json(
+        taken, {name: each.copy() for name, each in arrays.items()}
+    )
+
+
+def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
+    """Returns what JSON can hold, having put arrays aside."""
+    if depth > _DEEPEST:
+        raise TypeError(f"Expected a tree of at most {_DEEPEST} levels.")
+
+    def inner(each: Any) -> Any:
+        return _taken_apart(each, arrays, depth + 1)
+
+    # Of exactly these: a subclass may be more than its value.
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is np.ndarray and value.dtype.kind in _KINDS:
+        name = str(len(arrays))
+        arrays[name] = value
+        return {_ARRAY: name}
+    if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
+        name = str(len(arrays))
+        arrays[name] = np.array(value)
+        return {_SCALAR: name}
+    if kind is list:
+        return [inner(each) for each in value]
+    if kind is tuple:
+        return {_TUPLE: [inner(each) for each in value]}
+    if kind in (set, frozenset):
+        return {_SET: [inner(each) for each in sorted(value, key=repr)]}
+    if kind is deque:
+        return {_DEQUE: [value.maxlen, [inner(each) for each in value]]}
+    if isinstance(value, np.random.Generator):
+        return {_GENERATOR: inner(value.bit_generator.state)}
+    if isinstance(value, dict):
+        return _dict_taken_apart(value, inner)
+    raise TypeError(
+        "Expected numbers, strings, arrays, and lists, tuples, sets, deques "
+        f"and dicts of them. Received: {kind.__name__}"
+    )
+
+
+def _dict_taken_apart(value: dict[Any, Any], inner: Callable[..., Any]) -> Any:
+    """Returns a dict as JSON has it, or pairs where keys are no strings."""
+    if all(type(key) is str and not key.startswith("$") for key in value):
+        return {key: inner(each) for key, each in value.items()}
+    return {_DICT: [[inner(k), inner(each)] for k, each in value.items()]}
+
+
+def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Returns a random generator that goes on from a state."""
+    state = from_json(state, arrays)
+    kinds = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}
+    kinds |= {"MT19937": np.random.MT19937, "Philox": np.random.Philox}
+    kinds |= {"SFC64": np.random.SFC64}
+    bits = kinds[state["bit_generator"]]()
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+def _deque(value: Any, arrays: Mapping[str, np.ndarray]) -> deque[Any]:
+    """Returns a deque of a length."""
+    maxlen, items = value
+    return deque(from_json(items, arrays), maxlen=maxlen)
+
+
+_PUT_TOGETHER: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
+    _ARRAY: lambda name, arrays: arrays[name],
+    _SCALAR: lambda name, arrays: arrays[name][()],
+    _TUPLE: lambda items, arrays: tuple(from_json(items, arrays)),
+    _SET: lambda items, arrays: set(from_json(items, arrays)),
+    _DEQUE: _deque,
+    _GENERATOR: _generator,
+    _DICT: lambda pairs, arrays: {
+        from_json(key, arrays): from_json(each, arrays) for key, each in pairs
+    },
+}
