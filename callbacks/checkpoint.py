@@ -115,6 +115,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._resumed: dict[str, Any] | None = None
         self._saved_at = (0.0, 0)
         self._epoch = 0
+        self._is_saved = False
 
     # What `fit` asks for.
 
@@ -144,6 +145,7 @@ class Checkpoint(keras.callbacks.Callback):
         elif saved is not None and saved.state["number_of_fit"] == this:
             position = self._put_back(saved)
         self._position = position
+        self._is_saved = self._resumed is not None
         self._saved_at = time.monotonic(), self._done()
         return position
 
@@ -196,6 +198,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._leave(epoch)
         elif self._is_due():
             self.save(epoch)
+        self._is_saved = False
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -212,8 +215,10 @@ class Checkpoint(keras.callbacks.Callback):
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Saves what has come out."""
+        assert self._position is not None
         if self._resumed is not None:
             self._finish_putting_back()
+        if self._position.is_past_all or self._is_saved:
             return
         history = cast(Any, self.model).history
         done = history.epoch[-1] + 1 if history.epoch else self._epoch
@@ -248,6 +253,7 @@ class Checkpoint(keras.callbacks.Callback):
             }
         )
         self._saved_at = time.monotonic(), self._done()
+        self._is_saved = True
 
     def _put_back(self, saved: Saved) -> FitPosition:
         """Puts agent and dataset back, and returns where they were."""

@@ -153,6 +153,19 @@ class Diagnostics(keras.callbacks.Callback):
             self._write({**norms, **measured}, logs)
         self._check(logs)
 
+    def get_state(self) -> dict[str, int] | None:
+        """Returns what has been written so far, for a `fit` that is resumed."""
+        return None if self._writer is None else self._writer.get_state()
+
+    def set_state(self, state: dict[str, int] | None) -> None:
+        """Takes back what `get_state` gave; cuts off what was written since.
+
+        Args:
+            state: dict or None, as returned by `get_state`.
+        """
+        if self._writer is not None and state is not None:
+            self._writer.set_state(state)
+
     def _stop_watching(self) -> None:
         """Is told nothing any more."""
         if self._agent is not None:

@@ -61,3 +61,8 @@ class FitPosition:
     def past_all(self) -> "FitPosition":
         """Returns that of a `fit` that has nothing left to do."""
         return self.at(_PAST_ALL_EPOCHS)
+
+    @property
+    def is_past_all(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.epoch == _PAST_ALL_EPOCHS

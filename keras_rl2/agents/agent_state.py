@@ -21,6 +21,8 @@ def variables_of(agent: "Agent") -> list[keras.Variable]:
         list, always in the same order for agents that were made alike.
     """
     found = [*agent.variables, *agent.optimizer.variables]
+    # Of an epoch that is not over.
+    found += [v for metric in agent.metrics for v in metric.variables]
     return list({id(each): each for each in found}.values())
 
 

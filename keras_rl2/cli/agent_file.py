@@ -43,6 +43,18 @@ class AgentFile(keras.callbacks.Callback):
             self._due = done + self.every
             self.save(self.model)
 
+    def get_state(self) -> int:
+        """Returns when it is to be saved next."""
+        return self._due
+
+    def set_state(self, state: int) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: int, as returned by `get_state`.
+        """
+        self._due = state
+
     def save(self, agent: keras.Model) -> None:
         """Saves an agent in place of the file that was there.
 

@@ -90,6 +90,21 @@ class BestAgent(keras.callbacks.Callback):
         if logs is not None:
             logs.update({f"val_{name}": results[name] for name in _NUMBERS})
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns what later evaluations depend on, as plain data.
+
+        But for the score: the folder holds that of the agent in it.
+        """
+        return {"last": self._last, "due": self._due}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self._last, self._due = state["last"], state["due"]
+
     def conclude(self, agent: Agent) -> dict[str, float]:
         """Returns what the last agent gives, evaluating it if need be.
 

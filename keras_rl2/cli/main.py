@@ -67,7 +67,7 @@ def _run(argv: Sequence[str]) -> int:
         arguments = make_parser().parse_args(argv)
         return int(arguments.run(arguments))
     except SystemExit as stop:
-        # From `--help` and `--version`.
+        # From `--help` and `--version`, and from SIGTERM in a training.
         return int(stop.code or 0)
     except KeyboardInterrupt:
         print(f"{NAME}: interrupted", file=sys.stderr)

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.cli.errors import CommandError
 
 #: What commands that take a saved agent say of their argument.
@@ -28,6 +30,8 @@ class RunFolder:
         score: Path. What they found of it, `best.json`.
         preset: Path. What it was trained with, `preset.json`.
         progress: Path. How it went, `progress.csv`.
+        checkpoints: Path. All that the training is, a folder of
+            `keras_rl2.callbacks.Checkpoint`.
 
     Example:
 
@@ -42,6 +46,7 @@ class RunFolder:
         self.score = self.path / "best.json"
         self.preset = self.path / "preset.json"
         self.progress = self.path / "progress.csv"
+        self.checkpoints = self.path / "checkpoints"
 
     @classmethod
     def of(
@@ -154,6 +159,8 @@ class RunFolder:
         ):
             for file in self.path.glob(pattern):
                 file.unlink()
+        for checkpoint in CheckpointFolder(self.checkpoints).paths():
+            shutil.rmtree(checkpoint)
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

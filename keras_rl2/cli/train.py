@@ -92,8 +92,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         default=100_000,
         metavar="STEPS",
         help=(
-            "save agent.keras every so many steps, 0 at the end only "
-            "(default: 100000)"
+            "save agent.keras, and all that --resume needs, every so many "
+            "steps, 0 at the end only (default: 100000)"
         ),
     )
     parser.add_argument(
@@ -110,8 +110,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--resume",
         action="store_true",
         help=(
-            "go on with agent.keras of the folder, up to the total steps; "
-            "best.keras stays until it is beaten"
+            "go on where the folder's newest checkpoint was, as if the "
+            "training had never stopped, up to the total steps"
         ),
     )
     parser.add_argument(

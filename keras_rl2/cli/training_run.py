@@ -2,8 +2,10 @@
 
 import sys
 
+from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
+from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.axis import STEPS
@@ -18,6 +20,10 @@ from keras_rl2.presets import Preset
 from keras_rl2.training import Training
 
 _EVALUATION_EPISODES = 20
+# Checkpoints that are kept: where the newest is damaged there is one before.
+_KEPT = 2
+# Steps from one to the next, where they are to be saved at the end only.
+_NEVER = 2**62
 # Evaluations of a run whose steps between them nobody chose.
 _EVALUATIONS = 10
 
@@ -59,25 +65,31 @@ def train(
             f"{length:,} already; {axis.option} asks for more"
         )
         return
-    # Another seed: a resumed agent is not to see the same episodes again.
-    training = Training.from_preset(preset, seed=seed + taken, data=data)
+    saved = resume and bool(CheckpointFolder(folder.checkpoints).paths())
+    # Where an earlier release saved the agent alone, another seed: it is not
+    # to see the same episodes again.
+    training = Training.from_preset(
+        preset, seed=seed if saved else seed + taken, data=data
+    )
     best = _best_agent(training, folder, seed, evaluate)
-    if resume:
+    if resume and not saved:
         # Into an agent whose schedules span the steps now asked for.
         saved_agents.load_into(training.agent, folder.agent)
-    print(_headline(training, seed, folder))
+    print(_headline(training, seed, folder, taken))
     if resume:
         best.remember()
     else:
         folder.clear()
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_preset(training.preset.to_dict())
-    _fit(training, folder, checkpoint, best)
-    results = best.conclude(training.agent)
+    try:
+        _fit(training, folder, checkpoint, best)
+        results = best.conclude(training.agent)
+    finally:
+        best.close()
+        training.close()
     for file, score in ((folder.agent, results), (folder.best, best.score)):
         print(f"{file}: {describe(score, _EVALUATION_EPISODES, 'greedy')}")
-    best.close()
-    training.close()
 
 
 def _best_agent(
@@ -108,8 +120,11 @@ def _fit(
     table = ProgressFile(folder.progress, axis)
     progress = Progress(axis.length(training.preset) - taken)
     board = TensorBoard(folder.path)
+    everything = Checkpoint(
+        folder.checkpoints, every_steps=checkpoint or _NEVER, keep=_KEPT
+    )
     try:
-        training.run([best, progress, table, board, file])
+        training.run([everything, best, progress, table, board, file])
     except BaseException:
         # Also after Ctrl-C, or an environment that failed at night: the
         # weights are those of the last round, which took hours maybe.
@@ -127,7 +142,9 @@ def _fit(
     file.save(agent)
 
 
-def _headline(training: Training, seed: int, folder: RunFolder) -> str:
+def _headline(
+    training: Training, seed: int, folder: RunFolder, taken: int
+) -> str:
     """Says what is about to be done."""
     preset = training.preset
     axis = axis_of(preset)
@@ -137,7 +154,7 @@ def _headline(training: Training, seed: int, folder: RunFolder) -> str:
         f"{axis.length(preset):,} {axis.words}",
         _experience(training),
     ]
-    if taken := axis.count(training.agent):
+    if taken:
         parts.append(f"resumed at {taken:,}")
     return f"{', '.join(parts)}: {folder.path}"
 

@@ -218,7 +218,7 @@ class TestResume:
         logdir = run_folder.parents[1]
         options = ["--resume", "--steps", "3000", "--logdir", logdir]
         line = refused("train", "ppo", "CartPole-v1", *options)
-        assert "does not fit the settings" in line
+        assert "to be a checkpoint of the same training" in line
 
 
 @pytest.mark.slow

@@ -1,0 +1,275 @@
+"""A run that was stopped anywhere ends as one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from support import checkpointed
+from support.checkpointed import CASES
+from support.checkpointed import outcome_of
+
+EPOCHS = 4
+REPOSITORY = Path(__file__).parents[2]
+
+
+class StopAfter(keras.callbacks.Callback):
+    """Ends a process, or something like it, after some rounds."""
+
+    def __init__(self, rounds):
+        super().__init__()
+        self.rounds = rounds
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.rounds -= 1
+        if not self.rounds:
+            raise RuntimeError("the power is out")
+
+
+def fit(case, directory, *callbacks, epochs=EPOCHS, **settings):
+    agent, data = CASES[case]()
+    checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1, **settings)
+    history = agent.fit(
+        data, epochs=epochs, callbacks=[*callbacks, checkpoint], verbose=0
+    )
+    return outcome_of(agent, data, history)
+
+
+def interrupted(case, directory, rounds=5, *callbacks):
+    with pytest.raises(RuntimeError, match="the power is out"):
+        fit(case, directory, *callbacks, StopAfter(rounds))
+
+
+@pytest.mark.rotate(case=[*CASES])
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_goes_on_bit_for_bit(case, tmp_path):
+    whole = fit(case, tmp_path / "whole")
+    interrupted(case, tmp_path / "stopped")
+    np.testing.assert_equal(fit(case, tmp_path / "stopped"), whole)
+
+
+def test_the_same_without_checkpoints(tmp_path):
+    agent, data = CASES["PPO"]()
+    history = agent.fit(data, epochs=EPOCHS, verbose=0)
+    with_checkpoints = fit("PPO", tmp_path)
+    np.testing.assert_equal(outcome_of(agent, data, history), with_checkpoints)
+
+
+def test_steps_of_all_processes_are_counted(tmp_path):
+    def fit_steps(*callbacks):
+        agent, data = CASES["DQN"]()
+        checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+        agent.fit(
+            data,
+            total_steps=700,
+            callbacks=[checkpoint, *callbacks],
+            verbose=0,
+        )
+        return agent.env_steps
+
+    agent, data = CASES["DQN"]()
+    agent.fit(data, total_steps=700, verbose=0)
+    with pytest.raises(RuntimeError):
+        fit_steps(StopAfter(6))
+    assert fit_steps() == agent.env_steps
+
+
+def test_a_run_that_is_finished_is_not_begun_again(tmp_path):
+    first = fit("PPO", tmp_path)
+    np.testing.assert_equal(fit("PPO", tmp_path), first)
+    # More may be asked for.
+    assert fit("PPO", tmp_path, epochs=EPOCHS + 1)["epoch"][-1] == EPOCHS
+
+
+def test_the_second_fit_of_a_program(tmp_path):
+    def program(*callbacks):
+        agent, data = CASES["PPO"]()
+        checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+        first = agent.fit(data, epochs=2, callbacks=[checkpoint], verbose=0)
+        second = agent.fit(
+            data, epochs=3, callbacks=[checkpoint, *callbacks], verbose=0
+        )
+        return first.epoch, outcome_of(agent, data, second)
+
+    agent, data = CASES["PPO"]()
+    agent.fit(data, epochs=2, verbose=0)
+    history = agent.fit(data, epochs=3, verbose=0)
+    with pytest.raises(RuntimeError):
+        program(StopAfter(3))
+    epochs, outcome = program()
+    assert epochs == []
+    np.testing.assert_equal(outcome, outcome_of(agent, data, history))
+
+
+def test_callbacks_of_keras_go_on(tmp_path):
+    def callbacks(folder):
+        return [
+            keras.callbacks.EarlyStopping(
+                "loss", patience=9, restore_best_weights=True
+            ),
+            keras.callbacks.ModelCheckpoint(
+                folder / "best.keras", monitor="loss", save_best_only=True
+            ),
+            keras.callbacks.ReduceLROnPlateau("loss", patience=0, factor=0.5),
+        ]
+
+    remembered = []
+    for folder, rounds in (("whole", 0), ("stopped", 5)):
+        directory = tmp_path / folder
+        directory.mkdir()
+        if rounds:
+            interrupted("PPO", directory, rounds, *callbacks(directory))
+        used = callbacks(directory)
+        outcome = fit("PPO", directory, *used)
+        remembered.append(
+            [
+                outcome["history"],
+                used[0].best,
+                used[0].wait,
+                used[0].best_weights,
+                used[1].best,
+                used[2].best,
+                used[2].wait,
+            ]
+        )
+    np.testing.assert_equal(*remembered)
+
+
+def events_of(log_dir):
+    """Returns the steps of each curve, in the order they were written."""
+    steps = {}
+    for file in sorted(Path(log_dir).glob("events*")):
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                steps.setdefault(value.tag, []).append(event.step)
+    return steps
+
+
+def test_curves_do_not_overlap(tmp_path):
+    def board(name):
+        return rl.callbacks.TensorBoard(tmp_path / name, histogram_freq=2)
+
+    fit("PPO", tmp_path / "a", board("whole"))
+    # In the third epoch: the second has been written, and its checkpoint.
+    interrupted("PPO", tmp_path / "b", 5, board("stopped"))
+    fit("PPO", tmp_path / "b", board("stopped"))
+    assert events_of(tmp_path / "stopped") == events_of(tmp_path / "whole")
+
+
+class TestDamage:
+    def test_the_one_before_is_read(self, tmp_path):
+        whole = fit("PPO", tmp_path / "whole")
+        interrupted("PPO", tmp_path / "stopped", 7)
+        newest = max((tmp_path / "stopped").glob("checkpoint-*"))
+        (newest / "arrays.npz").write_bytes(b"")
+        with pytest.warns(UserWarning, match="is passed over"):
+            again = fit("PPO", tmp_path / "stopped")
+        np.testing.assert_equal(again, whole)
+
+    def test_another_training(self, tmp_path):
+        fit("PPO", tmp_path, epochs=1)
+        with pytest.raises(ValueError, match="of the same training"):
+            fit("A2C", tmp_path)
+
+    def test_weights_that_are_none(self, tmp_path):
+        agent, data = CASES["PPO"]()
+        checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+        agent.fit(data, callbacks=[checkpoint], verbose=0)
+        before = sorted(tmp_path.iterdir())
+        agent.trainable_variables[0].assign(
+            keras.ops.full(agent.trainable_variables[0].shape, np.nan)
+        )
+        with pytest.warns(UserWarning, match="not finite"):
+            checkpoint.save(1)
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_error_names_the_checkpoint(tmp_path):
+    with pytest.raises(RuntimeError) as raised:
+        fit("PPO", tmp_path, StopAfter(5))
+    newest = max(tmp_path.glob("checkpoint-*"))
+    assert str(newest) in raised.value.__notes__[-1]
+
+
+def test_only_the_newest_are_kept(tmp_path):
+    fit("PPO", tmp_path, keep=2)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_plain_model_is_refused(tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    checkpoint = rl.callbacks.Checkpoint(tmp_path)
+    with pytest.raises(ValueError, match="in the `fit` of an agent"):
+        model.fit(
+            np.ones((2, 1)), np.ones(2), callbacks=[checkpoint], verbose=0
+        )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"every_steps": 0}, {"every_seconds": -1}, {"keep": 0}, {"keep": 1.5}],
+)
+def test_bad_arguments(settings, tmp_path):
+    with pytest.raises(ValueError, match="Received"):
+        rl.callbacks.Checkpoint(tmp_path, **settings)
+    assert not list(tmp_path.iterdir())
+
+
+class TestSignals:
+    """In the midst of an epoch, of two rounds each."""
+
+    @pytest.mark.parametrize(
+        ("number", "error"),
+        [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
+    )
+    @pytest.mark.parametrize("case", ["PPO", "DQN"])
+    def test_the_round_is_finished(self, case, number, error, tmp_path):
+        class Ask(keras.callbacks.Callback):
+            rounds = 0
+
+            def on_train_batch_begin(self, batch, logs=None):
+                Ask.rounds += 1
+                if Ask.rounds == 5:
+                    signal.raise_signal(number)
+
+        whole = fit(case, tmp_path / "whole")
+        with pytest.raises(error) as raised:
+            fit(case, tmp_path / "stopped", Ask())
+        if error is SystemExit:
+            assert raised.value.code == 143
+        assert Ask.rounds == 5
+        np.testing.assert_equal(fit(case, tmp_path / "stopped"), whole)
+
+    def test_handlers_are_put_back(self, tmp_path):
+        before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+        fit("PPO", tmp_path, epochs=1)
+        after = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+        assert before == after
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_killed_at_twenty_points(case, tmp_path):
+    """By SIGKILL, at environment steps and within the writing of files."""
+    report = subprocess.run(
+        [sys.executable, checkpointed.__file__, case, str(tmp_path), "20"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert report.returncode == 0, report.stderr[-4000:]
+    counted = json.loads(report.stdout.splitlines()[-1])
+    assert counted["kills"] >= 20
+    assert counted["different"] == []
+    assert counted["finished"] >= 1
