@@ -106,6 +106,7 @@ class Checkpoint(keras.callbacks.Callback):
         self.every_seconds = every_seconds
         self.keep = keep
         self._folder = CheckpointFolder(directory, keep)
+        self._log = self._folder.new_log()
         self._stop = StopSignal()
         self._fits = 0
         self._agent: SavedAgent | None = None
@@ -248,9 +249,10 @@ class Checkpoint(keras.callbacks.Callback):
                 "number_of_fit": self._fits - 1,
                 "position": dataclasses.asdict(position),
                 "agent": agent,
-                "rounds": cast(Rounds, self._rounds).get_state(),
+                "rounds": cast(Rounds, self._rounds).get_state(self._log),
                 "callbacks": resumable.read(self._remembering()),
-            }
+            },
+            self._log,
         )
         self._saved_at = time.monotonic(), self._done()
         self._is_saved = True
@@ -258,7 +260,9 @@ class Checkpoint(keras.callbacks.Callback):
     def _put_back(self, saved: Saved) -> FitPosition:
         """Puts agent and dataset back, and returns where they were."""
         try:
-            cast(Rounds, self._rounds).set_state(saved.state["rounds"])
+            cast(Rounds, self._rounds).set_state(
+                saved.state["rounds"], saved.log
+            )
             cast(SavedAgent, self._agent).set_state(saved.state["agent"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
@@ -266,7 +270,7 @@ class Checkpoint(keras.callbacks.Callback):
                 "training: give another one a directory of its own. "
                 f"Received: {error}"
             ) from error
-        self._resumed = saved.state
+        self._resumed, self._log = saved.state, saved.log
         return FitPosition(**saved.state["position"])
 
     def _finish_putting_back(self) -> None:

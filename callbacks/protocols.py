@@ -76,10 +76,10 @@ class Rounds(Protocol):
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with."""
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self, log: Any = None) -> dict[str, Any]:
         """Returns all that later rounds depend on, as plain data."""
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, Any], log: Any = None) -> None:
         """Takes back what `get_state` gave."""
 
 

@@ -16,11 +16,15 @@ import numpy as np
 
 from keras_rl2 import plain_data
 from keras_rl2.atomic_files import replacing
+from keras_rl2.segment_log import SegmentLog
+from keras_rl2.segment_log import digest
+from keras_rl2.segment_log import segments_from
 from keras_rl2.version import __version__
 
 #: Of the files of a checkpoint; raised where older versions cannot read them.
 FORMAT = 1
 _PREFIX = "checkpoint-"
+_SEGMENTS = "segments"
 _MANIFEST, _STATE, _ARRAYS = "manifest.json", "state.json", "arrays.npz"
 
 
@@ -31,11 +35,13 @@ class Saved(NamedTuple):
         path: Path. Its folder.
         number: int. Of how many it is the last, counted from 0.
         state: Tree of plain data. What was given to `write`.
+        log: `SegmentLog`. Rows that the state refers to.
     """
 
     path: Path
     number: int
     state: Any
+    log: SegmentLog
 
 
 class CheckpointFolder:
@@ -43,7 +49,9 @@ class CheckpointFolder:
 
     Each is a folder of its own, which gets its name when all of it is on the
     disk. Its manifest says with which version it was written, and the SHA-256
-    of each of its files: what has changed since is not accepted.
+    of each of its files: what has changed since is not accepted. Rows that
+    were added to a `SegmentLog` lie in files beside, which several checkpoints
+    share.
 
     Args:
         directory: str or path. The folder, made when there is something to
@@ -113,7 +121,10 @@ class CheckpointFolder:
         Raises:
             ValueError: If a file of it is missing or not what was written.
         """
-        _read_manifest(path)
+        log = SegmentLog(
+            self.directory / _SEGMENTS, segments_from(_read_manifest(path))
+        )
+        log.check()
         text = (path / _STATE).read_text(encoding="utf-8")
         try:
             state = plain_data.from_json(
@@ -121,13 +132,19 @@ class CheckpointFolder:
             )
         except (RecursionError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: {error}") from error
-        return Saved(path, _number(path), state)
+        return Saved(path, _number(path), state, log)
 
-    def write(self, state: Any) -> Path:
+    def new_log(self) -> SegmentLog:
+        """Returns a log of rows with nothing in it, for `write`."""
+        return SegmentLog(self.directory / _SEGMENTS)
+
+    def write(self, state: Any, log: SegmentLog | None = None) -> Path:
         """Writes a checkpoint, and removes those that are not to be kept.
 
         Args:
             state: Tree of plain data; see `plain_data.to_json`.
+            log: `SegmentLog` or None. Of this folder, with the rows that the
+                state refers to. Defaults to `None`: it refers to none.
 
         Returns:
             Path of its folder.
@@ -141,15 +158,34 @@ class CheckpointFolder:
         paths = self.paths()
         number = _number(paths[-1]) + 1 if paths else 0
         path = self.directory / f"{_PREFIX}{number:08d}"
+        log = log or self.new_log()
+        log.write(f"{number:08d}")
         with replacing(path) as unfinished:
             unfinished.mkdir()
             np.savez(unfinished / _ARRAYS, **arrays)  # type: ignore[arg-type]
             text = json.dumps(taken)
             (unfinished / _STATE).write_text(text, encoding="utf-8")
-            _write_manifest(unfinished)
-        for old in self.paths()[: -self.keep]:
-            shutil.rmtree(old)
+            _write_manifest(unfinished, log)
+        self._tidy()
         return path
+
+    def _tidy(self) -> None:
+        """Removes what is not to be kept, and segments of no checkpoint."""
+        paths = self.paths()
+        for old in paths[: -self.keep]:
+            shutil.rmtree(old)
+        needed: set[str] = set()
+        for path in paths[-self.keep :]:
+            try:
+                segments = segments_from(_read_manifest(path))
+            except (ValueError, OSError):
+                # Damaged: nobody will read what it refers to.
+                continue
+            for each in segments.values():
+                needed.update(segment.file for segment in each)
+        for file in (self.directory / _SEGMENTS).glob("*.npz"):
+            if file.name not in needed:
+                file.unlink()
 
 
 def _number(path: Path) -> int:
@@ -164,7 +200,7 @@ def _members(folder: Path) -> Iterator[Path]:
             yield each
 
 
-def _write_manifest(folder: Path) -> None:
+def _write_manifest(folder: Path, log: SegmentLog) -> None:
     """Writes what all other files of a checkpoint are."""
     content = {
         "format": FORMAT,
@@ -172,16 +208,21 @@ def _write_manifest(folder: Path) -> None:
         "members": {
             each.name: {
                 "bytes": each.stat().st_size,
-                "sha256": _digest(each),
+                "sha256": digest(each),
             }
             for each in _members(folder)
         },
+        "segments": log.segments,
     }
     (folder / _MANIFEST).write_bytes(_signed(content))
 
 
-def _read_manifest(folder: Path) -> None:
-    """Refuses a checkpoint that is not what was written."""
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """Refuses a checkpoint that is not what was written.
+
+    Returns:
+        dict of the segments of each log that it refers to.
+    """
     given = (folder / _MANIFEST).read_bytes()
     try:
         content = json.loads(given)["content"]
@@ -199,8 +240,10 @@ def _read_manifest(folder: Path) -> None:
     for name, member in content["members"].items():
         path = folder / name
         size = path.stat().st_size if path.is_file() else None
-        if size != member["bytes"] or _digest(path) != member["sha256"]:
+        if size != member["bytes"] or digest(path) != member["sha256"]:
             raise ValueError(f"{path} is damaged, or not all of it is there.")
+    segments: dict[str, Any] = content["segments"]
+    return segments
 
 
 def _signed(content: Mapping[str, Any]) -> bytes:
@@ -209,12 +252,6 @@ def _signed(content: Mapping[str, Any]) -> bytes:
     digest = hashlib.sha256(text.encode()).hexdigest()
     whole = {"content": content, "sha256": digest}
     return json.dumps(whole, sort_keys=True, indent=2).encode()
-
-
-def _digest(path: Path) -> str:
-    """Returns the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.collector import Collector
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.episode_collector import EpisodeCollector
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
@@ -183,7 +184,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         """Returns the numbers that it was made with, for people to read."""
         return {**super().settings(), "num_envs": self.env.num_envs}
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything that later rounds depend on, as plain data.
 
         The environments' own state is in it where a copy of them repeats
@@ -220,11 +221,14 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             "memory": None if actor is None else actor.get_state(),
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave, in a dataset bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. Not used. Defaults to `None`.
         """
         self._noise.bit_generator.state = state["noise"]
         self._noise_state = state["noise_state"]

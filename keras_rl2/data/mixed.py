@@ -10,6 +10,7 @@ from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.stopwatch import Stopwatch
 from keras_rl2.stopwatch import in_section
@@ -202,20 +203,27 @@ class MixedDataset(RoundDataset):
             **super().settings(),
         }
 
-    def get_state(self) -> dict[str, Any]:
-        """Returns what later rounds of both depend on."""
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns what later rounds of both depend on.
+
+        Args:
+            log: `StateLog` or None. As of `ReplayDataset`. Defaults to `None`.
+        """
         return {
             "offline": self.offline.get_state(),
-            "replay": self.replay.get_state(),
+            "replay": self.replay.get_state(log),
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave, in datasets bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `ReplayDataset`. Defaults to `None`.
         """
-        self.replay.set_state(state["replay"])
+        self.replay.set_state(state["replay"], log)
         self.offline.set_state(state["offline"])
         self._ready.clear()
 

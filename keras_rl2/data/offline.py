@@ -17,6 +17,7 @@ from keras_rl2.data.minibatches import transition_spec
 from keras_rl2.data.offline_episodes import OfflineEpisodes
 from keras_rl2.data.offline_episodes import choose
 from keras_rl2.data.offline_sources import open_source
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.transition_block import TransitionForm
 from keras_rl2.data.transition_store import TransitionStore
@@ -283,18 +284,21 @@ class OfflineDataset(RoundDataset):
         """Returns the numbers that it was made with, for people to read."""
         return {**super().settings(), "source": self._recorded.name}
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns the state of the draws.
 
         Of a dataset that streams, the pieces that are held are not in it.
         """
         return {"generator": self._generator.bit_generator.state}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. Not used. Defaults to `None`.
         """
         self._generator.bit_generator.state = state["generator"]
         self._ready.clear()

@@ -1,5 +1,6 @@
 """The transitions of the recent past, the surprising ones more often."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 from typing import SupportsFloat
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_sizes import check_settings
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.sum_tree import SumTree
 
 
@@ -168,40 +170,49 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Bytes of all arrays, when the buffer is full."""
         return super().nbytes + self._tree.nbytes
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
+
+        Args:
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
 
         Returns:
             dict as of `ReplayBuffer`, with p^α of each transition.
         """
         self._refresh()
-        state = super().get_state()
+        state = super().get_state(log)
         # [rows * B] places -> [rows, B]
-        filled = np.arange(state["span"].size)
+        shape = self._ring.filled(state["steps"]), self.num_envs
         return state | {
-            "priority": self._tree.get(filled).reshape(state["span"].shape),
+            "priority": self._tree.get(np.arange(math.prod(shape))).reshape(
+                shape
+            ),
             "largest_priority": self.largest_priority,
             "alpha": self.alpha,
             "batches": self._batches,
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
         check_settings(state, {"alpha": self.alpha})
         priority = np.asarray(state["priority"], np.float64)
-        if priority.shape != np.shape(state["span"]):
+        shape = self._ring.filled(state["steps"]), self.num_envs
+        if priority.shape != shape:
             raise ValueError(
-                f"Expected one priority for each of {np.shape(state['span'])} "
+                f"Expected one priority for each of {shape} "
                 f"transitions. Received: priority of shape {priority.shape}"
             )
-        super().set_state(state)
+        super().set_state(state, log)
         self._changes.clear()
         self._tree = SumTree(self._tree.capacity)
         self._tree.update(np.arange(priority.size), priority.reshape(-1))

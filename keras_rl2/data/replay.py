@@ -31,6 +31,7 @@ from keras_rl2.data.replay_buffers import make_replay_buffer
 from keras_rl2.data.replay_buffers import sequence_sizes
 from keras_rl2.data.replay_sizes import check_replay_sizes
 from keras_rl2.data.replay_sizes import check_sequences_fit
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.td_error_feedback import TDErrorFeedback
 from keras_rl2.data.trajectory import Trajectory
@@ -415,17 +416,25 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Returns the mean of the last 100 episodes, and how it explores."""
         return {**super().logs(), **self._bound_agent().exploration_logs()}
 
-    def get_state(self) -> dict[str, Any]:
-        """Returns what `CollectingDataset` does, and all that is stored."""
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns what `CollectingDataset` does, and all that is stored.
+
+        Args:
+            log: `StateLog` or None. Where to add what was stored since it was
+                last added to, which is not returned then. Defaults to `None`.
+        """
         self._feed_back()
-        buffer = None if self.buffer is None else self.buffer.get_state()
+        buffer = None if self.buffer is None else self.buffer.get_state(log)
         return {**super().get_state(), "buffer": buffer}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave, in a dataset bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If there is no agent, or the state is that of another
@@ -434,7 +443,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._bound_agent()
         assert self.buffer is not None
         if state["buffer"] is not None:
-            self.buffer.set_state(state["buffer"])
+            self.buffer.set_state(state["buffer"], log)
         super().set_state(state)
         if self._feedback is not None:
             self._feedback.drop()

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.minibatches import transition_spec
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_ring import TransitionRing
 from keras_rl2.trees import Tree
@@ -297,28 +298,35 @@ class ReplayBuffer:
                 f"n_step={self.n_step}"
             )
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
+
+        Args:
+            log: `StateLog` or None. Where to add steps that are new, which
+                are not returned then. Defaults to `None`.
 
         Returns:
             dict. The rows that are filled, what was kept apart, the state of
             the draws, and the settings that the rest depends on.
         """
         return {
-            **self._ring.get_state(),
+            **self._ring.get_state(log),
             "generator": self._generator.bit_generator.state,
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        self._ring.set_state(state)
+        self._ring.set_state(state, log)
         self._generator.bit_generator.state = state["generator"]
 
 

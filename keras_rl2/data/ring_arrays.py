@@ -200,6 +200,17 @@ class RingArrays:
         """
         return {key: a[:count].copy() for key, a in self._arrays.items()}
 
+    def rows_at(self, place: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns some rows, copied.
+
+        Args:
+            place: `[N]` ints. Which.
+
+        Returns:
+            dict of `[N, B, ...]`.
+        """
+        return {key: array[place] for key, array in self._arrays.items()}
+
     def check_first_rows(
         self, state: Mapping[str, Any], count: int
     ) -> dict[str, np.ndarray]:

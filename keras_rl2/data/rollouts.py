@@ -17,6 +17,7 @@ from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.minibatches import tensor_specs
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.trajectory import as_sequences
@@ -287,21 +288,24 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Returns the mean of the last 100 episodes and of the last round."""
         return {**super().logs(), **self._statistics}
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns all that later rollouts depend on, as plain data."""
         return {
-            **super().get_state(),
+            **super().get_state(log),
             "shuffle": self._shuffle.bit_generator.state,
             "scaler": self._scaler.get_state() if self._scaler else {},
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave, in a dataset bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. Not used. Defaults to `None`.
         """
-        super().set_state(state)
+        super().set_state(state, log)
         self._shuffle.bit_generator.state = state["shuffle"]
         if self._scaler is not None and state["scaler"]:
             self._scaler.set_state(state["scaler"])

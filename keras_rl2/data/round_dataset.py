@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.shapes import Tensor
 from keras_rl2.stopwatch import Stopwatch
 from keras_rl2.trees import Tree
@@ -85,12 +86,25 @@ class RoundDataset(abc.ABC):
         """Returns shapes and dtypes of one element, a whole round."""
 
     @abc.abstractmethod
-    def get_state(self) -> dict[str, Any]:
-        """Returns all that later rounds depend on, as plain data."""
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns all that later rounds depend on, as plain data.
+
+        Args:
+            log: `StateLog` or None. Where a replay adds what it has stored
+                since it last did, which is not returned then. Defaults to
+                `None`.
+        """
 
     @abc.abstractmethod
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent."""
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
+        """
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with, for people to read."""

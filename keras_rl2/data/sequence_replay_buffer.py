@@ -9,6 +9,7 @@ import numpy.typing as npt
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_sizes import check_settings
+from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
@@ -228,20 +229,27 @@ class SequenceReplayBuffer(ReplayBuffer):
             "begins": self._begins.take(place).astype(np.float32),
         }
 
-    def get_state(self) -> dict[str, Any]:
-        """Returns everything as plain arrays and numbers, copied."""
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns everything as plain arrays and numbers, copied.
+
+        Args:
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+        """
         return {
-            **super().get_state(),
+            **super().get_state(log),
             **self._settings(),
             "begins": self._begins.copy(),
             "states": [each.copy() for each in self._states],
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave.
 
         Args:
             state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
@@ -254,7 +262,7 @@ class SequenceReplayBuffer(ReplayBuffer):
             raise ValueError(
                 f"Expected memories of shapes {expected}. Received: {shapes}"
             )
-        super().set_state(state)
+        super().set_state(state, log)
         for array, value in zip(own, given, strict=True):
             array[:] = value
 

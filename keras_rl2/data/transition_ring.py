@@ -9,6 +9,9 @@ from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.final_observations import Layout
 from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.ring_arrays import RingArrays
+from keras_rl2.data.ring_log import StateLog
+from keras_rl2.data.ring_log import new_name
+from keras_rl2.data.ring_log import together
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.windows import complete_windows
 from keras_rl2.trees import Tree
@@ -105,6 +108,7 @@ class TransitionRing:
         # Where each array of an observation is stored, in order.
         self._keys = [*self._arrays.observation]
         self._final = FinalObservations(self._arrays.observation)
+        self._log_name = new_name()
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
@@ -390,9 +394,17 @@ class TransitionRing:
 
     # Saving.
 
-    def get_state(self) -> dict[str, Any]:
-        """Returns rows that are filled, what is kept apart, and settings."""
-        filled = min(self._steps + 1, self._rows)
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns rows that are filled, what is kept apart, and settings.
+
+        Args:
+            log: `StateLog` or None. Where to add what is new since it was last
+                added to; what the state then holds is the name of the log.
+                Defaults to `None`: all is returned.
+        """
+        if log is not None:
+            return self._logged(log)
+        filled = self.filled(self._steps)
         ages = self._final.places()
         return {
             **self._arrays.first_rows(filled),
@@ -405,10 +417,59 @@ class TransitionRing:
             **self._settings(),
         }
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def filled(self, steps: int) -> int:
+        """Returns how many rows mean something after a number of steps."""
+        return min(int(steps) + 1, self._rows)
+
+    def _logged(self, log: StateLog) -> dict[str, Any]:
+        """Adds what is new to a log, and returns what the rest is."""
+        oldest = max(self._steps + 1 - self._rows, 0)
+        # Rewards of the last steps go on being added up, and the end of the
+        # last one may have been said since.
+        since = log.stop(self._log_name) - self.n_step
+        log.append(
+            self._log_name, self._steps, self.steps_from(max(since, oldest))
+        )
+        log.forget(self._log_name, oldest)
+        return {
+            "log": self._log_name,
+            "steps": self._steps,
+            **self._settings(),
+        }
+
+    def steps_from(self, first: int) -> dict[str, np.ndarray]:
+        """Returns steps from one on, copied.
+
+        Args:
+            first: int. The first step that is wanted, one that is held.
+
+        Returns:
+            dict of `[S + 1, B, ...]`, one row more for the observation after
+            the newest step; the last observations `[K, ...]`, which `slot`
+            numbers; and `first`, a number.
+        """
+        place = np.arange(first, self._steps + 1) % self._rows
+        rows = self._arrays.rows_at(place)
+        kept = rows["slot"] >= 0
+        chosen = rows["slot"][kept]
+        rows["slot"][kept] = np.arange(chosen.size)
+        final = {
+            f"final_{key}": array[chosen]
+            for key, array in self._final.arrays.items()
+        }
+        return {**rows, **final, "first": np.array(first)}
+
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
         """Takes back what `get_state` gave, or refuses it before any change."""
         check_settings(state, self._settings())
-        filled = min(int(state["steps"]) + 1, self._rows)
+        if "log" in state:
+            assert log is not None
+            parts = log.read(state["log"])
+            state = state | together(parts, int(state["steps"]), self._rows)
+            self._log_name = state["log"]
+        filled = self.filled(state["steps"])
         given = self._arrays.check_first_rows(state, filled)
         final = {key: np.asarray(state[f"final_{key}"]) for key in self._keys}
         kept = int(np.count_nonzero(given["slot"] >= 0))

@@ -155,6 +155,8 @@ def train(case, directory, events):
     for name in WRITING:
         setattr(os, name, counted(getattr(os, name)))
     agent, data = CASES[case]()
+    # Compiling would take longer than all else.
+    agent.compile(jit_compile=False)
     # Of the class: what an instance has is copied with it.
     if hasattr(data, "env"):
         type(data.env).step = counted(type(data.env).step)
