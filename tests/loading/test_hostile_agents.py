@@ -88,7 +88,7 @@ def test_refusals_say_why(honest, tmp_path):
     for name, said in {
         "nan": "32 of 32 numbers of .*kernel are not finite",
         "updates_below_zero": "iteration is below zero",
-        "never_written": "its weights would be 8,589,",
+        "never_written": "0 of 8,589,934,592 bytes, of which 0 are in",
         "external_link": "an external link 0, which is not followed",
     }.items():
         write(path, with_weights(members, NUMBERS[name]))
