@@ -2,8 +2,8 @@
 
 Names are imported when first used, so that a worker process or the command
 line which needs an environment only does not pay for TensorFlow. (To load a
-saved agent with `keras.models.load_model`, import Keras first, or name the
-agent's class once: Keras must have seen it.)
+saved agent with `keras.models.load_model` instead of `load`, import Keras
+first, or name the agent's class once: Keras must have seen it.)
 """
 
 import importlib
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
     from keras_rl2.data.recorder import record
+    from keras_rl2.loading import load
     from keras_rl2.training import Training
 
 _ROOMS = (
@@ -70,6 +71,7 @@ _HOMES = {
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
+    "load": "keras_rl2.loading",
     "record": "keras_rl2.data.recorder",
 }
 
@@ -100,6 +102,7 @@ __all__ = [
     "envs",
     "exploration",
     "layers",
+    "load",
     "losses",
     "metrics",
     "networks",

@@ -1,11 +1,24 @@
 """Files and folders that are never seen half written."""
 
 import contextlib
+import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    from fcntl import LOCK_EX
+    from fcntl import LOCK_NB
+    from fcntl import flock
+except ImportError:  # Of Windows.
+    flock = None  # type: ignore[assignment]
+
+_PREFIX = ".unfinished-"
+# What a folder's name ends in while another one takes its place.
+_REPLACED = ".replaced"
 
 
 @contextlib.contextmanager
@@ -15,13 +28,23 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     Until then there is what was there before: a disk that is full, an
     exception or a killed process cost nothing but the new file.
 
+    A process that is killed leaves a folder `.unfinished-...` beside the path.
+    The next one that writes beside it removes that; it can be removed by hand
+    as well. A folder is replaced in two steps, of renaming: of a process that
+    is killed between them the next one gives the folder its name back.
+
     Args:
-        path: str or path. A file or a folder, which need not exist.
+        path: str or path. A file or a folder, which need not exist. A link is
+            replaced, not what it points to.
 
     Yields:
         Path beside it, with its ending, where nothing is yet. What is written
         there, a file or a folder, becomes `path`; nothing happens where
         nothing is written.
+
+    Raises:
+        OSError: If it cannot be written there; if a file was to take the place
+            of a folder, or a folder that of a file.
 
     Example:
 
@@ -32,18 +55,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> [each.name for each in folder.iterdir()]
     ['numbers.txt']
     """
-    path = Path(path)
-    # Beside it, since nothing is renamed from one disk to another.
-    beside = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=path.parent))
-    try:
+    path = Path(os.path.abspath(path))
+    with _folder_beside(path) as beside:
         unfinished = beside / path.name
         yield unfinished
-        if unfinished.exists():
+        if os.path.lexists(unfinished):
+            _check_kind(unfinished, path)
             sync(unfinished)
-            _rename(unfinished, path, beside / "replaced")
+            _rename(unfinished, path, beside / f"{path.name}{_REPLACED}")
             _sync_entry(path.parent)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def sync(path: Path) -> None:
@@ -58,15 +78,112 @@ def sync(path: Path) -> None:
     _sync_entry(path)
 
 
+@contextlib.contextmanager
+def _folder_beside(path: Path) -> Iterator[Path]:
+    """Makes a folder beside a path, for as long as it is needed.
+
+    Nothing is renamed from one disk to another, therefore beside it. While a
+    process lives it holds a lock on its folder: of one that is gone the folder
+    is of no use to anybody.
+    """
+    _remove_abandoned(path.parent)
+    beside, lock = _locked_folder(path)
+    try:
+        yield beside
+    finally:
+        # What could not be named back is all that there is left of it.
+        replaced = beside / f"{path.name}{_REPLACED}"
+        if os.path.lexists(path) or not os.path.lexists(replaced):
+            shutil.rmtree(beside, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _locked_folder(path: Path) -> tuple[Path, int | None]:
+    """Makes a folder beside a path, and locks it before somebody removes it."""
+    while True:
+        try:
+            beside = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path.parent))
+        except OSError as error:
+            # The folder that was not made says nothing to anybody.
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            lock = _lock(beside)
+            if beside.exists():
+                return beside, lock
+            # Taken for an abandoned one, before it was locked.
+            if lock is not None:
+                os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """Locks a folder, and returns what is to be closed.
+
+    Raises:
+        BlockingIOError: If somebody else has it.
+    """
+    if flock is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError) or not isinstance(error, OSError):
+            raise
+        # The disk knows no locks.
+        return None
+    return descriptor
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Removes what killed processes have left in a folder."""
+    for beside in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = _lock(beside)
+            if lock is None:
+                continue
+            try:
+                _remove(beside)
+            finally:
+                os.close(lock)
+
+
+def _remove(beside: Path) -> None:
+    """Removes what one killed process has left."""
+    for replaced in beside.glob(f"*{_REPLACED}"):
+        # Killed between the two steps, perhaps: the old one goes back.
+        path = beside.parent / replaced.name.removesuffix(_REPLACED)
+        if not os.path.lexists(path):
+            os.rename(replaced, path)
+    shutil.rmtree(beside)
+
+
+def _check_kind(unfinished: Path, path: Path) -> None:
+    """Refuses a file for a folder, which may hold anything, and the reverse."""
+    if not os.path.lexists(path) or path.is_symlink():
+        return
+    if path.is_dir() and not unfinished.is_dir():
+        code = errno.EISDIR
+    elif unfinished.is_dir() and not path.is_dir():
+        code = errno.ENOTDIR
+    else:
+        return
+    raise OSError(code, os.strerror(code), str(path))
+
+
 def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
     """Gives what was written its name, taking it from what had it."""
-    if path.is_dir() and not path.is_symlink():
-        # Only a file, or an empty folder, is replaced in one step.
-        os.rename(path, replaced)
     try:
+        if unfinished.is_dir() and os.path.lexists(path):
+            # Only a file is replaced in one step.
+            os.rename(path, replaced)
+        elif path.is_file():
+            # What nobody else might read is not shown to all.
+            os.chmod(unfinished, stat.S_IMODE(path.stat().st_mode))
         os.replace(unfinished, path)
     except BaseException:
-        if replaced.exists():
+        if os.path.lexists(replaced):
             os.rename(replaced, path)
         raise
 
@@ -80,5 +197,9 @@ def _sync_entry(path: Path) -> None:
         return
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Of disks of the network, that only files are waited for.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(descriptor)

@@ -23,6 +23,7 @@ import cloudpickle
 import gymnasium
 
 from keras_rl2 import video
+from keras_rl2.atomic_files import replacing
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import make_env
 from keras_rl2.envs.making import find_spec
@@ -150,14 +151,15 @@ class Recording:
         play = video.Play(env, policy, self.episodes, self.seed, self.max_steps)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         frames, gif = play.frames(), None
-        if not self.with_gif:
-            video.write(self.path, frames, fps)
-        elif self.path.suffix.lower() == ".gif":
-            gif = video.encode_gif(frames, fps)
-            self.path.write_bytes(gif)
-        else:
-            frames = video.writing_mp4(frames, self.path, fps)
-            gif = video.encode_gif(frames, fps)
+        with replacing(self.path) as unfinished:
+            if not self.with_gif:
+                video.write(unfinished, frames, fps)
+            elif self.path.suffix.lower() == ".gif":
+                gif = video.encode_gif(frames, fps)
+                unfinished.write_bytes(gif)
+            else:
+                frames = video.writing_mp4(frames, unfinished, fps)
+                gif = video.encode_gif(frames, fps)
         return Recorded(play.returns, play.frame_count, gif)
 
     def make_and_play(

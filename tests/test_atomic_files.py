@@ -1,8 +1,14 @@
 """What was there stays, until what takes its place is whole."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from keras_rl2.atomic_files import replacing
+from support.full_disks import room_for
 
 
 def test_a_file_is_replaced(tmp_path):
@@ -66,3 +72,150 @@ def test_a_folder_that_cannot_be_renamed_comes_back(tmp_path, monkeypatch):
     ):
         unfinished.mkdir()
     assert (path / "old").read_text() == "old"
+
+
+class TestKinds:
+    def test_a_file_takes_no_folders_place(self, tmp_path):
+        path = tmp_path / "folder"
+        path.mkdir()
+        (path / "old").write_text("old")
+        with (
+            pytest.raises(IsADirectoryError) as refused,
+            replacing(path) as unfinished,
+        ):
+            unfinished.write_text("new")
+        assert refused.value.filename == str(path)
+        assert (path / "old").read_text() == "old"
+
+    def test_a_folder_takes_no_files_place(self, tmp_path):
+        path = tmp_path / "file"
+        path.write_text("old")
+        with pytest.raises(NotADirectoryError), replacing(path) as unfinished:
+            unfinished.mkdir()
+        assert path.read_text() == "old"
+
+    def test_a_link_is_replaced_not_followed(self, tmp_path):
+        (tmp_path / "elsewhere").write_text("old")
+        path = tmp_path / "link"
+        path.symlink_to("elsewhere")
+        with replacing(path) as unfinished:
+            unfinished.write_text("new")
+        assert not path.is_symlink()
+        assert path.read_text() == "new"
+        assert (tmp_path / "elsewhere").read_text() == "old"
+
+    def test_who_may_read_stays(self, tmp_path):
+        path = tmp_path / "file"
+        path.write_text("old")
+        path.chmod(0o600)
+        with replacing(path) as unfinished:
+            unfinished.write_text("new")
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_any_name_is_possible(self, tmp_path):
+        path = tmp_path / "a.replaced"
+        for text in ("old", "new"):
+            with replacing(path) as unfinished:
+                unfinished.mkdir()
+                (unfinished / "text").write_text(text)
+        assert (path / "text").read_text() == "new"
+
+    def test_a_missing_folder_is_named(self, tmp_path):
+        path = tmp_path / "nowhere" / "file"
+        with pytest.raises(FileNotFoundError) as refused, replacing(path):
+            pass
+        assert refused.value.filename == str(path)
+
+
+class TestKilled:
+    def test_what_it_left_is_removed(self, tmp_path):
+        left = tmp_path / ".unfinished-abcd"
+        left.mkdir()
+        (left / "file").write_text("half")
+        with replacing(tmp_path / "other") as unfinished:
+            assert not left.exists()
+            # Of one that lives, nothing is taken away.
+            with replacing(tmp_path / "another") as second:
+                second.write_text("2")
+            unfinished.write_text("1")
+        names = sorted(each.name for each in tmp_path.iterdir())
+        assert names == ["another", "other"]
+
+    def test_a_folder_gets_its_name_back(self, tmp_path):
+        left = tmp_path / ".unfinished-abcd"
+        (left / "folder").mkdir(parents=True)
+        (left / "folder.replaced").mkdir()
+        (left / "folder.replaced" / "old").write_text("old")
+        with replacing(tmp_path / "other"):
+            pass
+        assert (tmp_path / "folder" / "old").read_text() == "old"
+        assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+    def test_in_the_midst(self, tmp_path):
+        path = tmp_path / "file"
+        path.write_text("old")
+        code = (
+            "import os, signal, sys\n"
+            "from keras_rl2.atomic_files import replacing\n"
+            "with replacing(sys.argv[1]) as unfinished:\n"
+            "    unfinished.write_text('half')\n"
+            "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        killed = subprocess.run([sys.executable, "-c", code, path])
+        assert killed.returncode == -signal.SIGKILL
+        assert path.read_text() == "old"
+        assert len(list(tmp_path.iterdir())) == 2
+        with replacing(path) as unfinished:
+            unfinished.write_text("new")
+        assert path.read_text() == "new"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_links_of_that_name_are_left_alone(self, tmp_path):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "text").write_text("mine")
+        inside = tmp_path / "inside"
+        inside.mkdir()
+        (inside / ".unfinished-abcd").symlink_to(outside)
+        with replacing(inside / "file") as unfinished:
+            unfinished.write_text("new")
+        assert (outside / "text").read_text() == "mine"
+
+
+def test_what_cannot_be_named_back_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "old").write_text("old")
+    rename = os.rename
+
+    def refuse(*_):
+        monkeypatch.setattr("os.rename", refuse)
+        raise OSError("not now")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with (
+        pytest.raises(OSError, match="not now"),
+        replacing(path) as unfinished,
+    ):
+        unfinished.mkdir()
+    (left,) = tmp_path.iterdir()
+    assert (left / "folder.replaced" / "old").read_text() == "old"
+    # The next one that writes there gives it its name.
+    monkeypatch.setattr("os.rename", rename)
+    with replacing(tmp_path / "other"):
+        pass
+    assert (path / "old").read_text() == "old"
+
+
+@pytest.mark.parametrize("size", range(0, 100, 4))
+def test_a_full_disk(size, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with (
+        room_for(size),
+        pytest.raises(OSError, match="too large"),
+        replacing(path) as unfinished,
+    ):
+        unfinished.write_bytes(bytes(100))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -22,6 +22,7 @@ from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import round_execution
 from keras_rl2.agents import saved_networks
+from keras_rl2.agents import saving
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.normalizing import Normalizing
@@ -703,14 +704,26 @@ class Agent(keras.Model, abc.ABC):
     # Saving.
 
     def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
-        """Saves the agent as `keras.Model.save` does.
+        """Saves the agent as `keras.Model.save` does, whole or not at all.
+
+        What was there stays until the new file is on the disk. A `.keras`
+        file is sealed, so that `keras_rl2.load` finds damage.
 
         Raises:
             ValueError: If a network could not be made again when it is
                 loaded; nothing is written then.
+            OSError: If it cannot be written.
         """
         saved_networks.check_can_be_loaded(self.given_networks())
-        super().save(filepath, *args, **kwargs)
+        saving.save(super().save, filepath, *args, **kwargs)
+
+    def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves weights as `keras.Model.save_weights`, whole or not at all.
+
+        Raises:
+            OSError: If they cannot be written.
+        """
+        saving.save_weights(super().save_weights, filepath, *args, **kwargs)
 
     def get_state(self) -> dict[str, Any]:
         """Returns all that later updates and actions depend on.
@@ -769,5 +782,11 @@ class Agent(keras.Model, abc.ABC):
         """Loads what `save_own_variables` saved."""
         # The store of Keras has `keys` but cannot be iterated over.
         values = {key: store[key] for key in list(store.keys())}
-        self.env_steps = int(np.array(values.pop("env_steps", 0)))
+        env_steps = int(np.array(values.pop("env_steps", 0)))
+        if env_steps < 0:
+            raise ValueError(
+                "Expected a count of environment steps. "
+                f"Received: env_steps={env_steps}"
+            )
+        self.env_steps = env_steps
         super().load_own_variables(values)

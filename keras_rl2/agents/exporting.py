@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
+import tensorflow as tf
 from keras import ops
 
+from keras_rl2.agents.saving import require_replaceable
+from keras_rl2.atomic_files import replacing
 from keras_rl2.data.policy_function import input_specs
 from keras_rl2.litert import for_environment
 from keras_rl2.shapes import Tensor
@@ -16,6 +19,21 @@ from keras_rl2.trees import named_leaves
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
+
+# What a SavedModel is made of.
+_SAVED_MODEL = frozenset(
+    {"assets", "fingerprint.pb", "saved_model.pb", "variables"}
+)
+# What TensorFlow calls a disk that is full, read-only or gone.
+_DISK_ERRORS = (
+    tf.errors.FailedPreconditionError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.UnavailableError,
+    tf.errors.UnknownError,
+)
 
 
 class ExportedPolicy(keras.Model):
@@ -75,6 +93,8 @@ def export(
 ) -> None:
     """Writes the policy in a format of `keras.Model.export`.
 
+    Whole or not at all: what was there before stays until then.
+
     Args:
         agent: `keras_rl2.Agent`. Whose policy it is.
         filepath: str or path. Where to write.
@@ -82,6 +102,10 @@ def export(
         deterministic: bool. Whether the most probable action is taken; if not,
             noise is a second input.
         **kwargs: Further arguments of `keras.Model.export`.
+
+    Raises:
+        OSError: If it cannot be written.
+        ValueError: If it would replace a folder that holds something else.
     """
     inputs = [
         keras.InputSpec(
@@ -104,6 +128,12 @@ def export(
     ]
     kwargs.setdefault("verbose", False)
     kwargs.setdefault("input_signature", inputs)
-    ExportedPolicy(agent, deterministic).export(
-        str(filepath), format=format, **kwargs
-    )
+    policy = ExportedPolicy(agent, deterministic)
+    require_replaceable(filepath, _SAVED_MODEL)
+    with replacing(filepath) as unfinished:
+        try:
+            policy.export(str(unfinished), format=format, **kwargs)
+        except _DISK_ERRORS as error:
+            raise OSError(
+                f"{filepath}: could not be written: {error.message}"
+            ) from error

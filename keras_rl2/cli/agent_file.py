@@ -1,11 +1,11 @@
 """Saving an agent while it is being trained."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import keras
 
+from keras_rl2.atomic_files import replacing
 from keras_rl2.cli.axis import STEPS
 from keras_rl2.cli.axis import Axis
 
@@ -13,8 +13,8 @@ from keras_rl2.cli.axis import Axis
 class AgentFile(keras.callbacks.Callback):
     """Saves the agent every so many environment steps, or updates.
 
-    A file is never seen half written: it gets its name when it is complete,
-    so that whatever stops the process leaves the file before it.
+    A file is never seen half written: whatever stops the process leaves the
+    file before it.
 
     Args:
         path: Path. The `.keras` file.
@@ -61,10 +61,5 @@ class AgentFile(keras.callbacks.Callback):
         Args:
             agent: `keras_rl2.Agent`. What is saved.
         """
-        # Keras insists on the ending.
-        unfinished = self.path.with_name(f"{self.path.stem}.partial.keras")
-        try:
+        with replacing(self.path) as unfinished:
             agent.save(unfinished)
-            os.replace(unfinished, self.path)
-        finally:
-            unfinished.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Keeping the best agent of a training, however it goes on."""
 
-import json
 from typing import Any
 
 import keras
@@ -12,7 +11,9 @@ from keras_rl2.cli.axis import STEPS
 from keras_rl2.cli.axis import Axis
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import write_json
 from keras_rl2.data import EvaluationDataset
+from keras_rl2.plain_files import read_json
 
 _NUMBERS = ("episode_return", "episode_return_std", "episode_length")
 
@@ -131,14 +132,13 @@ class BestAgent(keras.callbacks.Callback):
             self.score = self._last
             # The agent first: a score without it would never be beaten.
             self._file.save(agent)
-            text = json.dumps(self.score, indent=2)
-            self.folder.score.write_text(text + "\n", encoding="utf-8")
+            write_json(self.folder.score, self.score)
         return self._last
 
     def _read_score(self) -> dict[str, float]:
         """Returns the score in the folder; empty where there is none."""
         try:
-            score = json.loads(self.folder.score.read_text(encoding="utf-8"))
+            score = read_json(self.folder.score)
             return {
                 name: float(score[name]) for name in (*_NUMBERS, self.axis.name)
             }

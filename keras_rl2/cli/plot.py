@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 
+from keras_rl2.atomic_files import replacing
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.errors import require_modules
@@ -138,7 +139,8 @@ def _draw(curves: list[_Curve], output: Path, dpi: int) -> None:
             panel, [c for c in curves if (c.environment, c.unit) == each]
         )
         panel.set_title(each[0])
-    figure.savefig(output, dpi=dpi)
+    with replacing(output) as unfinished:
+        figure.savefig(unfinished, dpi=dpi)
 
 
 def _draw_panel(panel: Any, curves: list[_Curve]) -> None:

@@ -1,12 +1,14 @@
 """How a training went, as a table for `plot` and for spreadsheets."""
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from typing import TextIO
 
 import keras
 
+from keras_rl2.atomic_files import replacing
 from keras_rl2.cli.axis import STEPS
 from keras_rl2.cli.axis import Axis
 from keras_rl2.cli.progress_table import read_rows
@@ -49,16 +51,10 @@ class ProgressFile(keras.callbacks.Callback):
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Opens the file, with the rows that still hold."""
         self._columns = []
-        rows: list[dict[str, str]] = []
         if self.path.exists():
             self._columns, rows = read_rows(self.path)
-        done = self.axis.count(self.model)
-        self._file = self.path.open("w", newline="", encoding="utf-8")
-        if self._columns:
-            self._write(self._columns)
-        for row in rows:
-            if float(row[self.axis.name]) <= done:
-                self._write([row[name] for name in self._columns])
+            self._keep(rows)
+        self._file = self.path.open("a", newline="", encoding="utf-8")
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -85,6 +81,20 @@ class ProgressFile(keras.callbacks.Callback):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _keep(self, rows: Iterable[list[str]]) -> None:
+        """Writes the file anew, with the rows that still hold."""
+        done = self.axis.count(self.model)
+        with (
+            replacing(self.path) as unfinished,
+            unfinished.open("w", newline="", encoding="utf-8") as file,
+        ):
+            writer = csv.writer(file)
+            if not self._columns:
+                return
+            writer.writerow(self._columns)
+            at = self._columns.index(self.axis.name)
+            writer.writerows(row for row in rows if float(row[at]) <= done)
 
     def _write(self, row: list[Any]) -> None:
         """Writes a row at once, for whoever looks at it meanwhile."""

@@ -1,44 +1,61 @@
 """Reading the table that a training writes."""
 
 import csv
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
 from keras_rl2.cli.errors import CommandError
+from keras_rl2.plain_files import require_file
+
+_LONGEST_LINE = 2**16
 
 
-def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """Reads all complete rows of a progress.csv.
+def read_rows(path: Path) -> tuple[list[str], Iterator[list[str]]]:
+    """Reads the complete rows of a progress.csv, one after the other.
 
     Args:
         path: Path. The file.
 
     Returns:
-        tuple: names of the columns, and a dict for each row. A last row that
-        is not complete is left out: it is being written, or never was.
+        tuple: names of the columns, and an iterator over rows: the values of
+        each, in this order. A last row that is not complete is left out: it is
+        being written, or never was.
 
     Raises:
         FileNotFoundError: If there is no such file.
         CommandError: If it is another kind of file.
     """
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            lines = list(csv.reader(file))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise CommandError(f"{path}: not a table: {error}") from error
-    columns = lines[0] if lines else []
+    rows = _rows(path)
+    columns = next(rows, [])
     if columns and not {"env_steps", "updates"} & set(columns):
+        shown = textwrap.shorten(", ".join(columns), 200, placeholder=" ...")
         raise CommandError(
-            f"{path}: expected a column env_steps or updates, received "
-            f"{', '.join(columns)}"
+            f"{path}: expected a column env_steps or updates, received {shown}"
         )
-    rows = [
-        dict(zip(columns, line, strict=True))
-        for line in lines[1:]
-        if len(line) == len(columns)
-    ]
-    return columns, rows
+    return columns, (row for row in rows if len(row) == len(columns))
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """Yields the lines of a table that end, as lists."""
+    try:
+        require_file(path)
+        with path.open(newline="", encoding="utf-8") as file:
+            yield from csv.reader(_lines(file, path))
+    except (ValueError, csv.Error) as error:
+        raise CommandError(f"{path}: not a table: {error}") from error
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Yields lines of a sane length, and none that has no end."""
+    while line := file.readline(_LONGEST_LINE):
+        if line.endswith("\n"):
+            yield line
+        elif len(line) == _LONGEST_LINE:
+            raise CommandError(f"{path}: not a table: a line without an end")
 
 
 def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -64,9 +81,12 @@ def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
         names = ("updates", "val_episode_return")
     if names[1] not in columns:
         raise CommandError(f"{path}: holds no {names[1]}")
+    at = [columns.index(name) for name in names]
     try:
-        steps = [float(row[names[0]]) for row in rows]
-        returns = [float(row[names[1]] or "nan") for row in rows]
+        curve = [[float(row[i] or "nan") for i in at] for row in rows]
+    except CommandError:
+        raise
     except ValueError as error:
         raise CommandError(f"{path}: {error}") from error
-    return np.array(steps), np.array(returns)
+    steps, returns = np.array(curve, np.float64).reshape(-1, 2).T
+    return steps, returns

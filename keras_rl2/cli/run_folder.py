@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from keras_rl2.atomic_files import replacing
 from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.cli.errors import CommandError
+from keras_rl2.plain_files import read_json
+from keras_rl2.presets import limits
 
 #: What commands that take a saved agent say of their argument.
 AGENT_PATH_HELP = (
@@ -115,6 +118,9 @@ class RunFolder:
     ) -> tuple[str, dict[str, Any]]:
         """Returns the environment to play the agent in.
 
+        The folder may be somebody else's. What its preset says is never
+        imported: an id of the form `module:id` is to be typed.
+
         Args:
             asked: str or None. The id that was asked for; None for the one
                 that the agent was trained in. Defaults to `None`.
@@ -126,7 +132,8 @@ class RunFolder:
             tuple: the id, and the arguments of the environment.
 
         Raises:
-            CommandError: If nothing says what it was trained in.
+            CommandError: If nothing says what it was trained in, or a module
+                would have to be imported that nobody asked for.
         """
         try:
             preset = self.read_preset()
@@ -140,12 +147,17 @@ class RunFolder:
             return asked, env_kwargs or {}
         if asked not in (None, trained):
             return str(asked), env_kwargs or {}
-        return trained, preset.get("env_kwargs", {}) | (env_kwargs or {})
+        if asked is None and limits.imports_module(trained):
+            raise CommandError(
+                f"{self.preset} asks for {trained!r}, which runs code of a "
+                f"module: if it is to be trusted, give it with --env {trained}"
+            )
+        kept = limits.check_env_kwargs(preset.get("env_kwargs", {}))
+        return trained, kept | (env_kwargs or {})
 
     def write_preset(self, preset: dict[str, Any]) -> None:
         """Writes what the training is made from, as JSON."""
-        text = json.dumps(preset, indent=2)
-        self.preset.write_text(text + "\n", encoding="utf-8")
+        write_json(self.preset, preset)
 
     def clear(self) -> None:
         """Removes what an earlier training wrote, and nothing else."""
@@ -177,9 +189,24 @@ def read_json_object(path: Path) -> dict[str, Any]:
         CommandError: If it holds anything else.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
     except ValueError as error:
-        raise CommandError(f"{path}: not JSON: {error}") from error
+        raise CommandError(str(error)) from error
     if not isinstance(value, dict):
         raise CommandError(f"{path}: expected a JSON object")
     return value
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Writes a file of JSON in the place of what is there.
+
+    Args:
+        path: Path. The file.
+        value: dict. Plain data.
+
+    Raises:
+        OSError: If it cannot be written; what was there is there still.
+    """
+    text = json.dumps(value, indent=2)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text + "\n", encoding="utf-8")

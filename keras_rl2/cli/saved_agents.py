@@ -1,18 +1,15 @@
 """Loading what `train` or `agent.save` wrote."""
 
 import warnings
-import zipfile
 from pathlib import Path
 
-import keras
-
-# Keras finds a saved agent's class once it has been imported.
 from keras_rl2.agents import Agent
 from keras_rl2.cli.errors import CommandError
+from keras_rl2.loading import load as load_agent
 
 
 def load(path: Path) -> Agent:
-    """Loads a saved agent.
+    """Loads a saved agent, which somebody else may have made.
 
     Args:
         path: Path. A `.keras` file.
@@ -21,21 +18,12 @@ def load(path: Path) -> Agent:
         `keras_rl2.Agent`, compiled as it was.
 
     Raises:
-        CommandError: If the file holds no agent.
+        CommandError: If the file holds no agent, or is refused.
     """
-    if not zipfile.is_zipfile(path):
-        raise CommandError(f"{path}: not a .keras file, or not all of one")
     try:
-        agent = keras.models.load_model(path)
-    except Exception as error:
-        # Of any type: it depends on where the file is damaged.
-        raise CommandError(f"{path}: cannot be loaded: {error}") from error
-    if not isinstance(agent, Agent):
-        raise CommandError(
-            f"{path}: expected a saved agent of keras_rl2, received a "
-            f"{type(agent).__name__}"
-        )
-    return agent
+        return load_agent(path)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
 
 
 def load_into(agent: Agent, path: Path) -> None:

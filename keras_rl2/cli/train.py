@@ -12,7 +12,6 @@ from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
 from keras_rl2.cli.argument_types import whole_number
 from keras_rl2.cli.run_folder import RunFolder
-from keras_rl2.cli.run_folder import read_json_object
 
 if TYPE_CHECKING:
     from keras_rl2.presets import Preset
@@ -200,7 +199,7 @@ def _found(name: str, arguments: argparse.Namespace) -> "Preset":
     if asked == _DEFAULTS:
         return presets.default(name, env_id)
     if asked is not None and (asked.endswith(".json") or Path(asked).is_file()):
-        return presets.Preset.from_dict(read_json_object(Path(asked)))
+        return presets.read(asked)
     if asked is not None:
         return presets.find(name, asked)
     if any(each.algorithm == name for each in presets.available(env_id)):
@@ -254,9 +253,15 @@ def _resumed_preset(
     folder: RunFolder, arguments: argparse.Namespace
 ) -> "Preset":
     """Returns the settings that a training was begun with."""
-    from keras_rl2.presets import Preset
+    from keras_rl2 import presets
 
-    preset = Preset.from_dict(folder.read_preset())
+    preset = presets.read(folder.preset)
+    if preset.environment != arguments.environment:
+        # Not imported, and not trained in, because a file says so.
+        raise errors.CommandError(
+            f"{folder.preset} is of a training in {preset.environment}, not "
+            f"in {arguments.environment}"
+        )
     recorded_data.check_resumed(preset, folder.preset, arguments)
     asked = {"total_steps": arguments.steps, "updates": arguments.updates}
     return preset.with_settings(

@@ -1,15 +1,22 @@
 """Arrays that stay in their files."""
 
+import math
 import mmap
 import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 from typing import Any
 
 import numpy as np
 
+from keras_rl2.plain_files import require_file
+
 _NPY = ".npy"
+# What is compressed is read whole. Zeros become a thousandth.
+_MOST_BYTES = 2**28
+_MOST_EXPANSION = 100
 
 
 class FileArray:
@@ -80,20 +87,10 @@ class FileArray:
         Raises:
             ValueError: If it is none, is cut off, or holds objects.
         """
+        require_file(path)
         with open(path, "rb") as file:
             file.seek(start)
-            try:
-                version = np.lib.format.read_magic(file)
-                read = {
-                    (1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0,
-                }[version]
-                shape, fortran_order, dtype = read(file)
-            except (ValueError, KeyError, EOFError) as error:
-                raise ValueError(
-                    f"Expected an array as `np.save` writes it. Received: "
-                    f"{path} ({error})"
-                ) from error
+            shape, fortran_order, dtype = _header(file, path)
             offset = file.tell()
             file.seek(0, os.SEEK_END)
             stop = file.tell() if end is None else end
@@ -102,7 +99,7 @@ class FileArray:
                 "Expected an array of numbers for each step, in C order. "
                 f"Received: {path} of dtype {dtype}, shape {shape}"
             )
-        needed = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        needed = math.prod(shape) * dtype.itemsize
         if offset + needed > stop:
             raise ValueError(
                 f"Expected {needed} bytes of {shape} numbers. Received: "
@@ -134,6 +131,25 @@ class FileArray:
         return numbers.reshape(count, *self.shape[1:])
 
 
+def _header(
+    file: IO[bytes], path: str | os.PathLike[str]
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Reads what an array is: its shape, whether by columns, and its dtype."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        header: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
+    except (ValueError, KeyError, EOFError) as error:
+        raise ValueError(
+            f"Expected an array as `np.save` writes it. Received: "
+            f"{path} ({error})"
+        ) from error
+    return header
+
+
 def open_npz(path: Path) -> dict[str, Any]:
     """Opens the arrays of an `.npz` file.
 
@@ -151,7 +167,9 @@ def open_npz(path: Path) -> dict[str, Any]:
     """
     arrays: dict[str, Any] = {}
     try:
+        size = require_file(path)
         with zipfile.ZipFile(path) as archive:
+            _check_packed(archive, size, path)
             for entry in archive.infolist():
                 key = entry.filename.removesuffix(_NPY)
                 if entry.compress_type == zipfile.ZIP_STORED:
@@ -166,6 +184,30 @@ def open_npz(path: Path) -> dict[str, Any]:
             f"({error})"
         ) from error
     return _nested(arrays)
+
+
+def _check_packed(archive: zipfile.ZipFile, size: int, path: Path) -> None:
+    """Refuses arrays that take far more memory than the file has bytes."""
+    packed = [
+        entry
+        for entry in archive.infolist()
+        if entry.compress_type != zipfile.ZIP_STORED
+    ]
+    total = sum(entry.file_size for entry in packed)
+    if total > max(_MOST_BYTES, _MOST_EXPANSION * size):
+        raise ValueError(
+            f"Expected arrays that a file of {size:,} bytes can hold. "
+            f"Received: {path}, with {total:,} bytes of them"
+        )
+    for entry in packed:
+        with archive.open(entry) as member:
+            shape, _, dtype = _header(member, path)
+        needed = math.prod(shape) * dtype.itemsize
+        if needed > entry.file_size:
+            raise ValueError(
+                f"Expected {needed:,} bytes of {shape} numbers. Received: "
+                f"{entry.filename} of {path}, with {entry.file_size:,}"
+            )
 
 
 def open_npy_folder(path: Path) -> dict[str, Any]:

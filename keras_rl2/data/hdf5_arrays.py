@@ -7,6 +7,7 @@ are those of h5py's lower level: a Minari dataset has five arrays for each of
 its episodes, and the upper level takes a tenth of a millisecond for each.
 """
 
+import math
 from typing import Any
 
 import h5py
@@ -15,6 +16,9 @@ import numpy as np
 # Those that every h5py has: deflate, shuffle, fletcher32, szip, nbit,
 # scaleoffset and lzf.
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
+# Of arrays that are packed, or were never written. Zeros become a thousandth.
+_MOST_BYTES = 2**28
+_MOST_EXPANSION = 100
 
 
 class Hdf5Error(ValueError):
@@ -59,6 +63,12 @@ def _check_storage(array: Any, name: str) -> None:
     unknown = sorted(set(filters) - _FILTERS)
     if unknown:
         raise Hdf5Error(f"{name} packed with the filters {unknown}")
+    declared = math.prod(array.shape) * array.dtype.itemsize
+    if declared > max(_MOST_BYTES, _MOST_EXPANSION * array.get_storage_size()):
+        raise Hdf5Error(
+            f"{name} of {declared:,} bytes, of which "
+            f"{array.get_storage_size():,} are in the file"
+        )
     if array.dtype.kind not in "biuf":
         raise Hdf5Error(
             f"{name} of dtype {array.dtype}, not numbers (of pictures, Minari "

@@ -8,9 +8,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2.plain_files import read_json
 from keras_rl2.space_configs import space_from_config
 
 _INNER = "subspaces"
+# Bounds of pictures are written one by one.
+_MOST_BYTES = 2**26
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
@@ -27,7 +30,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         ValueError: If it is no such file, or a space is none that agents use.
     """
     try:
-        metadata = json.loads(path.read_text("utf-8"))
+        metadata = read_json(path, _MOST_BYTES)
     except (OSError, ValueError) as error:
         raise ValueError(
             "Expected a metadata.json as Minari writes it. Received: "

@@ -3,8 +3,6 @@
 import contextlib
 import json
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,9 @@ import gymnasium
 import h5py
 import numpy as np
 
+from keras_rl2.atomic_files import replacing
 from keras_rl2.data.episode_source import EpisodeSource
+from keras_rl2.data.hdf5_output import Hdf5Output
 from keras_rl2.data.minari_folder import MAIN_FILE
 from keras_rl2.data.minari_folder import METADATA_FILE
 from keras_rl2.data.minari_folder import TUPLE_ITEM
@@ -54,28 +54,21 @@ def write_minari(
 
     Raises:
         ValueError: If there is something in the folder.
+        OSError: If it cannot be written.
     """
     check_new(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        # What `mkdtemp` makes is for nobody else.
-        made.chmod(0o755)
-        folder = made / "data"
-        folder.mkdir()
-        _write_episodes(source, folder / MAIN_FILE)
+    with replacing(path) as unfinished:
+        folder = unfinished / "data"
+        folder.mkdir(parents=True)
+        with Hdf5Output(folder / MAIN_FILE) as output:
+            _write_episodes(source, output)
         size = (folder / MAIN_FILE).stat().st_size / 1e6
         metadata = _metadata(source, path.name, env_spec, round(size, 1))
         (folder / METADATA_FILE).write_text(json.dumps(metadata), "utf-8")
-        if path.exists():
-            path.rmdir()
-        made.rename(path)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
 
 
-def _write_episodes(source: EpisodeSource, file: Path) -> None:
+def _write_episodes(source: EpisodeSource, file: Hdf5Output) -> None:
     """Writes one group for each episode."""
     observations = space_tree(_known(source.observation_space))
     actions = space_tree(_known(source.action_space))

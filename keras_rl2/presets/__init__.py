@@ -12,6 +12,7 @@ from keras_rl2.presets.defaults import default
 from keras_rl2.presets.defaults import on_recorded_data
 from keras_rl2.presets.loading import available
 from keras_rl2.presets.loading import find
+from keras_rl2.presets.loading import read
 from keras_rl2.presets.preset import Preset
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "default",
     "find",
     "on_recorded_data",
+    "read",
 ]

@@ -1,9 +1,11 @@
 """Presets from their files."""
 
-import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from keras_rl2.plain_files import read_json
+from keras_rl2.presets import limits
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.schema import nearest
@@ -37,7 +39,7 @@ def find(algorithm: str, environment: str) -> Preset:
     path = _FOLDER / file_name(algorithm, environment)
     if not path.is_file():
         raise _no_preset(algorithm, environment)
-    return _read(path)
+    return read(path)
 
 
 def available(environment: str | None = None) -> list[Preset]:
@@ -55,7 +57,7 @@ def available(environment: str | None = None) -> list[Preset]:
     >>> [preset.algorithm for preset in available("CartPole-v1")]
     ['A2C', 'BehaviorCloning', 'CQL', 'DQN', 'PPO']
     """
-    presets = [_read(path) for path in _FOLDER.glob("*.json")]
+    presets = [read(path) for path in _FOLDER.glob("*.json")]
     return sorted(
         (p for p in presets if environment in (None, p.environment)),
         key=lambda preset: (preset.environment, preset.algorithm),
@@ -109,10 +111,32 @@ def file_name(algorithm: str, environment: str) -> str:
     return f"{algorithm.lower()}-{name}.json"
 
 
-def _read(path: Path) -> Preset:
-    """Reads a preset."""
-    with path.open(encoding="utf-8") as file:
-        return Preset.from_dict(json.load(file))
+def read(path: str | os.PathLike[str]) -> Preset:
+    """Reads a preset from a file that anybody may have made.
+
+    Nothing is imported or made by it. (An id of the form `module:id` is only
+    looked at when an environment is made.)
+
+    Args:
+        path: str or path. A file of JSON, as `Preset.to_dict` gives it.
+
+    Returns:
+        `Preset`.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is no preset, or asks for more than any should:
+            thousands of environments, say.
+    """
+    data = read_json(path)
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: expected a JSON object")
+    try:
+        preset = Preset.from_dict(data)
+        limits.check(preset)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    return preset
 
 
 def _no_preset(algorithm: str, environment: str) -> ValueError:

@@ -102,7 +102,7 @@ class TestSavedAgents:
         path = tmp_path / "agent.keras"
         keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)]).save(path)
         line = refused("evaluate", path, "--env", "CartPole-v1")
-        assert "expected a saved agent of keras_rl2" in line
+        assert "Expected a saved agent of keras_rl2" in line
         assert "Sequential" in line
 
     def test_an_environment_that_nobody_named(self, run_folder, refused):

@@ -3,7 +3,6 @@
 import json
 import pathlib
 
-import keras
 import numpy as np
 import pytest
 
@@ -22,7 +21,7 @@ def _cases():
 
 @pytest.mark.parametrize(("path", "expected"), _cases())
 def test_loads_acts_and_trains_on(path, expected):
-    agent = keras.models.load_model(path)
+    agent = rl.load(path)
     assert type(agent) is getattr(rl, expected["class"])
     assert agent.env_steps == expected["env_steps"]
     assert int(agent.optimizer.iterations) == expected["iterations"]

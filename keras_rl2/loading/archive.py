@@ -1,0 +1,96 @@
+"""The archive that a saved agent is."""
+
+import stat
+import zipfile
+from typing import Any
+from typing import Self
+
+from keras_rl2.plain_files import parse_json
+from keras_rl2.plain_files import require_file
+from keras_rl2.sealing import is_sealed
+
+_CONFIG = "config.json"
+_METADATA = "metadata.json"
+_WEIGHTS = "model.weights.h5"
+# A network of a thousand layers.
+_MOST_CONFIG_BYTES = 2**22
+_MOST_METADATA_BYTES = 2**16
+# Keras packs nothing; what is packed again, by whom it may be, is numbers.
+_MOST_EXPANSION = 16
+_ENCRYPTED = 0x1
+
+
+class Archive:
+    """The members of a `.keras` file, of no other names and of sane sizes.
+
+    Args:
+        path: str. The file.
+
+    Raises:
+        ValueError: If it is no such archive.
+        zipfile.BadZipFile: If it is none at all.
+    """
+
+    def __init__(self, path: str) -> None:
+        size = require_file(path)
+        self._file = open(path, "rb")  # noqa: SIM115
+        try:
+            is_sealed(self._file)
+            self._zip = zipfile.ZipFile(self._file)
+            _check_members(self._zip.infolist(), size)
+        except zipfile.BadZipFile as error:
+            self._file.close()
+            raise ValueError(
+                f"not a .keras file, or not all of one ({error})"
+            ) from error
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+        self._file.close()
+
+    def config(self) -> Any:
+        """Returns what is to be made, as plain data."""
+        return parse_json(self._zip.read(_CONFIG), _CONFIG)
+
+    def weights(self) -> bytes:
+        """Returns the file of weights."""
+        return self._zip.read(_WEIGHTS)
+
+
+def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuses members that Keras does not write."""
+    names = sorted(member.filename for member in members)
+    expected = sorted((_CONFIG, _METADATA, _WEIGHTS))
+    if names != expected:
+        shown = ", ".join(map(repr, names[:5]))
+        raise ValueError(
+            f"an archive with {len(names)} members, {shown}, in the place of "
+            f"{', '.join(expected)}"
+        )
+    most = {
+        _CONFIG: _MOST_CONFIG_BYTES,
+        _METADATA: _MOST_METADATA_BYTES,
+        _WEIGHTS: _MOST_EXPANSION * size,
+    }
+    for member in members:
+        name = member.filename
+        mode = member.external_attr >> 16
+        if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
+            raise ValueError(f"{name} is no file")
+        if member.flag_bits & _ENCRYPTED:
+            raise ValueError(f"{name} is encrypted")
+        if member.file_size > min(
+            most[name], _MOST_EXPANSION * max(member.compress_size, 2**10)
+        ):
+            raise ValueError(
+                f"{name} would be {member.file_size:,} bytes, of "
+                f"{member.compress_size:,} in the file"
+            )
+    if sum(member.compress_size for member in members) > size:
+        raise ValueError("an archive whose members overlap")

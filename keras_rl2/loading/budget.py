@@ -1,0 +1,60 @@
+"""A bound on what a config can have made."""
+
+import contextlib
+import math
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+# The slots of an optimizer that had made no update are not in the file.
+_TIMES = 8
+# What small networks have beside their weights: counts, seeds, statistics.
+_MORE = 2**16
+
+
+@contextlib.contextmanager
+def no_more_weights_than(elements: int) -> Iterator[None]:
+    """Refuses to make variables that a file has no numbers for.
+
+    A config of a few bytes can ask for a layer of any size; the file has the
+    weights of all layers. A variable that is to be made is first traced, which
+    gives its shape and takes no memory.
+
+    Args:
+        elements: int. Numbers in the file.
+
+    Yields:
+        None. Within, and in this thread, a variable too many is a ValueError.
+
+    Raises:
+        ValueError: If more is to be made than there are numbers for.
+    """
+    left = _TIMES * elements + _MORE
+
+    def made(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        nonlocal left
+        count = _elements(kwargs["initial_value"])
+        if count is None or count > left:
+            raise ValueError(
+                f"its config asks for more weights than the {elements:,} that "
+                "are in the file"
+            )
+        left -= count
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(made):
+        yield
+
+
+def _elements(initial_value: Any) -> int | None:
+    """Returns how many elements a variable will have; None if unknown."""
+    if callable(initial_value):
+        function = tf.function(initial_value, autograph=False)
+        shape = function.get_concrete_function().output_shapes
+    else:
+        shape = tf.convert_to_tensor(initial_value).shape
+    sizes = tf.TensorShape(shape).as_list()
+    known = [size for size in sizes if size is not None]
+    return math.prod(known) if len(known) == len(sizes) else None

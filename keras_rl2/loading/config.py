@@ -1,0 +1,154 @@
+"""What a config may ask for."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from keras_rl2.agents import Agent
+
+_MOST_PARTS = 1_000_000
+# Where Keras has what networks and optimizers are made of. Not what reads and
+# writes files, downloads, or changes settings of the process.
+_MODULES = frozenset(
+    {
+        "builtins",
+        "keras",
+        "keras.activations",
+        "keras.constraints",
+        "keras.dtype_policies",
+        "keras.initializers",
+        "keras.layers",
+        "keras.losses",
+        "keras.metrics",
+        "keras.models",
+        "keras.optimizers",
+        "keras.optimizers.schedules",
+        "keras.random",
+        "keras.regularizers",
+        "keras.src.models.functional",
+        "keras.src.models.sequential",
+    }
+)
+_OPERATIONS = "keras.src.ops."
+# Hold code or read files, or make tables as large as a number says.
+_NOT_MADE = frozenset(
+    {
+        "FlaxLayer",
+        "HashedCrossing",
+        "Hashing",
+        "IntegerLookup",
+        "JaxLayer",
+        "Lambda",
+        "MelSpectrogram",
+        "STFTSpectrogram",
+        "StringLookup",
+        "TFSMLayer",
+        "TextVectorization",
+        "TorchModuleWrapper",
+        "__lambda__",
+        "__typespec__",
+    }
+)
+# What Keras writes plain data as, within the arguments of a layer.
+_PLAIN = frozenset(
+    {
+        "__bytes__",
+        "__ellipsis__",
+        "__keras_tensor__",
+        "__numpy__",
+        "__slice__",
+        "__tensor__",
+    }
+)
+
+
+def check(config: Any, custom_objects: Mapping[str, Any]) -> None:
+    """Refuses a config of anything else than an agent.
+
+    Args:
+        config: Plain data of unknown origin.
+        custom_objects: Mapping. What names stand for, beside what is
+            registered.
+
+    Raises:
+        ValueError: If it asks for what no agent is made of.
+    """
+    if not isinstance(config, dict):
+        raise ValueError("its config is no object")
+    made = _registered(config, custom_objects)
+    if not (isinstance(made, type) and issubclass(made, Agent)):
+        raise ValueError(
+            f"{_name(config)}, which is no agent that is known here"
+        )
+    for part in _parts(config):
+        if "class_name" in part:
+            _check_object(part, custom_objects)
+        if isinstance(part.get("inbound_nodes"), list):
+            _check_calls(part["inbound_nodes"])
+
+
+def _parts(config: Any) -> Iterator[dict[str, Any]]:
+    """Yields all objects within a config, itself first."""
+    rest, count = [config], 0
+    while rest:
+        part = rest.pop()
+        count += 1
+        if count > _MOST_PARTS:
+            raise ValueError(f"a config of more than {_MOST_PARTS} parts")
+        if isinstance(part, dict):
+            yield part
+            rest += part.values()
+        elif isinstance(part, list):
+            rest += part
+
+
+def _check_object(part: dict[str, Any], custom: Mapping[str, Any]) -> None:
+    """Refuses an object of a class, or a function, that is not for agents."""
+    name, module = part["class_name"], part.get("module")
+    if not isinstance(name, str) or not isinstance(module, str | None):
+        raise ValueError(f"{_name(part)}, whose name is no text")
+    if name in _PLAIN:
+        return
+    if name == "function":
+        name = part.get("config")
+    # What is registered is code of whoever runs this.
+    if name not in _NOT_MADE and _registered(part, custom) is not None:
+        return
+    known = module in _MODULES or str(module).startswith(_OPERATIONS)
+    # Keras finds a name within a module by dots, too.
+    if name in _NOT_MADE or not known or "." in str(name):
+        raise ValueError(
+            f"{_name(part)}, which no agent is made of; a layer of your own "
+            "is to be registered, or given in `custom_objects`"
+        )
+
+
+def _check_calls(calls: list[Any]) -> None:
+    """Refuses operations on nothing, which would be done at once."""
+    for call in calls:
+        tensors = (
+            part.get("class_name") == "__keras_tensor__"
+            for part in _parts(call)
+        )
+        if not any(tensors):
+            raise ValueError("an operation on no input")
+
+
+def _registered(part: dict[str, Any], custom: Mapping[str, Any]) -> Any:
+    """Returns what Keras knows by the name of an object, None if nothing."""
+    name = part.get("registered_name", part.get("class_name"))
+    if part.get("class_name") == "function":
+        name = part.get("config")
+    if not isinstance(name, str):
+        return None
+    return keras.saving.get_registered_object(name, custom_objects=custom)
+
+
+def _name(part: dict[str, Any]) -> str:
+    """Returns how a config calls what it asks for."""
+    name = part.get("class_name")
+    if name == "function":
+        name = part.get("config")
+    return f"{part.get('module')}.{name}"

@@ -1,0 +1,145 @@
+"""Small files of unknown origin, read with nothing followed or believed.
+
+A path that somebody else has chosen may be a device that never ends, a pipe
+that nobody writes to, or gigabytes of brackets.
+"""
+
+import json
+import os
+import stat
+from typing import Any
+
+#: More than a file of settings has ever had.
+MOST_BYTES = 2**20
+# Keras describes a network within a network five levels deeper.
+_MOST_LEVELS = 100
+
+
+def require_file(path: str | os.PathLike[str]) -> int:
+    """Refuses what is no file: a folder, a device, a pipe.
+
+    Args:
+        path: str or path.
+
+    Returns:
+        int: its size in bytes.
+
+    Raises:
+        FileNotFoundError: If there is nothing.
+        ValueError: If it is no file.
+
+    Example:
+
+    >>> require_file("/dev/zero")
+    Traceback (most recent call last):
+    ...
+    ValueError: Expected a file. Received: /dev/zero, which is a device
+    """
+    status = os.stat(path)
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device"
+    what = "a pipe" if stat.S_ISFIFO(status.st_mode) else what
+    raise ValueError(f"Expected a file. Received: {path}, which is {what}")
+
+
+def read_bytes(
+    path: str | os.PathLike[str], most_bytes: int = MOST_BYTES
+) -> bytes:
+    """Reads a file that is not larger than it should be.
+
+    Args:
+        path: str or path.
+        most_bytes: int. How large it may be. Defaults to `2**20`.
+
+    Returns:
+        bytes: what it holds.
+
+    Raises:
+        FileNotFoundError: If there is nothing.
+        ValueError: If it is no file, or a larger one.
+    """
+    require_file(path)
+    with open(path, "rb") as file:
+        # The system's own files are longer than they say.
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(
+            f"Expected a file of at most {most_bytes:,} bytes. Received: "
+            f"{path}, which has more"
+        )
+    return content
+
+
+def read_json(
+    path: str | os.PathLike[str], most_bytes: int = MOST_BYTES
+) -> Any:
+    """Reads a file of JSON.
+
+    Args:
+        path: str or path.
+        most_bytes: int. How large it may be. Defaults to `2**20`.
+
+    Returns:
+        What it holds, as plain data.
+
+    Raises:
+        FileNotFoundError: If there is nothing.
+        ValueError: If it is no file, a larger one, no JSON, or nested too
+            deep.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp(), "preset.json")
+    >>> _ = path.write_text('{"num_envs": 8}')
+    >>> read_json(path)
+    {'num_envs': 8}
+    """
+    return parse_json(read_bytes(path, most_bytes), str(path))
+
+
+def parse_json(content: bytes, name: str) -> Any:
+    """Reads JSON that is not nested deeper than it should be.
+
+    Args:
+        content: bytes.
+        name: str. Where it is from, for messages.
+
+    Returns:
+        What it says, as plain data.
+
+    Raises:
+        ValueError: If it is no JSON, or nested too deep.
+    """
+    try:
+        value = json.loads(content)
+    except RecursionError:
+        value = None
+        levels = _MOST_LEVELS + 1
+    except ValueError as error:
+        raise ValueError(f"{name}: not JSON: {error}") from error
+    else:
+        levels = _levels(value)
+    if levels > _MOST_LEVELS:
+        raise ValueError(
+            f"Expected JSON of at most {_MOST_LEVELS} levels. "
+            f"Received: {name}, which has more"
+        )
+    return value
+
+
+def _levels(value: Any) -> int:
+    """Counts how deep lists and objects lie within each other."""
+    levels, here = 0, [value]
+    while here and levels <= _MOST_LEVELS:
+        inner: list[Any] = []
+        for each in here:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+        here = inner
+        levels += 1
+    return levels

@@ -1,0 +1,117 @@
+"""A seal on the file of a saved agent, by which damage is found.
+
+It is the comment of the zip archive, which ends the file: JSON that names the
+library, its version, that of the format, and the SHA-256 of the whole file, in
+which 64 zeros stand for the sum. So it covers headers and directory too, whose
+damage no sum of a member shows; and Keras unpacks an archive that has members
+beside its own into a folder, each time that it is loaded, but never looks at
+the comment. It is no signature: it says that a file is whole, not who made it.
+"""
+
+import hashlib
+import json
+import os
+import struct
+import zipfile
+from typing import BinaryIO
+
+from keras_rl2.version import __version__
+
+_LIBRARY = "keras_rl2"
+_FORMAT = 1
+_EMPTY = "0" * 64
+# Of the record that ends an archive, its own last field: the comment's length.
+_LENGTH = struct.Struct("<H")
+
+
+def seal(path: str | os.PathLike[str]) -> None:
+    """Seals an archive.
+
+    Args:
+        path: str or path. A zip archive, such as a `.keras` file.
+
+    Raises:
+        OSError: If it cannot be written.
+
+    Example:
+
+    >>> import tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "agent.keras")
+    >>> with zipfile.ZipFile(path, "w") as archive:
+    ...     archive.writestr("config.json", "{}")
+    >>> seal(path)
+    >>> with open(path, "rb") as file:
+    ...     is_sealed(file)
+    True
+    """
+    with zipfile.ZipFile(path, "a") as archive:
+        # As long as it will be: its length is among what is summed up.
+        archive.comment = _comment(_EMPTY)
+    with open(path, "r+b") as file:
+        size = os.path.getsize(path) - len(_comment(_EMPTY))
+        digest = _digest(file, size, _comment(_EMPTY))
+        file.seek(size)
+        file.write(_comment(digest))
+
+
+def is_sealed(file: BinaryIO) -> bool:
+    """Says whether an archive has a seal, and refuses a broken one.
+
+    Args:
+        file: Binary file. A zip archive.
+
+    Returns:
+        bool: False of an archive without a comment, as earlier versions of
+        this library, and Keras itself, write it.
+
+    Raises:
+        ValueError: If the archive was changed, or cut off, after it was
+            sealed; or if its seal is of a later format.
+        zipfile.BadZipFile: If it is no archive.
+    """
+    with zipfile.ZipFile(file) as archive:
+        comment = archive.comment
+    size = file.seek(0, os.SEEK_END) - len(comment)
+    file.seek(size - _LENGTH.size)
+    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+    if not length and not comment:
+        return False
+    try:
+        manifest = json.loads(comment)
+        version, expected = manifest["format"], manifest["sha256"]
+        known = manifest["library"] == _LIBRARY and length == len(comment)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        known = False
+    if not known:
+        raise ValueError("its seal is damaged")
+    if version != _FORMAT:
+        raise ValueError(
+            f"its seal is of format {version!r}, not {_FORMAT}: of keras_rl2 "
+            f"{manifest.get('version')!r}, perhaps"
+        )
+    unsealed = comment.replace(str(expected).encode(), _EMPTY.encode())
+    if _digest(file, size, unsealed) != expected:
+        raise ValueError("it was changed after it was saved, or is damaged")
+    return True
+
+
+def _comment(digest: str) -> bytes:
+    """Returns what is written as the comment."""
+    manifest = {
+        "library": _LIBRARY,
+        "version": __version__,
+        "format": _FORMAT,
+        "sha256": digest,
+    }
+    return json.dumps(manifest).encode()
+
+
+def _digest(file: BinaryIO, size: int, comment: bytes) -> str:
+    """Returns the SHA-256 of a file up to some byte, and of a comment."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while size > 0 and (block := file.read(min(size, 2**20))):
+        digest.update(block)
+        size -= len(block)
+    digest.update(comment)
+    return digest.hexdigest()

@@ -1,0 +1,174 @@
+"""What was there survives whatever happens while its successor is written."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.full_disks import content
+from support.full_disks import largest
+from support.full_disks import room_for
+from support.full_disks import sizes
+
+_TRIES = 25
+
+
+@pytest.fixture(scope="module")
+def agent():
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    agent.optimizer.build(agent.trainable_variables)
+    return agent
+
+
+def saved(agent, path):
+    agent.save(path)
+
+
+def weights(agent, path):
+    agent.save_weights(path)
+
+
+def as_folder(agent, path):
+    agent.save(path, zipped=False)
+
+
+def exported(name):
+    def export(agent, path):
+        agent.export(path, format=name)
+
+    return export
+
+
+SLOW = pytest.mark.slow
+WAYS = [
+    pytest.param(saved, "a.keras", id="keras"),
+    pytest.param(weights, "a.weights.h5", id="weights"),
+    pytest.param(exported("tf_saved_model"), "policy", id="tf", marks=SLOW),
+    pytest.param(exported("onnx"), "policy.onnx", id="onnx", marks=SLOW),
+    pytest.param(exported("litert"), "policy.tflite", id="lite", marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("write", "name"), WAYS)
+def test_a_full_disk(write, name, agent, tmp_path):
+    if name.endswith(".onnx"):
+        pytest.importorskip("tf2onnx")
+    path = tmp_path / name
+    write(agent, path)
+    before = content(path)
+    failures = 0
+    for size in sizes(largest(path), _TRIES):
+        with room_for(size), pytest.raises(OSError, match=r"large|written"):
+            write(agent, path)
+        failures += 1
+        assert content(path) == before
+        assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert failures == _TRIES
+    # With room enough it is written.
+    write(agent, path)
+
+
+def test_the_old_agent_loads_after_each_failure(agent, tmp_path):
+    path = tmp_path / "agent.keras"
+    agent.save(path)
+    for size in sizes(path.stat().st_size, 2):
+        with room_for(size), pytest.raises(OSError, match="too large"):
+            agent.save(path)
+        loaded = rl.load(path)
+        np.testing.assert_array_equal(
+            loaded.get_weights()[0], agent.get_weights()[0]
+        )
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize(("write", "name"), WAYS[:2])
+def test_a_disk_that_fails_later(
+    write, name, step, agent, tmp_path, monkeypatch
+):
+    path = tmp_path / name
+    write(agent, path)
+    before = content(path)
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(OSError, match="Input/output"):
+        write(agent, path)
+    assert content(path) == before
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("best.keras", {}),
+        ("best.weights.h5", {"save_weights_only": True}),
+    ],
+)
+def test_keras_own_checkpoints(name, settings, agent, tmp_path):
+    path = tmp_path / name
+    checkpoint = keras.callbacks.ModelCheckpoint(path, **settings)
+    checkpoint.set_model(agent)
+    checkpoint.on_epoch_end(0, {})
+    before = content(path)
+    for size in sizes(len(before), 5):
+        with room_for(size), pytest.raises(OSError, match="too large"):
+            checkpoint.on_epoch_end(1, {})
+        assert content(path) == before
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_an_agent_as_a_folder(agent, tmp_path):
+    path = tmp_path / "agent"
+    as_folder(agent, path)
+    as_folder(agent, path)
+    loaded = keras.saving.load_model(path)
+    np.testing.assert_array_equal(
+        loaded.get_weights()[0], agent.get_weights()[0]
+    )
+    (path / "notes.txt").write_text("not ours")
+    with pytest.raises(ValueError, match=r"which holds notes\.txt"):
+        as_folder(agent, path)
+    assert (path / "notes.txt").read_text() == "not ours"
+
+
+def test_an_export_replaces_no_folder_of_others(agent, tmp_path):
+    (tmp_path / "notes.txt").write_text("not ours")
+    for name in ("tf_saved_model", "onnx", "litert"):
+        with pytest.raises(ValueError, match=r"which holds notes\.txt"):
+            agent.export(tmp_path, format=name)
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_what_keras_itself_says(agent, tmp_path):
+    with pytest.raises(ValueError, match=r"filepath=.*/agent\.zip"):
+        agent.save(tmp_path / "agent.zip")
+    with pytest.raises(ValueError, match=r"filepath=.*/agent\.h5"):
+        agent.save_weights(tmp_path / "agent.h5")
+    nowhere = tmp_path / "nowhere" / "agent.keras"
+    with pytest.raises(FileNotFoundError) as refused:
+        agent.save(nowhere)
+    assert refused.value.filename == str(nowhere)
+
+
+def test_keras_asks_before_it_writes_over(agent, tmp_path, monkeypatch):
+    path = tmp_path / "agent.keras"
+    path.write_text("old")
+    monkeypatch.setattr("builtins.input", lambda *_: "n")
+    agent.save(path, overwrite=False)
+    assert path.read_text() == "old"
+    agent.save(tmp_path / "new.keras", overwrite=False)
+    assert isinstance(rl.load(tmp_path / "new.keras"), rl.PPO)
+
+
+def test_weights_in_several_files(agent, tmp_path):
+    path = tmp_path / "agent.weights.json"
+    agent.save_weights(path, max_shard_size=0.01)
+    other = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
+    other.load_weights(path)
+    np.testing.assert_array_equal(
+        other.get_weights()[0], agent.get_weights()[0]
+    )
