@@ -169,6 +169,15 @@ class CheckpointFolder:
         self._tidy()
         return path
 
+    def clear(self) -> None:
+        """Removes all checkpoints, and nothing else."""
+        for path in self.paths():
+            shutil.rmtree(path)
+        self._tidy()
+        for folder in (self.directory / _SEGMENTS, self.directory):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
     def _tidy(self) -> None:
         """Removes what is not to be kept, and segments of no checkpoint."""
         paths = self.paths()

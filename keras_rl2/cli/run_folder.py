@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +170,7 @@ class RunFolder:
         ):
             for file in self.path.glob(pattern):
                 file.unlink()
-        for checkpoint in CheckpointFolder(self.checkpoints).paths():
-            shutil.rmtree(checkpoint)
+        CheckpointFolder(self.checkpoints).clear()
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

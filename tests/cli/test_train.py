@@ -29,6 +29,7 @@ def test_what_it_writes(trained):
         "agent.keras",
         "best.json",
         "best.keras",
+        "checkpoints",
         "preset.json",
         "progress.csv",
     }
