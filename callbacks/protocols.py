@@ -7,6 +7,7 @@ that they rely on, and a plain Keras model has none of it.
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
+from typing import runtime_checkable
 
 import gymnasium
 import keras
@@ -102,6 +103,14 @@ class LearningAgent(Protocol):
 
     def policy_function(self, deterministic: bool = True) -> Any:
         """Returns the policy as a `tf.function` of observations `[B, ...]`."""
+
+
+@runtime_checkable
+class KeepsCheckpoints(Protocol):
+    """A callback that keeps what a training can go on from."""
+
+    def last_checkpoint(self) -> str | None:
+        """Returns where the newest whole checkpoint is, if there is one."""
 
 
 class Episodes(Protocol):

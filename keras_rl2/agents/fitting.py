@@ -1,7 +1,9 @@
 """How `fit` turns rounds into Keras epochs."""
 
+import contextlib
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from typing import Any
@@ -17,6 +19,7 @@ from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.callbacks.directions import give_directions
+from keras_rl2.callbacks.protocols import KeepsCheckpoints
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
@@ -67,6 +70,8 @@ def fit(
 
     Raises:
         ValueError: If arguments exclude each other or do not fit the round.
+        FloatingPointError: If too many updates in a row were skipped; its
+            notes name the last checkpoint of callbacks that keep any.
     """
     round_execution.refuse_strategies()
     kwargs.setdefault("shuffle", False)
@@ -80,13 +85,14 @@ def fit(
         if not agent.compiled:
             agent.compile()
         round_execution.prepare_minibatches(agent)
-        return keras_fit(
-            x,
-            epochs=epochs or 1,
-            callbacks=[*extra, *_with_sync(agent, given)],
-            verbose=verbose,
-            **kwargs,
-        )
+        with _naming_checkpoints(given):
+            return keras_fit(
+                x,
+                epochs=epochs or 1,
+                callbacks=[*extra, *_with_sync(agent, given)],
+                verbose=verbose,
+                **kwargs,
+            )
     _refuse_arguments(kwargs)
     _refuse_steps(x, total_steps)
     x.bind(agent)
@@ -96,22 +102,37 @@ def fit(
     agent.optimizer.build(agent.trainable_variables)
     size = round_execution.prepare_rounds(agent, x)
     rounds = _rounds_per_epoch(x, total_steps)
-    return keras_fit(
-        x.as_rounds(agent, size.from_trajectory)
-        if size is not None
-        else x.as_dataset(agent),
-        epochs=_epochs(
-            x, rounds, epochs, total_steps, kwargs.get("initial_epoch", 0)
-        ),
-        steps_per_epoch=rounds * x.updates_per_round,
-        callbacks=_with_refresh(
-            x,
-            [*_stop(agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, given)),
-        ),
-        verbose=0 if verbose == "auto" else verbose,
-        **kwargs,
-    )
+    with _naming_checkpoints(given):
+        return keras_fit(
+            x.as_rounds(agent, size.from_trajectory)
+            if size is not None
+            else x.as_dataset(agent),
+            epochs=_epochs(
+                x, rounds, epochs, total_steps, kwargs.get("initial_epoch", 0)
+            ),
+            steps_per_epoch=rounds * x.updates_per_round,
+            callbacks=_with_refresh(
+                x,
+                [*_stop(agent, total_steps), *extra],
+                _with_progress(verbose, _with_sync(agent, given)),
+            ),
+            verbose=0 if verbose == "auto" else verbose,
+            **kwargs,
+        )
+
+
+@contextlib.contextmanager
+def _naming_checkpoints(callbacks: Callbacks) -> Iterator[None]:
+    """Adds to an error of skipped updates what the training can go on from."""
+    try:
+        yield
+    except FloatingPointError as error:
+        for callback in callbacks:
+            if isinstance(callback, KeepsCheckpoints):
+                path = callback.last_checkpoint()
+                if path is not None:
+                    error.add_note(f"The last finite checkpoint is {path}")
+        raise
 
 
 class _StopAtSteps(keras.callbacks.Callback):

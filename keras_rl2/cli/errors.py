@@ -19,7 +19,8 @@ def is_expected(error: Exception) -> bool:
     Returns:
         bool: whether its message is enough, without a traceback.
     """
-    if isinstance(error, ValueError | OSError | MemoryError):
+    known = ValueError | OSError | MemoryError | FloatingPointError
+    if isinstance(error, known):
         return True
     # Whoever has not imported Gymnasium has not met its errors.
     gymnasium = sys.modules.get("gymnasium")
