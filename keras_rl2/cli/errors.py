@@ -34,7 +34,8 @@ def in_one_line(error: Exception) -> str:
         error: Exception. What a command raised.
 
     Returns:
-        str: one line, the file first where a file is at fault.
+        str: one line, with the notes of the error, the file first where a file
+        is at fault.
 
     Example:
 
@@ -43,7 +44,7 @@ def in_one_line(error: Exception) -> str:
     >>> in_one_line(FileNotFoundError(2, "No such file", "agent.keras"))
     'agent.keras: No such file'
     """
-    text = str(error)
+    text = " ".join([str(error), *getattr(error, "__notes__", ())])
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"{error.filename}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__

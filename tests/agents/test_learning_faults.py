@@ -232,6 +232,22 @@ def test_no_part_of_an_update_is_made_alone():
     assert_same(all_variables(agent), before)
 
 
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_an_agent_that_remembers_skips_too(name):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case)
+    agent = make_eager_agent(case, env, memory=keras.layers.GRUCell(4))
+    lengths = {} if case.on_policy else {"sequence_length": 4, "warm_up": 32}
+    batch = bound(case, agent, env, **lengths)
+    agent.optimizer.build(agent.trainable_variables)
+    before = all_variables(agent)
+    agent.train_step({**batch, "weight": batch["weight"] * np.inf})
+    assert_same(all_variables(agent), before)
+    agent.train_step(batch)
+    assert int(agent.optimizer.iterations) == 1
+    assert not_finite(agent) == []
+
+
 @keras.saving.register_keras_serializable("tests")
 class Centred(keras.layers.Layer):
     """Takes a moving mean off, which a forward pass of an update moves."""
@@ -340,16 +356,15 @@ class Keeps(keras.callbacks.Callback):
         return self._path
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-@pytest.mark.parametrize("eager", [False, True])
-def test_too_many_in_a_row_end_a_training(eager, jit_compile):
-    if eager and jit_compile:
-        pytest.skip("Keras refuses both")
+@pytest.mark.parametrize("how", ["eager", "graph", "xla"])
+def test_too_many_in_a_row_end_a_training(how):
     case = EVERY_AGENT["A2C"]
     env = numbers_env(case, "reward", 1e30)
     agent = case.make.for_env(env, hidden=(4,), seed=0)
     agent.compile(
-        run_eagerly=eager, jit_compile=jit_compile, max_skipped_updates=4
+        run_eagerly=how == "eager",
+        jit_compile=how == "xla",
+        max_skipped_updates=4,
     )
     dataset = case.make_dataset(env)
     callbacks = [Keeps(None), Keeps("runs/7")]
