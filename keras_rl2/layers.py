@@ -38,7 +38,8 @@ class ObservationNormalization(keras.layers.Layer):
     >>> import numpy as np
     >>> layer = ObservationNormalization()
     >>> layer.build((None, 1))
-    >>> layer.accumulate(np.array([[1.0], [3.0]], "float32"), np.ones(2))
+    >>> finite = layer.accumulate(
+    ...     np.array([[1.0], [3.0]], "float32"), np.ones(2))
     >>> layer.commit()
     >>> layer(np.array([[3.0]], "float32")).numpy().round(2).tolist()
     [[1.0]]
