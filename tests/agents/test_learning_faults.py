@@ -213,7 +213,7 @@ def test_a_skipped_update_changes_nothing(name, how):
     step(good)
     assert int(agent.skipped.in_a_row) == 0
     after = all_variables(agent)
-    assert any((after[path] != before[path]).any() for path in before)
+    assert any((after[index] != before[index]).any() for index in before)
     assert not_finite(agent) == []
 
 
