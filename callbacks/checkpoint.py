@@ -167,6 +167,7 @@ class Checkpoint(keras.callbacks.Callback):
                 self._stop.leave()
         except Exception as error:
             if paths := self._folder.paths():
+                # Its weights are finite, whatever they are by now.
                 error.add_note(
                     f"The newest checkpoint is {paths[-1]}: the same program, "
                     "run again, goes on from there."

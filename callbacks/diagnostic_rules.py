@@ -163,21 +163,24 @@ class Overestimation:
 
 
 def gradient_not_finite(logs: Mapping[str, float]) -> str | None:
-    """Warns of gradients that are infinite or not numbers.
+    """Warns of updates that were skipped: of what was not finite.
 
     Args:
-        logs: dict of floats. Holds `gradient_norm`.
+        logs: dict of floats. Holds `gradient_norm`, of updates that were made
+            if there were any, and `skipped_updates`.
 
     Returns:
         The warning, or None.
     """
     norm = logs.get("gradient_norm", 0.0)
-    if math.isfinite(norm):
+    skipped = int(logs.get("skipped_updates", 0))
+    if math.isfinite(norm) and not skipped:
         return None
     return (
-        f"Gradients are not finite: gradient_norm={norm}. The weights are "
-        "lost: load an earlier checkpoint, then lower the learning rate, set "
-        "`max_gradient_norm` and scale rewards and observations"
+        f"Gradients are not finite: gradient_norm={norm}, "
+        f"skipped_updates={skipped}. These updates changed no weight: look "
+        "for rewards and observations that are far too large, scale them, and "
+        "lower the learning rate"
     )
 
 

@@ -38,7 +38,8 @@ class ObservationNormalization(keras.layers.Layer):
     >>> import numpy as np
     >>> layer = ObservationNormalization()
     >>> layer.build((None, 1))
-    >>> layer.accumulate(np.array([[1.0], [3.0]], "float32"), np.ones(2))
+    >>> finite = layer.accumulate(
+    ...     np.array([[1.0], [3.0]], "float32"), np.ones(2))
     >>> layer.commit()
     >>> layer(np.array([[3.0]], "float32")).numpy().round(2).tolist()
     [[1.0]]
@@ -90,12 +91,34 @@ class ObservationNormalization(keras.layers.Layer):
         x = (x - self.mean) / ops.sqrt(self.variance + self.epsilon)
         return ops.cast(ops.clip(x, -self.clip, self.clip), self.compute_dtype)
 
-    def accumulate(self, observation: Tensor, weight: Tensor) -> None:
+    def accumulate(self, observation: Tensor, weight: Tensor) -> Tensor:
         """Takes observations into the running statistics, not yet into use.
 
         Args:
             observation: `[B, *D]`. Observations.
             weight: `[B]`. 1 for a row that counts, 0 for one that does not.
+
+        Returns:
+            scalar bool. Whether the statistics stay finite. Where they would
+            not, since the squares of observations are not finite in float32,
+            nothing is taken in.
+        """
+        found = self.moments_with(observation, weight)
+        finite = all_finite(found)
+        self.keep_moments(found, finite)
+        return finite
+
+    def moments_with(
+        self, observation: Tensor, weight: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what the running statistics become with more observations.
+
+        Args:
+            observation: `[B, *D]`. Observations.
+            weight: `[B]`. 1 for a row that counts, 0 for one that does not.
+
+        Returns:
+            Mean `[*D]`, variance `[*D]` and count, a scalar.
         """
         x = ops.cast(observation, "float32")
         weight = ops.cast(weight, "float32")
@@ -104,6 +127,8 @@ class ObservationNormalization(keras.layers.Layer):
         )
         batch_count = ops.sum(weight)
         safe_count = ops.maximum(batch_count, 1.0)
+        # Not a product: what does not count need not be finite.
+        x = ops.where(rows > 0, x, ops.zeros_like(x))
         batch_mean = ops.sum(x * rows, axis=0) / safe_count  # [*D]
         batch_variance = (
             ops.sum(ops.square(x - batch_mean) * rows, axis=0) / safe_count
@@ -118,9 +143,20 @@ class ObservationNormalization(keras.layers.Layer):
             + batch_variance * share
             + ops.square(delta) * share * (1.0 - share)
         )
-        self.running_mean.assign(self.running_mean + delta * share)
-        self.running_variance.assign(variance)
-        self.count.assign(total)
+        return self.running_mean + delta * share, variance, total
+
+    def keep_moments(
+        self, moments: tuple[Tensor, Tensor, Tensor], enabled: Tensor
+    ) -> None:
+        """Replaces the running statistics.
+
+        Args:
+            moments: As of `moments_with`.
+            enabled: scalar bool. Whether they are replaced at all.
+        """
+        own = (self.running_mean, self.running_variance, self.count)
+        for variable, value in zip(own, moments, strict=True):
+            variable.assign(ops.where(enabled, value, variable))
 
     def commit(self) -> None:
         """Puts the running statistics into use."""
@@ -139,3 +175,17 @@ class ObservationNormalization(keras.layers.Layer):
             "epsilon": self.epsilon,
             "key": self.key,
         }
+
+
+def all_finite(arrays: Sequence[Tensor]) -> Tensor:
+    """Says whether all numbers of some arrays are finite.
+
+    Args:
+        arrays: Sequence of arrays of floats.
+
+    Returns:
+        scalar bool.
+    """
+    each = [ops.all(ops.isfinite(array)) for array in arrays]
+    found: Tensor = ops.all(ops.stack(each))
+    return found

@@ -21,6 +21,8 @@ class MeanOfEach(keras.metrics.Metric):
 
     Args:
         names: Sequence of str. Names of the scalars, in order.
+        totals: Sequence of str. Names of scalars that are added up instead,
+            whatever an update weighs. Defaults to `()`.
         name: str. Name of the metric. Defaults to `"means"`.
         **kwargs: Keyword arguments of `keras.metrics.Metric`.
 
@@ -34,12 +36,19 @@ class MeanOfEach(keras.metrics.Metric):
     """
 
     def __init__(
-        self, names: Sequence[str], name: str = "means", **kwargs: Any
+        self,
+        names: Sequence[str],
+        totals: Sequence[str] = (),
+        name: str = "means",
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         self.names = tuple(names)
+        self.totals = tuple(totals)
         self.sums = self.add_variable(
-            shape=(len(self.names) + 1,), initializer="zeros", name="sums"
+            shape=(len(self.totals) + len(self.names) + 1,),
+            initializer="zeros",
+            name="sums",
         )
 
     def update_state(
@@ -50,7 +59,7 @@ class MeanOfEach(keras.metrics.Metric):
         Args:
             values: dict of scalars, one for each name.
             sample_weight: scalar float. Weight of this update; 0 leaves it
-                out. Defaults to `1.0`.
+                out of the means. Defaults to `1.0`.
         """
         weight = ops.cast(sample_weight, self.dtype)
         row = ops.stack(  # [names + 1], the last a count
@@ -59,18 +68,28 @@ class MeanOfEach(keras.metrics.Metric):
         )
         # 0 * NaN is NaN: a skipped update must not reach the sums.
         row = ops.where(weight > 0, row * weight, ops.zeros_like(row))
+        if self.totals:
+            totals = [ops.cast(values[key], self.dtype) for key in self.totals]
+            row = ops.concatenate([ops.stack(totals), row])
         self.sums.assign_add(row)
 
     def result(self) -> dict[str, Tensor]:
-        """Returns the mean of each scalar by its name."""
-        if tf.executing_eagerly():
-            # Slicing eagerly costs a call of TensorFlow for each name.
-            sums = self.sums.numpy()
-            means = sums[:-1] / np.maximum(sums[-1], 1e-9)
-        else:
-            means = self.sums[:-1] / ops.maximum(self.sums[-1], 1e-9)
-        return {key: means[i] for i, key in enumerate(self.names)}
+        """Returns the mean of each scalar by its name, NaN of no updates."""
+        # Slicing eagerly costs a call of TensorFlow for each name.
+        eager = tf.executing_eagerly()
+        sums = self.sums.numpy() if eager else ops.convert_to_tensor(self.sums)
+        count = len(self.totals)
+        with np.errstate(invalid="ignore"):
+            means = sums[count:-1] / sums[-1]
+        return {
+            **{key: means[i] for i, key in enumerate(self.names)},
+            **{key: sums[i] for i, key in enumerate(self.totals)},
+        }
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor."""
-        return {**super().get_config(), "names": list(self.names)}
+        return {
+            **super().get_config(),
+            "names": list(self.names),
+            "totals": list(self.totals),
+        }

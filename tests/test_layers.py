@@ -44,6 +44,20 @@ def test_rows_of_weight_0_do_not_count(layer):
     np.testing.assert_allclose(layer.running_mean, x[:10].mean(0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("value", [1e30, -3e38, np.inf, np.nan])
+def test_what_has_no_finite_square_changes_nothing(layer, value):
+    x = rows(20)
+    assert layer.accumulate(x, np.ones(20))
+    before = [np.array(weight) for weight in layer.weights]
+    x[3, 1] = value
+    assert not layer.accumulate(x, np.ones(20))
+    for weight, expected in zip(layer.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+    # A row that does not count may hold anything.
+    assert layer.accumulate(x, np.arange(20) != 3)
+    assert float(layer.count) == 39
+
+
 def test_no_rows_change_nothing(layer):
     layer.accumulate(rows(4), np.zeros(4))
     layer.commit()

@@ -21,11 +21,21 @@ def test_means(metric):
     assert result(metric) == {"loss": 3.0, "entropy": 1.0}
 
 
-def test_nothing_gives_0_and_so_does_a_reset(metric):
-    assert result(metric) == {"loss": 0.0, "entropy": 0.0}
+def test_nothing_gives_nan_and_so_does_a_reset(metric):
+    assert np.isnan([*result(metric).values()]).all()
     metric.update_state({"loss": 1.0, "entropy": 1.0})
     metric.reset_state()
-    assert result(metric) == {"loss": 0.0, "entropy": 0.0}
+    assert np.isnan([*result(metric).values()]).all()
+
+
+def test_totals_count_whatever_an_update_weighs():
+    metric = MeanOfEach(["loss"], totals=["skipped"])
+    for loss, skipped in ((1.0, False), (np.nan, True), (np.inf, True)):
+        metric.update_state({"loss": loss, "skipped": skipped}, not skipped)
+    assert result(metric) == {"loss": 1.0, "skipped": 2.0}
+    config = keras.saving.serialize_keras_object(metric)
+    again = keras.saving.deserialize_keras_object(config)
+    assert again.totals == ("skipped",)
 
 
 def test_an_update_of_weight_0_leaves_no_trace(metric):

@@ -14,6 +14,7 @@ from keras_rl2.agents.stochastic import Stochastic
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import actions
 from keras_rl2.data import policy_function
+from keras_rl2.data.finite import check_actions
 from keras_rl2.data.masks import check_mask
 from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.litert import for_environment
@@ -94,7 +95,8 @@ class Acting:
 
         Raises:
             ValueError: If the observation's shape is not that of the space, a
-                mask allows nothing, or the policy has no probabilities.
+                mask allows nothing, the policy has no probabilities, or its
+                action is not finite.
         """
         agent = self._agent
         if with_log_prob and not isinstance(agent, Stochastic):
@@ -114,6 +116,7 @@ class Acting:
         memory = self._memory(state, count)
         function = self.function(deterministic, with_log_prob=with_log_prob)
         outputs = [*function(*inputs, *memory)]
+        check_actions(outputs[0].numpy(), batch)
         after = [outputs.pop() for _ in memory[1:]][::-1]
         log_prob = outputs.pop() if with_log_prob else None
         spec = action_spec(agent.action_space)

@@ -17,6 +17,7 @@ from keras_rl2 import spaces
 from keras_rl2.agents import agent_state
 from keras_rl2.agents import default_agent
 from keras_rl2.agents import exporting
+from keras_rl2.agents import finite_weights
 from keras_rl2.agents import fitting
 from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
@@ -28,6 +29,7 @@ from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
@@ -106,9 +108,10 @@ class Agent(keras.Model, abc.ABC):
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.seed = seed
         self.env_steps = 0
+        self._is_loaded = False
         self.rollouts: Any = None
         #: Updates of the next epoch that were made before it was resumed.
-        self.updates_to_skip = 0
+        self.updates_already_made = 0
         # None until the agent is bound; see `_is_bound`.
         self.observation_space = cast(gymnasium.Space[Any], None)
         self.action_space = cast(gymnasium.Space[Any], None)
@@ -117,7 +120,10 @@ class Agent(keras.Model, abc.ABC):
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
-        self.statistics = MeanOfEach(self.statistics_names, name="statistics")
+        self.statistics = MeanOfEach(
+            self.statistics_names, totals=["skipped_updates"], name="statistics"
+        )
+        self.skipped = SkippedUpdates(self)
         self.target_networks = TargetNetworks()
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
@@ -353,7 +359,9 @@ class Agent(keras.Model, abc.ABC):
         except Exception:
             self.policy_head = cast(PolicyHead, None)
             raise
-        self.normalizing = Normalizing(self, self._learning_layers())
+        layers = self._learning_layers()
+        self.normalizing = Normalizing(self, layers)
+        self.skipped.watch(layers)
         self.built = True
 
     def _learning_layers(self) -> list[keras.layers.Layer]:
@@ -439,9 +447,11 @@ class Agent(keras.Model, abc.ABC):
 
         Raises:
             ValueError: If the observation's shape is not that of the space,
-                or the policy has no probabilities.
+                or the policy has no probabilities, or an action would not be
+                finite.
         """
         self._require_bound()
+        self._check_loaded()
         if isinstance(state, bool):
             return self.act(
                 observation,
@@ -573,7 +583,14 @@ class Agent(keras.Model, abc.ABC):
                 the algorithm's own. Defaults to `"auto"`.
             **kwargs: `critic_optimizer` for a second optimizer where the
                 agent has a separate critic; `steps_per_execution` (by default
-                the updates of a round); further arguments of Keras.
+                the updates of a round); `max_skipped_updates` (by default
+                1000), how many updates in a row may be skipped since a
+                gradient or a learning rate was not finite, None for any
+                number; further arguments of Keras.
+
+        Raises:
+            ValueError: If an argument is not one for an agent, or a learning
+                rate is not finite.
         """
         given = CompileArguments(optimizer=optimizer, **kwargs)
         super().compile(
@@ -606,6 +623,14 @@ class Agent(keras.Model, abc.ABC):
         """What Keras resets each epoch and shows."""
         return [self.statistics]
 
+    def _logs(
+        self, terms: dict[str, Tensor], counted: Tensor
+    ) -> dict[str, Tensor]:
+        """Keeps the scalars of an update that counts, and returns the logs."""
+        self.statistics.update_state(terms, counted)
+        logs: dict[str, Tensor] = self.get_metrics_result()
+        return logs
+
     def fit(self, x: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains on rollouts; see `keras.Model.fit`.
 
@@ -627,7 +652,10 @@ class Agent(keras.Model, abc.ABC):
         Raises:
             ValueError: If the agent's networks or spaces do not fit the
                 environment, or the numbers do not fit each other.
+            FloatingPointError: If so many updates in a row as `compile` was
+                told were skipped, since something was not finite.
         """
+        self._check_loaded()
         return fitting.fit(self, super().fit, x, **kwargs)
 
     def make_train_function(self, force: bool = False) -> Any:
@@ -638,10 +666,10 @@ class Agent(keras.Model, abc.ABC):
         if self.run_eagerly or self.round_size is None:
             # Keeps what it makes, and returns nothing.
             super().make_train_function(force=force)
-            made = self.train_function
+            made = round_execution.checked(self, self.train_function)
         else:
             made = round_execution.round_function(self, self.round_size)
-        self.train_function = round_execution.skipping(self, made)
+        self.train_function = round_execution.resuming(self, made)
         return self.train_function
 
     def evaluate(self, x: Any = None, **kwargs: Any) -> dict[str, float]:
@@ -660,6 +688,7 @@ class Agent(keras.Model, abc.ABC):
             dict: `episode_return`, `episode_return_std`, `episode_length`; of
             an `OfflineDataset` what `OfflineEvaluation` names.
         """
+        self._check_loaded()
         for ignored in ("verbose", "return_dict", "callbacks"):
             kwargs.pop(ignored, None)
         if isinstance(x, OfflineDataset):
@@ -687,8 +716,13 @@ class Agent(keras.Model, abc.ABC):
                 not, standard noise `[B, *noise_shape]`, as of `draw_noise`,
                 is a second input. Defaults to `True`.
             **kwargs: Further arguments of `keras.Model.export`.
+
+        Raises:
+            ValueError: If a weight of the policy is not finite; nothing is
+                written then.
         """
         self._require_bound()
+        finite_weights.refuse_non_finite(self, "export", self.acting_variables)
         exporting.export(self, filepath, format, deterministic, **kwargs)
 
     def litert_policy(self) -> LiteRTPolicy | None:
@@ -711,9 +745,10 @@ class Agent(keras.Model, abc.ABC):
 
         Raises:
             ValueError: If a network could not be made again when it is
-                loaded; nothing is written then.
+                loaded, or a weight is not finite; nothing is written then.
             OSError: If it cannot be written.
         """
+        finite_weights.refuse_non_finite(self, "save")
         saved_networks.check_can_be_loaded(self.given_networks())
         saving.save(super().save, filepath, *args, **kwargs)
 
@@ -721,8 +756,10 @@ class Agent(keras.Model, abc.ABC):
         """Saves weights as `keras.Model.save_weights`, whole or not at all.
 
         Raises:
+            ValueError: If a weight is not finite; nothing is written then.
             OSError: If they cannot be written.
         """
+        finite_weights.refuse_non_finite(self, "save")
         saving.save_weights(super().save_weights, filepath, *args, **kwargs)
 
     def get_state(self) -> dict[str, Any]:
@@ -750,6 +787,31 @@ class Agent(keras.Model, abc.ABC):
         self._require_bound()
         agent_state.write(self, state)
         self._acting.set_state(state["acting"])
+
+    def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Loads weights as `keras.Model.load_weights` does.
+
+        Raises:
+            ValueError: If a weight of the file is not finite; all weights are
+                then what they were before.
+        """
+        before = finite_weights.values_of(self)
+        super().load_weights(filepath, *args, **kwargs)
+        try:
+            self._check_loaded()
+        except ValueError:
+            finite_weights.put_back(before)
+            raise
+
+    def _check_loaded(self) -> None:
+        """Refuses weights that were loaded and are not finite.
+
+        Keras says when the first of them are loaded, not when all are: those
+        of a whole file are looked at when they are used.
+        """
+        if self._is_loaded:
+            self._is_loaded = False
+            finite_weights.refuse_non_finite(self, "go on with the loaded")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
@@ -789,4 +851,5 @@ class Agent(keras.Model, abc.ABC):
                 f"Received: env_steps={env_steps}"
             )
         self.env_steps = env_steps
+        self._is_loaded = True
         super().load_own_variables(values)

@@ -39,6 +39,7 @@ def read(agent: "Agent") -> dict[str, Any]:
     return {
         "class": type(agent).__name__,
         "env_steps": agent.env_steps,
+        "skipped_in_a_row": int(agent.skipped.in_a_row),
         "paths": [each.path for each in variables],
         "variables": [_stored(each.value.numpy()) for each in variables],
     }
@@ -68,6 +69,7 @@ def write(agent: "Agent", state: Mapping[str, Any]) -> None:
     for variable, array in zip(variables, state["variables"], strict=True):
         variable.assign(array)
     agent.env_steps = int(state["env_steps"])
+    agent.skipped.in_a_row.assign(state["skipped_in_a_row"])
 
 
 def _stored(array: np.ndarray) -> np.ndarray:

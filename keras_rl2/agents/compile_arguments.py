@@ -6,6 +6,10 @@ from typing import cast
 
 import keras
 
+from keras_rl2.agents import finite_weights
+from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
+from keras_rl2.agents.updating import parts_of
+
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
@@ -28,6 +32,9 @@ class CompileArguments:
             Defaults to `"auto"`.
         jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
             networks. Defaults to `"auto"`.
+        max_skipped_updates: int or None. Updates in a row that may be skipped
+            since something was not finite; None for any number. Defaults to
+            `1000`.
         **kwargs: `run_eagerly` and `auto_scale_loss` of
             `keras.Model.compile`.
 
@@ -41,6 +48,7 @@ class CompileArguments:
         critic_optimizer: GivenOptimizer | None = None,
         steps_per_execution: int | str = "auto",
         jit_compile: bool | str = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
         **kwargs: Any,
     ) -> None:
         if steps_per_execution != "auto" and (
@@ -49,6 +57,13 @@ class CompileArguments:
             raise ValueError(
                 "Expected `steps_per_execution` to be an integer of at least "
                 f"1, or 'auto'. Received: {steps_per_execution!r}"
+            )
+        if max_skipped_updates is not None and (
+            not isinstance(max_skipped_updates, int) or max_skipped_updates < 1
+        ):
+            raise ValueError(
+                "Expected `max_skipped_updates` to be an integer of at least "
+                f"1, or None. Received: {max_skipped_updates!r}"
             )
         for name in ("loss", "metrics", "weighted_metrics", "loss_weights"):
             if kwargs.pop(name, None) is not None:
@@ -61,13 +76,15 @@ class CompileArguments:
         if unknown:
             raise ValueError(
                 "Expected `compile` with `optimizer`, `critic_optimizer`, "
-                "`steps_per_execution`, `jit_compile`, `run_eagerly` and "
-                f"`auto_scale_loss` only. Received: {unknown}"
+                "`steps_per_execution`, `jit_compile`, `max_skipped_updates`, "
+                "`run_eagerly` and `auto_scale_loss` only. "
+                f"Received: {unknown}"
             )
         self.optimizer: GivenOptimizer = optimizer
         self.critic_optimizer: GivenOptimizer | None = critic_optimizer
         self.steps_per_execution = steps_per_execution
         self.jit_compile = jit_compile
+        self.max_skipped_updates = max_skipped_updates
         self.keras = kwargs
 
     @property
@@ -87,6 +104,7 @@ class CompileArguments:
         if self.optimizer == "auto":
             self.optimizer = agent.default_optimizer()
         actor = keras.optimizers.get(self.optimizer)
+        _refuse_rate(actor)
         self.optimizer = actor
         if self.critic_optimizer is None:
             return actor
@@ -95,6 +113,7 @@ class CompileArguments:
         if self.critic_optimizer == "auto":
             self.critic_optimizer = _like(actor)
         critic = keras.optimizers.get(self.critic_optimizer)
+        _refuse_rate(critic)
         self.critic_optimizer = critic
         if critic is actor:
             raise ValueError(
@@ -117,6 +136,7 @@ class CompileArguments:
             "critic_optimizer": self.critic_optimizer,
             "steps_per_execution": self.steps_per_execution,
             "jit_compile": self.jit_compile,
+            "max_skipped_updates": self.max_skipped_updates,
             **self.keras,
         }
         return {
@@ -139,3 +159,18 @@ def _like(
     """Returns a critic's optimizer with the settings of another one."""
     config = {**optimizer.get_config(), "name": "critic"}
     return type(optimizer).from_config(config)
+
+
+def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:
+    """Refuses a learning rate by which no update could be made.
+
+    Raises:
+        ValueError: If one is not finite.
+    """
+    for part in parts_of(optimizer):
+        rate = float(part.learning_rate)
+        if not finite_weights.is_small(rate):
+            raise ValueError(
+                "Expected a finite learning rate, and none that lets weights "
+                f"overflow. Received: learning_rate={rate} of {part.name!r}"
+            )

@@ -70,6 +70,8 @@ def fit(
 
     Raises:
         ValueError: If arguments exclude each other or do not fit the round.
+        FloatingPointError: If too many updates in a row were skipped; its
+            notes name the last checkpoint of callbacks that keep any.
     """
     round_execution.refuse_strategies()
     kwargs.setdefault("shuffle", False)
@@ -112,7 +114,7 @@ def fit(
         _with_progress(verbose, _with_sync(agent, given)),
         begin.rounds,
     )
-    agent.updates_to_skip = begin.rounds * x.updates_per_round
+    agent.updates_already_made = begin.rounds * x.updates_per_round
     with _watching(checkpoint, all_callbacks):
         return keras_fit(
             x.as_rounds(agent, size.from_trajectory)

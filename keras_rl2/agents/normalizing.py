@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_rl2.data import Trajectory
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.layers import all_finite
 from keras_rl2.shapes import Tensor
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.trees import map_leaves
@@ -52,10 +54,15 @@ class Normalizing:
                 )
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Takes a rollout into statistics that the next round will use."""
+        """Takes a rollout into statistics that the next round will use.
+
+        Raises:
+            ValueError: If a mean or variance would not be finite; nothing is
+                taken in then.
+        """
         if not self.layers:
             return
-        self._accumulate(
+        finite = self._accumulate(
             map_leaves(
                 # [T + 1, B, ...] -> [T * B, ...]
                 lambda array: array[:-1].reshape(-1, *array.shape[2:]),
@@ -63,19 +70,25 @@ class Normalizing:
             ),
             trajectory.valid.reshape(-1),
         )
+        for layer, is_finite in zip(self.layers, np.array(finite), strict=True):
+            if not is_finite:
+                _refuse(layer, trajectory)
 
     @functools.cached_property
-    def _accumulate(self) -> Callable[[Any, Tensor], None]:
-        """Makes the compiled form of `ObservationNormalization.accumulate`."""
+    def _accumulate(self) -> Callable[[Any, Tensor], Tensor]:
+        """Makes what takes rows into all layers, or none, and says which."""
 
-        def accumulate(rows: Any, valid: Tensor) -> None:
+        def accumulate(rows: Any, valid: Tensor) -> Tensor:
             encoded = dict(named_leaves(self._agent.encode(rows)))
             encoded.pop(ACTION_MASK, None)
-            for layer in self.layers:
-                path = layer.key
-                if path not in encoded and len(encoded) == 1:
-                    [path] = encoded
-                layer.accumulate(encoded[path], valid)
+            found = [
+                layer.moments_with(encoded[_path(layer, encoded)], valid)
+                for layer in self.layers
+            ]
+            finite = tf.stack([all_finite(each) for each in found])
+            for layer, moments in zip(self.layers, found, strict=True):
+                layer.keep_moments(moments, tf.reduce_all(finite))
+            return finite
 
         return tf.function(accumulate, reduce_retracing=True, autograph=False)
 
@@ -83,3 +96,31 @@ class Normalizing:
         """Puts new observation statistics into use."""
         for layer in self.layers:
             layer.commit()
+
+
+def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:
+    """Returns the path of the array that a layer is meant for."""
+    if layer.key not in arrays and len(arrays) == 1:
+        return next(iter(arrays))
+    return layer.key
+
+
+def _refuse(layer: ObservationNormalization, trajectory: Trajectory) -> None:
+    """Names the number that is too large to be squared."""
+    arrays = dict(named_leaves(trajectory.observation))
+    arrays.pop(ACTION_MASK, None)
+    path = _path(layer, arrays)
+    # [T + 1, B, ...] -> [T, B, ...], which is what is taken in
+    array = np.asarray(arrays[path][:-1], "float64")
+    valid = trajectory.valid.reshape(
+        *trajectory.valid.shape, *[1] * (array.ndim - 2)
+    )
+    size = np.where(valid, np.abs(array), 0.0)
+    where = np.unravel_index(np.argmax(size), size.shape)
+    raise ValueError(
+        f"Expected observations of which {layer.name!r} can keep a mean and a "
+        "variance: their squares must be finite in float32. Received: "
+        f"observation{f' {path}' if path else ''}={array[where]:.6g} from "
+        f"environment {where[1]} at step {where[0]} of the rollout. No "
+        "statistic and no weight has been changed by it."
+    )

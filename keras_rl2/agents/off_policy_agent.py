@@ -12,11 +12,10 @@ from keras import ops
 
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
-from keras_rl2.agents.updating import all_computed
-from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_in_range
 from keras_rl2.network_copies import added_losses
@@ -143,59 +142,70 @@ class OffPolicyAgent(Agent):
         batch = minibatch_of(data)
         with self.target_networks.following(self.updates):
             terms = self.update(batch)
-            self.updates.assign_add(1)
-        td_error = terms.get("td_error")
-        if td_error is not None:
-            if self.td_errors is not None and "position" in batch:
-                self.td_errors.scatter_nd_update(
-                    batch["position"][None, None], td_error[None]
-                )
-            terms["td_error"] = ops.mean(td_error)
-        self.statistics.update_state(terms)
-        logs: dict[str, Tensor] = self.get_metrics_result()
-        return logs
+        if "td_error" in terms:
+            terms["td_error"] = ops.mean(terms["td_error"])
+        counted = tf.logical_not(terms["skipped_updates"])
+        return self._logs(terms, counted)
 
     def update(self, batch: Batch) -> Terms:
-        """Makes a step along each objective.
+        """Makes a step along each objective, if all gradients are finite.
 
         Args:
             batch: dict, as of `train_step`, with `weight`.
 
         Returns:
-            dict: `td_error` `[B]` and scalars for the logs.
+            dict: `td_error` `[B]` and scalars for the logs; `skipped_updates`,
+            a bool, is true where nothing was changed, since something was not
+            finite.
         """
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         objectives = self.objectives()
         losses: Terms = {}
         terms: Terms = {}
-        steps = _Steps(self)
+        steps = GradientSteps(self.skipped, self.max_gradient_norm)
         for name, each in objectives.items():
+            optimizer = each.optimizer or self.optimizer
             if each.every == 1:
                 found, gradients = self._gradients(each, batch)
-                steps.add(each, gradients)
+                due = None
                 losses[name] = found.pop("loss")
                 terms |= found
-        # Not after the gradients so far: it runs beside them.
-        delayed = {
-            name: self._now_and_then(each, batch)
-            for name, each in objectives.items()
-            if each.every > 1
-        }
-        # The others move after it: its gradient is that of the same weights.
-        with tf.control_dependencies([*delayed.values()]):
-            steps.computed()
-        losses |= delayed
-        norm = steps.apply()
-        if all(each.optimizer for each in objectives.values()):
-            # Counts updates, which its parts do each for itself.
-            self.optimizer.iterations.assign_add(1)
-        for name, each in objectives.items():
+            else:
+                due = self._is_due(each)
+                losses[name], gradients = self._now_and_then(each, batch, due)
+            steps.add(optimizer, gradients, each.trained, due)
+
+        def then() -> None:
+            if all(each.optimizer for each in objectives.values()):
+                # Counts updates, which its parts do each for itself.
+                self.optimizer.iterations.assign_add(1)
+            for name, each in objectives.items():
+                if each.last_loss is not None:
+                    each.last_loss.assign(losses[name])
+            self._feed_back(batch, terms)
+            self.updates.assign_add(1)
+
+        step = steps.apply(then)
+        for name in objectives:
             terms.setdefault(f"{name}_loss", losses[name])
-            if each.last_loss is not None:
-                each.last_loss.assign(losses[name])
-        loss = cast(Tensor, sum(losses.values()))
-        return {**terms, "loss": loss, "gradient_norm": norm}
+        return {
+            **terms,
+            "loss": cast(Tensor, sum(losses.values())),
+            "gradient_norm": step.norm,
+            "skipped_updates": step.skipped,
+        }
+
+    def _feed_back(self, batch: Batch, terms: Terms) -> None:
+        """Writes the TD errors of an update to where they are wanted."""
+        if (
+            self.td_errors is not None
+            and "td_error" in terms
+            and "position" in batch
+        ):
+            self.td_errors.scatter_nd_update(
+                batch["position"][None, None], terms["td_error"][None]
+            )
 
     def _gradients(
         self, objective: Objective, batch: Batch
@@ -214,24 +224,30 @@ class OffPolicyAgent(Agent):
         )
         return terms, gradients
 
-    def _now_and_then(self, objective: Objective, batch: Batch) -> Tensor:
-        """Makes a step if it is due, and returns the loss of the last one."""
-
-        def step() -> Tensor:
-            terms, gradients = self._gradients(objective, batch)
-            steps = _Steps(self)
-            steps.add(objective, gradients)
-            steps.computed()
-            steps.apply()
-            return terms["loss"]
-
-        last_loss = cast(keras.Variable, objective.last_loss)
+    def _is_due(self, objective: Objective) -> Tensor:
+        """Says whether an update is one of those that an objective has."""
         made = ops.convert_to_tensor(self.updates) + 1
-        return tf.cond(
-            made % objective.every == 0,
-            step,
-            lambda: ops.convert_to_tensor(last_loss),
-        )
+        due: Tensor = made % objective.every == 0
+        return due
+
+    def _now_and_then(
+        self, objective: Objective, batch: Batch, due: Tensor
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Returns loss and gradients if due; else the last loss, and zeros."""
+
+        def now() -> tuple[Tensor, list[Tensor]]:
+            terms, gradients = self._gradients(objective, batch)
+            # Of an embedding they are of another form.
+            return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
+
+        def not_now() -> tuple[Tensor, list[Tensor]]:
+            last_loss = cast(keras.Variable, objective.last_loss)
+            return ops.convert_to_tensor(last_loss), [
+                tf.zeros_like(each.value) for each in objective.trained
+            ]
+
+        found: tuple[Tensor, list[Tensor]] = tf.cond(due, now, not_now)
+        return found
 
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:
         """Draws standard normal noise for an update, in the graph.
@@ -290,51 +306,3 @@ class OffPolicyAgent(Agent):
             "tau": self.tau,
             "target_every": self.target_every,
         }
-
-
-# What takes the gradients, they, and what they are the gradients of.
-_Gathered = tuple[
-    keras.optimizers.Optimizer, list[Tensor], list[keras.Variable]
-]
-
-
-class _Steps:
-    """Gradients of one update, gathered by the optimizers that take them.
-
-    Args:
-        agent: `OffPolicyAgent`. Whose update it is.
-    """
-
-    def __init__(self, agent: OffPolicyAgent) -> None:
-        self._agent = agent
-        self._gathered: dict[int, _Gathered] = {}
-
-    def add(self, objective: Objective, gradients: list[Tensor]) -> None:
-        """Takes the gradients of an objective."""
-        optimizer = objective.optimizer or self._agent.optimizer
-        _, taken, variables = self._gathered.setdefault(
-            id(optimizer), (optimizer, [], [])
-        )
-        taken += gradients
-        variables += objective.trained
-
-    def computed(self) -> None:
-        """Takes each gradient only when all of them are there."""
-        gathered = self._gathered
-        ready = all_computed([each[1] for each in gathered.values()])
-        self._gathered = {
-            key: (optimizer, gradients, variables)
-            for (key, (optimizer, _, variables)), gradients in zip(
-                gathered.items(), ready, strict=True
-            )
-        }
-
-    def apply(self) -> Tensor:
-        """Makes the steps, and returns the norm of the first one's gradient."""
-        norms = [
-            apply_gradients(
-                optimizer, gradients, variables, self._agent.max_gradient_norm
-            )
-            for optimizer, gradients, variables in self._gathered.values()
-        ]
-        return norms[0]

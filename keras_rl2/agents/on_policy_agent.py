@@ -1,6 +1,7 @@
 """Agents that learn from fresh rollouts of their present policy."""
 
 import operator
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import cast
@@ -14,13 +15,13 @@ from keras_rl2 import losses
 from keras_rl2 import statistics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.gradient_steps import GradientSteps
+from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.rollout_samples import RolloutSamples
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.agents.unrolling import unroll
-from keras_rl2.agents.updating import all_computed
-from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_in_range
 from keras_rl2.array_spec import ArraySpec
@@ -342,12 +343,7 @@ class OnPolicyAgent(StochasticPolicy):
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch of samples."""
         batch = minibatch_of(data)
-        with tf.GradientTape() as tape:
-            policy, value, batch = self._forward(batch)
-            terms = self._terms(policy, value, batch)
-            scaled = self.optimizer.scale_loss(terms["loss"])
-        with self.target_networks.following(self.optimizer.iterations):
-            return self._learn(terms, scaled, tape)
+        return self._update(lambda: self._forward(batch))
 
     def _forward(
         self, batch: dict[str, Any]
@@ -381,14 +377,32 @@ class OnPolicyAgent(StochasticPolicy):
         Returns:
             dict of scalars for the logs.
         """
-        with tf.GradientTape() as tape:
-            policy, value, samples = self._rollout_samples.of(
-                unpack(arrays), training=True
-            )
-            terms = self._terms(policy, value, samples)
-            scaled = self.optimizer.scale_loss(terms["loss"])
+        return self._update(
+            lambda: self._rollout_samples.of(unpack(arrays), training=True)
+        )
+
+    def _update(
+        self,
+        forward: Callable[[], tuple[Distribution, Tensor, dict[str, Any]]],
+    ) -> dict[str, Tensor]:
+        """Makes one update from what a forward pass gives; returns logs."""
         with self.target_networks.following(self.optimizer.iterations):
-            return self._learn(terms, scaled, tape)
+            steps = GradientSteps(self.skipped, self.max_gradient_norm)
+            with tf.GradientTape() as tape:
+                policy, value, samples = forward()
+                terms = self._terms(policy, value, samples)
+                scaled = self.optimizer.scale_loss(terms["loss"])
+            variables = self.trainable_variables
+            gradients = tape.gradient(scaled, variables)
+            steps.add(self.optimizer, gradients, variables)
+            step = self._learn(terms, steps)
+        terms |= {"gradient_norm": step.norm, "skipped_updates": step.skipped}
+        return self._logs(terms, step.counted)
+
+    def _learn(self, terms: dict[str, Tensor], steps: GradientSteps) -> Step:
+        """Follows the gradient of a loss, whose terms are given too."""
+        del terms
+        return steps.apply()
 
     def _terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
@@ -399,31 +413,6 @@ class OnPolicyAgent(StochasticPolicy):
             if network is not None:
                 terms["loss"] += added_losses(network)
         return terms
-
-    def _learn(
-        self, terms: dict[str, Tensor], scaled: Tensor, tape: tf.GradientTape
-    ) -> dict[str, Tensor]:
-        """Applies the gradient and keeps the scalars of an update."""
-        norm = self.minimize(scaled, tape)
-        self.statistics.update_state({**terms, "gradient_norm": norm})
-        logs: dict[str, Tensor] = self.get_metrics_result()
-        return logs
-
-    def minimize(self, loss: Tensor, tape: tf.GradientTape) -> Tensor:
-        """Applies the gradient of a loss to all trainable variables.
-
-        Args:
-            loss: scalar. As the optimizer scaled it.
-            tape: `tf.GradientTape` that recorded it.
-
-        Returns:
-            scalar: global norm of the gradient before it was clipped.
-        """
-        variables = self.trainable_variables
-        gradients = all_computed(tape.gradient(loss, variables))
-        return apply_gradients(
-            self.optimizer, gradients, variables, self.max_gradient_norm
-        )
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns Adam with the step and epsilon that PPO is run with."""

@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import statistics
+from keras_rl2.agents.gradient_steps import GradientSteps
+from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Distribution
@@ -108,29 +110,19 @@ class PPO(OnPolicyAgent):
         if target_kl is not None:
             self._round_stopped = tf.Variable(False, trainable=False)
 
-    def _learn(
-        self, terms: dict[str, Tensor], scaled: Tensor, tape: tf.GradientTape
-    ) -> dict[str, Tensor]:
-        """Applies the gradient, unless the policy has moved far enough."""
+    def _learn(self, terms: dict[str, Tensor], steps: GradientSteps) -> Step:
+        """Follows the gradient, unless the policy has moved far enough."""
         if self.target_kl is None:
-            return super()._learn(terms, scaled, tape)
+            return super()._learn(terms, steps)
         stopped = self._round_stopped
         assert stopped is not None
         exceeded = terms["approx_kl"] > 1.5 * self.target_kl
         was_stopped = tf.identity(stopped)
         stopped.assign(tf.logical_or(was_stopped, exceeded))
         # A cond, not a mask: a zero gradient would still move Adam.
-        norm = tf.cond(
-            tf.identity(stopped),
-            lambda: tf.constant(0.0),
-            lambda: self.minimize(scaled, tape),
-        )
-        self.statistics.update_state(
-            {**terms, "gradient_norm": norm},
-            sample_weight=1.0 - tf.cast(was_stopped, "float32"),
-        )
-        logs: dict[str, Tensor] = self.get_metrics_result()
-        return logs
+        step: Step = tf.cond(tf.identity(stopped), Step.not_due, steps.apply)
+        counted = tf.logical_and(step.counted, tf.logical_not(was_stopped))
+        return step._replace(counted=counted)
 
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]

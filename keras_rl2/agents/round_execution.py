@@ -103,20 +103,23 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     def run_round(iterator: tf.data.Iterator) -> tf.Tensor:
         logs = run_updates(iterator.get_next())
         names[:] = logs
-        return tf.stack([tf.cast(logs[name], "float32") for name in names])
+        values = [*logs.values(), agent.skipped.in_a_row]
+        return tf.stack([tf.cast(each, "float32") for each in values])
 
     def run(iterator: Any) -> dict[str, Any]:
         if not isinstance(iterator, tf.data.Iterator):
             logs: dict[str, Any] = step(next(iterator))
+            agent.skipped.check()
             return logs
         # As one array: Keras makes a number of each log on every call.
-        values = run_round(iterator).numpy()
+        *values, in_a_row = run_round(iterator).numpy()
+        agent.skipped.check(int(in_a_row))
         return dict(zip(names, values, strict=True))
 
     return run
 
 
-def skipping(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def resuming(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Makes a train function that leaves out what has been done already.
 
     Keras begins an epoch at its first update; one that is resumed has made
@@ -130,13 +133,31 @@ def skipping(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
         A function from the dataset's iterator to logs, likewise.
     """
 
-    def run_or_skip(iterator: Any) -> Any:
-        if not agent.updates_to_skip:
+    def run_what_is_left(iterator: Any) -> Any:
+        if not agent.updates_already_made:
             return run(iterator)
-        agent.updates_to_skip -= agent.steps_per_execution
+        agent.updates_already_made -= agent.steps_per_execution
         return agent.get_metrics_result()
 
-    return run_or_skip
+    return run_what_is_left
+
+
+def checked(
+    agent: "Agent", function: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """Returns Keras' own train function, with what is to follow each call.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+        function: Callable. What `keras.Model.make_train_function` made.
+    """
+
+    def run(iterator: Any) -> Any:
+        logs = function(iterator)
+        agent.skipped.check()
+        return logs
+
+    return run
 
 
 def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:

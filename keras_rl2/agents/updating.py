@@ -1,6 +1,5 @@
 """What updates are made of: minibatches and gradients."""
 
-from collections.abc import Sequence
 from typing import Any
 from typing import TypeVar
 
@@ -39,35 +38,6 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     return {**batch, "weight": weight}
 
 
-def apply_gradients(
-    optimizer: keras.optimizers.Optimizer,
-    gradients: Sequence[Tensor | None],
-    variables: Sequence[keras.Variable],
-    max_norm: float | None,
-) -> Tensor:
-    """Applies gradients, clipped to a global norm if asked for.
-
-    Args:
-        optimizer: `keras.optimizers.Optimizer`, built with the variables.
-        gradients: list of tensors, of a loss that `optimizer.scale_loss`
-            scaled.
-        variables: list of `keras.Variable`. What they are the gradients of.
-        max_norm: float or None. Global norm that they are clipped to.
-
-    Returns:
-        scalar: global norm of the gradients before they were clipped.
-    """
-    # Under mixed precision gradients are scaled until they are applied.
-    scale = optimizer.scale_loss(1.0)
-    norm = tf.linalg.global_norm(gradients)
-    if max_norm is not None:
-        gradients, _ = tf.clip_by_global_norm(
-            gradients, max_norm * scale, use_norm=norm
-        )
-    optimizer.apply(gradients, variables)
-    return norm / scale
-
-
 def _ensured(tensor: Tensor) -> Tensor:
     """Returns a tensor through an operation that changes nothing."""
     # No `tf.identity`, which the graph optimizer takes away.
@@ -77,7 +47,7 @@ def _ensured(tensor: Tensor) -> Tensor:
 def all_computed(gradients: Gradients) -> Gradients:
     """Returns gradients that no optimizer gets before all are there.
 
-    To be called before `apply_gradients`, once for all of an update.
+    To be called before anything is applied, once for all of an update.
 
     Args:
         gradients: Nested lists of tensors.
@@ -102,3 +72,22 @@ def all_computed(gradients: Gradients) -> Gradients:
             expand_composites=True,
         )
     return ensured
+
+
+def parts_of(
+    optimizer: keras.optimizers.Optimizer,
+) -> list[keras.optimizers.Optimizer]:
+    """Returns the optimizers within one that have a learning rate each.
+
+    Args:
+        optimizer: `keras.optimizers.Optimizer`. One of several parts perhaps,
+            or with a loss scale.
+
+    Returns:
+        list of `keras.optimizers.Optimizer`.
+    """
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return parts_of(optimizer.inner_optimizer)
+    if isinstance(optimizer, keras.optimizers.MultiOptimizer):
+        return list(optimizer.optimizers)
+    return [optimizer]

@@ -19,7 +19,8 @@ def is_expected(error: Exception) -> bool:
     Returns:
         bool: whether its message is enough, without a traceback.
     """
-    if isinstance(error, ValueError | OSError | MemoryError):
+    known = ValueError | OSError | MemoryError | FloatingPointError
+    if isinstance(error, known):
         return True
     # Whoever has not imported Gymnasium has not met its errors.
     gymnasium = sys.modules.get("gymnasium")
@@ -33,7 +34,8 @@ def in_one_line(error: Exception) -> str:
         error: Exception. What a command raised.
 
     Returns:
-        str: one line, the file first where a file is at fault.
+        str: one line, with the notes of the error, the file first where a file
+        is at fault.
 
     Example:
 
@@ -42,7 +44,7 @@ def in_one_line(error: Exception) -> str:
     >>> in_one_line(FileNotFoundError(2, "No such file", "agent.keras"))
     'agent.keras: No such file'
     """
-    text = str(error)
+    text = " ".join([str(error), *getattr(error, "__notes__", ())])
     if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"{error.filename}: {error.strerror}"
     return " ".join(text.split()) or type(error).__name__

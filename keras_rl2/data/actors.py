@@ -15,6 +15,8 @@ import tensorflow as tf
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import conversions
 from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.data.finite import check_actions
+from keras_rl2.data.finite import check_weights
 from keras_rl2.data.policy_function import input_specs
 from keras_rl2.data.policy_function import policy_function
 from keras_rl2.litert import LiteRTPolicy
@@ -82,6 +84,11 @@ class ActorSnapshot:
         self.state = agent.initial_state(num_envs)
         #: Environments whose next step is the first of an episode, `[B]`.
         self.begins = np.ones(num_envs, np.float32)
+        # Choices are numbers of a table: never NaN, whatever they come from.
+        self._gives_numbers = (
+            np.dtype(agent.policy_head.action_dtype).kind == "f"
+        )
+        check_weights(self.variables, _read(self.variables))
         self._runner = _make_runner(agent, num_envs, deterministic, self)
         self.sync()
 
@@ -91,8 +98,14 @@ class ActorSnapshot:
         return self._runner.backend
 
     def sync(self) -> None:
-        """Takes over the agent's present weights."""
-        self._runner.set_weights(_read(self.variables))
+        """Takes over the agent's present weights.
+
+        Raises:
+            ValueError: If they are not finite.
+        """
+        values = _read(self.variables)
+        check_weights(self.variables, values)
+        self._runner.set_weights(values)
 
     def __call__(
         self, observation: Any, noise: np.ndarray | None = None
@@ -108,16 +121,23 @@ class ActorSnapshot:
         Returns:
             The policy's actions `[B, ...]`, and the same as the environment
             takes them (shifted or clipped to its space).
+
+        Raises:
+            ValueError: If actions are numbers that are not finite.
         """
         if self.state:
             return self._remembering(observation, noise)
         outputs = self._runner(observation, noise)
+        if self._gives_numbers:
+            check_actions(outputs[0], observation)
         return outputs[0], for_environment(self._action, outputs)
 
     def _remembering(self, observation: Any, noise: Any) -> Actions:
         """Chooses actions, and remembers what it is for the next step."""
         count = len(self.state)
         outputs = self._runner(observation, noise, (self.begins, *self.state))
+        if self._gives_numbers:
+            check_actions(outputs[0], observation)
         self.state = tuple(outputs[-count:])
         self.begins = np.zeros(self.num_envs, np.float32)
         acted = outputs[:-count]
@@ -338,6 +358,6 @@ def _example_observation(
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     """Whether two runners chose the same."""
     return all(
-        np.allclose(a, e, rtol=1e-4, atol=1e-4)
+        np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=a.dtype.kind == "f")
         for a, e in zip(actions, expected, strict=True)
     )

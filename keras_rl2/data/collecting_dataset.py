@@ -156,8 +156,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             if isinstance(actor, ActorSnapshot):
                 actor.begin(np.ones(self.env.num_envs, np.bool_))
         trajectory = self._collector.collect(actor, noise)
-        agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        # May be refused, and is then to have left no trace.
         agent.observe(trajectory)
+        agent.env_steps += int(np.count_nonzero(trajectory.valid))
         return trajectory
 
     def _begin_episodes(self) -> None:

@@ -109,8 +109,9 @@ class RewardScaler:
             floating, else float32.
 
         Raises:
-            ValueError: If a shape is wrong or a valid reward is not finite;
-                nothing is remembered of such a rollout.
+            ValueError: If a shape is wrong, or a valid reward or the square
+                of a return is not finite; nothing is remembered of such a
+                rollout.
         """
         rewards = np.asarray(rewards)
         ended = np.asarray(ended, np.bool_)
@@ -118,8 +119,13 @@ class RewardScaler:
             valid = np.ones(rewards.shape, np.bool_)
         valid = np.asarray(valid, np.bool_)
         self._check(rewards, ended, valid)
-        returns = self._accumulate(rewards, ended, valid)
-        variance = self._merge(returns, valid)
+        before = self.get_state()
+        with np.errstate(over="ignore", invalid="ignore"):
+            returns = self._accumulate(rewards, ended, valid)
+            variance = self._merge(returns, valid)
+        if not self.moments.is_finite:
+            self.set_state(before)
+            _refuse(np.where(valid, np.abs(rewards), 0.0))
         scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
         dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)
@@ -205,3 +211,13 @@ class RewardScaler:
             )
         self.moments.set_state(state["moments"])
         self.returns = returns
+
+
+def _refuse(sizes: np.ndarray) -> None:
+    """Names the reward that is too large, by the sizes `[T, B]` of all."""
+    step, env = np.unravel_index(np.argmax(sizes), sizes.shape)
+    raise ValueError(
+        "Expected rewards of which a variance can be kept: the squares of "
+        f"returns must be finite. Received: {sizes[step, env]:.6g}, without "
+        f"its sign, from environment {env} at step {step} of the rollout"
+    )

@@ -50,7 +50,8 @@ class RunningMoments:
             batch: `[N, ...]` examples.
 
         Raises:
-            ValueError: If the examples have another shape.
+            ValueError: If the examples have another shape, or the moments
+                would not be finite; nothing is taken into account then.
         """
         batch = np.asarray(batch, np.float64)
         shape = np.shape(self.mean)
@@ -59,11 +60,27 @@ class RunningMoments:
                 f"Expected a batch of examples of shape {shape}. Received: "
                 f"batch of shape {batch.shape}"
             )
-        if len(batch):
+        if not len(batch):
+            return
+        before = self.mean, self.variance, self.count
+        with np.errstate(over="ignore", invalid="ignore"):
             self.merge(batch.mean(axis=0), batch.var(axis=0), len(batch))
+        if not self.is_finite:
+            self.mean, self.variance, self.count = before
+            raise ValueError(
+                "Expected examples that are finite, and so are their squares. "
+                f"Received: a batch from {batch.min()} to {batch.max()}"
+            )
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether mean and variance are finite."""
+        return bool(
+            np.isfinite(self.mean).all() and np.isfinite(self.variance).all()
+        )
 
     def merge(self, mean: Any, variance: Any, count: float) -> None:
-        """Takes the moments of other examples into account.
+        """Takes the moments of other examples into account, unchecked.
 
         Args:
             mean: Their mean, of the shape of one example.

@@ -1,5 +1,7 @@
 """Observation statistics and reward scaling within an agent's training."""
 
+import re
+
 import gymnasium
 import keras
 import numpy as np
@@ -16,6 +18,8 @@ from support.agents import make_eager_agent
 from support.agents import make_rollouts
 from support.agents import networks_of
 from support.agents import weights_of
+from support.errors import raises
+from support.faults import numbers_env
 from support.probe_envs import CountingEnv
 
 over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
@@ -279,3 +283,21 @@ def test_large_observations_keep_their_precision_when_mixed(name):
     first, second = outputs_of(agent, np.array([[1001.0], [1003.0]], "float32"))
     # The last layer of a policy begins with weights of 0.01.
     assert np.abs(first - second).max() > 1e-3
+
+
+@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.parametrize("value", [1e30, -3e38])
+@over_agents
+def test_an_observation_whose_square_is_not_finite_is_named(name, value):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case, "observation", value)
+    agent = make_eager_agent(case, env, normalize_observations=True)
+    dataset = case.make_dataset(env)
+    before = weights_of(agent)
+    with raises(
+        "squares must be finite",
+        f"observation={re.escape(f'{value:g}')} from environment 1 at step 3",
+    ):
+        agent.fit(dataset, verbose=0)
+    assert_equal_weights(agent, before)
+    assert agent.env_steps == 0

@@ -152,7 +152,10 @@ def test_errors_of_one_agent_count_when_the_next_one_takes_over(monkeypatch):
 def test_an_error_that_is_not_finite_is_left_out():
     env = make_env(DQN.pair)
     agent, replay = make_eager_agent(DQN, env), prioritized(env)
-    agent.q_network.layers[-1].bias.assign([np.nan] * 3)
+    replay.bind(agent)
+    # Of the network that values what follows, and does not act.
+    agent.updates.assign(1)
+    agent.target_network.layers[-1].bias.assign([np.nan] * 3)
     agent.fit(replay, verbose=0)
     np.testing.assert_array_equal(priorities(replay), np.ones(16))
 

@@ -100,6 +100,12 @@ def test_gradients_that_are_not_finite(norm, expected):
     assert warned(gradient_not_finite, [{"gradient_norm": norm}]) == [expected]
 
 
+@pytest.mark.parametrize(("skipped", "expected"), [(0.0, False), (1.0, True)])
+def test_updates_that_were_skipped(skipped, expected):
+    logs = {"gradient_norm": 1.0, "skipped_updates": skipped}
+    assert warned(gradient_not_finite, [logs]) == [expected]
+
+
 @pytest.mark.parametrize(
     ("share", "expected"), [(0.0, False), (0.5, False), (0.51, True)]
 )
@@ -123,7 +129,7 @@ def test_more_than_half_of_the_units_are_dead(share, expected):
             gradient_not_finite,
             {"gradient_norm": math.inf},
             "inf",
-            "max_gradient_norm",
+            "learning rate",
         ),
     ],
 )

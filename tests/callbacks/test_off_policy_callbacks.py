@@ -198,8 +198,10 @@ def test_csv_logger(agent, replay, episodes, tmp_path):
 
 @one_of_each
 def test_terminate_on_nan(agent, replay):
-    # Of the network that values actions.
-    network = agent.target_pairs[-1][1]
+    # Of the network that values what follows, and does not act; from the
+    # first update on it is not a copy any more.
+    agent.updates.assign(1)
+    network = agent.target_pairs[-1][0]
     network.layers[-1].bias.assign([np.nan] * network.output_shape[-1])
     stop = CALLBACKS.TerminateOnNaN()
     history = agent.fit(replay, epochs=5, callbacks=[stop], verbose=0)

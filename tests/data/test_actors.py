@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.data import actors
 from keras_rl2.data import conversions
@@ -150,6 +151,24 @@ def test_weights_change_only_at_sync():
     actor.sync()
     assert (actor(observation, noise)[0] != before).all()
     assert_acts_alike(actor, agent, 3)
+
+
+def test_actions_that_are_not_finite_reach_nobody():
+    env = make_env("act_box_unbounded", num_envs=3)
+    agent = rl.PPO.for_env(env, hidden=(4,), activation="relu", seed=0)
+    for variable in agent.actor.trainable_variables:
+        variable.assign(10.0 * np.ones(variable.shape))
+    actor = ActorSnapshot(agent, 3)
+    observation, noise = inputs(agent, 3)
+    actor(observation, noise)
+    observation[1] = 3e38
+    with pytest.raises(
+        ValueError, match=r"finite actions.*environment 1.*was 3e\+38"
+    ):
+        actor(observation, noise)
+    agent.actor.trainable_variables[-1].assign([np.nan] * noise.shape[-1])
+    with pytest.raises(ValueError, match=r"finite weights to act with.*bias"):
+        actor.sync()
 
 
 def test_actions_do_not_change_after_the_next_call():

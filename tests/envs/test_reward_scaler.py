@@ -205,6 +205,32 @@ def test_a_reward_that_is_not_finite_changes_nothing():
     assert before == after
 
 
+def test_a_reward_whose_square_is_not_finite_changes_nothing():
+    scaler = RewardScaler(0.99, 2)
+    scaler(np.ones(2), np.zeros(2, np.bool_))
+    before = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
+    rewards = np.ones((3, 2))
+    rewards[1, 1] = -1e200
+    with pytest.raises(ValueError, match=r"1e\+200.*environment 1 at step 1"):
+        scaler.scale_rollout(rewards, np.zeros((3, 2), np.bool_))
+    after = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
+    assert before == after
+    # Of float32 none is too large.
+    scaled = scaler(np.array([1.0, 1e38], "float32"), np.zeros(2, np.bool_))
+    assert np.isfinite(scaled).all()
+    assert scaler.moments.is_finite
+
+
+def test_examples_whose_squares_are_not_finite_change_nothing():
+    moments = RunningMoments((2,))
+    moments.update(np.ones((3, 2)))
+    before = json.dumps(moments.get_state(), default=np.ndarray.tolist)
+    with pytest.raises(ValueError, match=r"squares.*Received.*1e\+200"):
+        moments.update(np.array([[1.0, 1.0], [1.0, 1e200]]))
+    after = json.dumps(moments.get_state(), default=np.ndarray.tolist)
+    assert before == after
+
+
 def test_arguments_are_not_changed():
     arrays = rollout()
     copies = [array.copy() for array in arrays]

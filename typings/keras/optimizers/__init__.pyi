@@ -62,6 +62,8 @@ class RMSprop(Optimizer):
 
 class LossScaleOptimizer(Optimizer):
     inner_optimizer: Optimizer
+    dynamic_scale: Variable
+    step_counter: Variable
     def __init__(
         self,
         inner_optimizer: Optimizer,

@@ -1,0 +1,391 @@
+"""No number, from wherever it comes, leaves weights that are not finite."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from support.agents import ANY
+from support.agents import EVERY_AGENT
+from support.agents import make_eager_agent
+from support.errors import raises
+from support.faults import GivesNaN
+from support.faults import InfiniteAfter
+from support.faults import all_variables
+from support.faults import assert_same
+from support.faults import not_finite
+from support.faults import numbers_env
+from support.minibatches import bound
+
+ALL = pytest.mark.parametrize("name", EVERY_AGENT)
+one_of_all = pytest.mark.rotate(name=ANY)
+
+FINITE = [
+    ("reward", 1e30),
+    ("reward", -1e30),
+    ("reward", 1e38),
+    ("observation", 1e30),
+    ("observation", 3e38),
+]
+NOT_FINITE = [
+    ("reward", np.nan),
+    ("reward", np.inf),
+    ("observation", np.nan),
+    ("observation", -np.inf),
+]
+
+
+def trained(case, env, compile_arguments=None, **settings):
+    """Trains for a round with what is faultless, and then with the rest."""
+    agent = make_eager_agent(
+        case, env, compile_arguments=compile_arguments, **settings
+    )
+    return agent, case.make_dataset(env)
+
+
+@one_of_all
+@pytest.mark.parametrize(("key", "value"), FINITE)
+@ALL
+def test_a_number_whose_square_is_not_finite(name, key, value):
+    """It is learned from, or updates are skipped; or no action is finite."""
+    case = EVERY_AGENT[name]
+    env = numbers_env(case, key, value)
+    agent, dataset = trained(case, env)
+    refused, history = "", {"gradient_norm": [], "skipped_updates": []}
+    try:
+        history = agent.fit(dataset, epochs=2, verbose=0).history
+    except ValueError as error:
+        refused = str(error)
+    assert not_finite(agent) == []
+    if refused:
+        assert key == "observation"
+        assert "Expected finite actions" in refused
+        assert "environment 1" in refused
+    # A mean of what was learned from, or of nothing.
+    for norm, skipped in zip(
+        history["gradient_norm"], history["skipped_updates"], strict=True
+    ):
+        assert np.isnan(norm) if skipped == 2 else np.isfinite(norm)
+
+
+@one_of_all
+@pytest.mark.parametrize(("key", "value"), NOT_FINITE)
+@ALL
+def test_a_number_that_is_not_finite(name, key, value):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case, key, value)
+    agent, dataset = trained(case, env)
+    agent.optimizer.build(agent.trainable_variables)
+    before = all_variables(agent)
+    with raises(f"a finite {key}", f"{value} from environment 1"):
+        agent.fit(dataset, verbose=0)
+    assert_same(all_variables(agent), before)
+
+
+@one_of_all
+@ALL
+def test_an_infinite_rate_that_is_set_later(name):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case)
+    optimizer = keras.optimizers.SGD(0.01)
+    agent, dataset = trained(
+        case, env, {"optimizer": optimizer, "max_skipped_updates": 3}
+    )
+    agent.fit(dataset, verbose=0)
+    before = all_variables(agent)
+    optimizer.learning_rate = np.inf
+    with pytest.raises(
+        FloatingPointError,
+        match=r"[34] updates in a row.* learning rate of inf.*No weight was",
+    ):
+        agent.fit(dataset, epochs=2, verbose=0)
+    optimizer.learning_rate = 0.01
+    assert_same(all_variables(agent), before)
+
+
+@one_of_all
+@ALL
+def test_a_schedule_that_becomes_infinite(name):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case)
+    agent, dataset = trained(
+        case,
+        env,
+        {"optimizer": keras.optimizers.Adam(InfiniteAfter(1))},
+        **case.every_update,
+    )
+    history = agent.fit(dataset, epochs=2, verbose=0).history
+    # Of the two updates of a round, one has been made.
+    assert history["skipped_updates"] == [1.0, 2.0]
+    assert np.isfinite(history["loss"][0])
+    assert np.isnan(history["loss"][1])
+    assert not_finite(agent) == []
+
+
+@one_of_all
+@ALL
+def test_a_rate_that_is_not_finite_is_refused(name):
+    case = EVERY_AGENT[name]
+    for rate in (np.inf, np.nan, InfiniteAfter(0)):
+        with raises("finite learning rate", "learning_rate=(inf|nan)"):
+            make_eager_agent(
+                case,
+                numbers_env(case),
+                compile_arguments={"optimizer": keras.optimizers.SGD(rate)},
+            )
+
+
+@one_of_all
+@ALL
+def test_a_network_that_gives_nan(name):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case)
+    agent, dataset = trained(case, env, {"max_skipped_updates": 3})
+    agent.fit(dataset, verbose=0)
+    before = all_variables(agent)
+    agent.encode = GivesNaN(agent.encode)
+    # What is chosen from a table, or clipped to a box, may be a number all
+    # the same: then updates are skipped. No environment is given NaN.
+    with pytest.raises(
+        (ValueError, FloatingPointError),
+        match=r"finite actions.*nan for environment 0|gives NaN",
+    ):
+        agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+    assert_same(all_variables(agent), before)
+
+
+@one_of_all
+@ALL
+def test_a_loss_that_overflows(name):
+    """Of networks whose outputs are finite, while their squares are not."""
+    case = EVERY_AGENT[name]
+    agent, dataset = trained(case, numbers_env(case))
+    for variable in agent.trainable_variables:
+        if variable.path.endswith("bias"):
+            variable.assign(variable + 1e30)
+    agent.fit(dataset, epochs=2, verbose=0)
+    assert not_finite(agent) == []
+
+
+# An update by itself, however it is run.
+
+
+def one_update(case, how, **compile_arguments):
+    """Returns an agent, what makes an update of it, and two minibatches.
+
+    Args:
+        case: `AgentCase`.
+        how: "eager", "graph" or "xla".
+        **compile_arguments: As of `compile`.
+
+    Returns:
+        Tuple: of the minibatches, the second one is of infinite weight.
+    """
+    env = numbers_env(case)
+    agent = make_eager_agent(
+        case, env, compile_arguments=compile_arguments, **case.every_update
+    )
+    batch = bound(case, agent, env)
+    agent.optimizer.build(agent.trainable_variables)
+    step = agent.train_step
+    if how != "eager":
+        step = tf.function(step, jit_compile=how == "xla", autograph=False)
+    weight = tf.constant([np.inf] + [1.0] * (len(batch["weight"]) - 1))
+    return agent, step, batch, {**batch, "weight": weight}
+
+
+@pytest.mark.rotate(name=ANY)
+@pytest.mark.parametrize("how", ["eager", "graph", "xla"])
+@ALL
+def test_a_skipped_update_changes_nothing(name, how):
+    agent, step, good, bad = one_update(EVERY_AGENT[name], how)
+    step(good)
+    before = all_variables(agent)
+    logs = step(bad)
+    assert_same(all_variables(agent), before)
+    assert int(agent.skipped.in_a_row) == 1
+    assert float(logs["skipped_updates"]) == 1.0
+    # The means are those of the update that was made.
+    assert np.isfinite(float(logs["loss"]))
+    step(bad)
+    assert int(agent.skipped.in_a_row) == 2
+    step(good)
+    assert int(agent.skipped.in_a_row) == 0
+    after = all_variables(agent)
+    assert any((after[index] != before[index]).any() for index in before)
+    assert not_finite(agent) == []
+
+
+def test_no_part_of_an_update_is_made_alone():
+    """The actor's rate is infinite: neither it nor the critics move."""
+    case = EVERY_AGENT["TD3"]
+    optimizer = keras.optimizers.SGD(0.1)
+    agent, step, good, _ = one_update(
+        case, "graph", optimizer=optimizer, critic_optimizer="adam"
+    )
+    step(good)
+    before = all_variables(agent)
+    optimizer.learning_rate = np.inf
+    step(good)
+    optimizer.learning_rate = 0.1
+    assert_same(all_variables(agent), before)
+
+
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_an_agent_that_remembers_skips_too(name):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case)
+    agent = make_eager_agent(case, env, memory=keras.layers.GRUCell(4))
+    lengths = {} if case.on_policy else {"sequence_length": 4, "warm_up": 32}
+    batch = bound(case, agent, env, **lengths)
+    agent.optimizer.build(agent.trainable_variables)
+    before = all_variables(agent)
+    agent.train_step({**batch, "weight": batch["weight"] * np.inf})
+    assert_same(all_variables(agent), before)
+    agent.train_step(batch)
+    assert int(agent.optimizer.iterations) == 1
+    assert not_finite(agent) == []
+
+
+@keras.saving.register_keras_serializable("tests")
+class Centred(keras.layers.Layer):
+    """Takes a moving mean off, which a forward pass of an update moves."""
+
+    def build(self, input_shape):
+        self.mean = self.add_weight(
+            shape=input_shape[1:], initializer="zeros", trainable=False
+        )
+
+    def call(self, inputs, training=False):
+        if training:
+            mean = keras.ops.mean(inputs, axis=0)
+            self.mean.assign(0.9 * self.mean + 0.1 * mean)
+        return inputs - self.mean
+
+
+@pytest.mark.parametrize("how", ["eager", "graph"])
+def test_what_a_forward_pass_has_changed_is_put_back(how):
+    env = numbers_env(EVERY_AGENT["PPO"])
+
+    def network(units):
+        return keras.Sequential(
+            [keras.Input((3,)), Centred(), keras.layers.Dense(units)]
+        )
+
+    agent = rl.PPO(network(3), network(1))
+    agent.compile("sgd", run_eagerly=True)
+    batch = bound(EVERY_AGENT["PPO"], agent, env)
+    agent.optimizer.build(agent.trainable_variables)
+    step = agent.train_step if how == "eager" else tf.function(agent.train_step)
+    before = all_variables(agent)
+    step({**batch, "returns": 1e30 * batch["returns"]})
+    assert_same(all_variables(agent), before)
+    step(batch)
+    assert (agent.actor.layers[0].mean.numpy() != 0.0).all()
+
+
+def test_a_gradient_that_is_finite_and_its_square_is_not():
+    """Slots hold squares: the norm is what decides, not each number."""
+    case = EVERY_AGENT["PPO"]
+    agent, step, good, _ = one_update(case, "graph", optimizer="adam")
+    before = all_variables(agent)
+    step({**good, "returns": good["returns"] + 1e25})
+    assert_same(all_variables(agent), before)
+
+
+@pytest.mark.parametrize("name", ["PPO", "SAC"])
+def test_a_loss_scale_falls_and_is_no_fault_of_the_data(name):
+    case = EVERY_AGENT[name]
+    env = numbers_env(case)
+    agent = make_eager_agent(case, env, dtype="mixed_float16")
+    batch = bound(case, agent, env)
+    optimizer = agent.optimizer
+    assert isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    optimizer.build(agent.trainable_variables)
+    # Too large for float16: the data is faultless.
+    optimizer.dynamic_scale.assign(2.0**40)
+    before = [v.numpy() for v in agent.weights]
+    made, scales = 0, []
+    while not made:
+        logs = agent.train_step(batch)
+        scales.append(float(optimizer.dynamic_scale))
+        made = int(optimizer.iterations)
+        assert int(agent.skipped.in_a_row) == 0
+        if not made:
+            for weight, value in zip(agent.weights, before, strict=True):
+                np.testing.assert_array_equal(weight, value)
+    assert len(scales) > 5
+    assert scales[0] == 2.0**39
+    assert float(logs["skipped_updates"]) == len(scales) - 1
+    # What no scale helps is a fault, and the scale goes no further.
+    optimizer.dynamic_scale.assign(4.0)
+    weight = batch["weight"] * np.inf
+    for scale, in_a_row in ((2.0, 0), (1.0, 0), (1.0, 1), (1.0, 2)):
+        agent.train_step({**batch, "weight": weight})
+        assert float(optimizer.dynamic_scale) == scale
+        assert int(agent.skipped.in_a_row) == in_a_row
+
+
+def test_priorities_of_a_skipped_update_stay_what_they_are():
+    case = EVERY_AGENT["DQN"]
+    env = numbers_env(case)
+    agent = make_eager_agent(case, env, loss="mse")
+    dataset = case.make_dataset(env, prioritized=True)
+    batches = iter(dataset.as_dataset(agent))
+    dataset.refresh()
+    batch = next(batches)
+    agent.optimizer.build(agent.trainable_variables)
+    agent.train_step({**batch, "reward": batch["reward"] + 1e30})
+    assert np.isnan(agent.td_errors[0].numpy()).all()
+    agent.train_step(batch)
+    assert np.isfinite(agent.td_errors[0].numpy()).all()
+
+
+# The end of a training.
+
+
+@pytest.mark.parametrize("how", ["eager", "graph", "xla"])
+def test_too_many_in_a_row_end_a_training(how):
+    case = EVERY_AGENT["A2C"]
+    env = numbers_env(case, "reward", 1e30)
+    agent = case.make.for_env(env, hidden=(4,), seed=0)
+    agent.compile(
+        run_eagerly=how == "eager",
+        jit_compile=how == "xla",
+        max_skipped_updates=4,
+    )
+    dataset = case.make_dataset(env)
+    before = [v.numpy() for v in agent.trainable_variables]
+    with pytest.raises(
+        FloatingPointError, match=r"4 updates in a row.*No weight was changed"
+    ):
+        agent.fit(dataset, epochs=9, verbose=0)
+    for variable, value in zip(agent.trainable_variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+    # Another `fit` begins another row.
+    assert int(agent.skipped.in_a_row) == 0
+
+
+def test_a_dataset_of_ones_own_ends_so_too():
+    case = EVERY_AGENT["PPO"]
+    agent, _, _, bad = one_update(case, "eager", max_skipped_updates=2)
+    agent.train_on_batch(bad)
+    with pytest.raises(FloatingPointError, match="2 updates in a row"):
+        agent.train_on_batch(bad)
+
+
+def test_nobody_need_be_told():
+    case = EVERY_AGENT["PPO"]
+    agent, _, _, bad = one_update(case, "eager", max_skipped_updates=None)
+    agent.skipped.in_a_row.assign(10**6)
+    agent.train_on_batch(bad)
+    config = agent.get_compile_config()
+    assert config["max_skipped_updates"] is None
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, "100"])
+def test_a_number_that_is_none(number):
+    case = EVERY_AGENT["PPO"]
+    with raises("max_skipped_updates", repr(number)):
+        one_update(case, "eager", max_skipped_updates=number)
