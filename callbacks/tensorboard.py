@@ -23,6 +23,7 @@ _TAGS = {
     "clip_ratio": "train/clip_range",
     "temperature": "train/ent_coef",
     "epsilon": "rollout/exploration_rate",
+    "env_restarts": "rollout/env_restarts",
     "val_episode_return": "eval/mean_reward",
     "val_episode_length": "eval/mean_ep_length",
 }

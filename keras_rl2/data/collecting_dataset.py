@@ -44,6 +44,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
             for an environment given by its id. Defaults to `()`.
+        step_timeout: float or None. Seconds that a step may take. Defaults to
+            `None`: as long as it likes.
+        on_env_error: str. `"raise"` or `"restart"`. Defaults to `"raise"`.
     """
 
     #: Steps of one round in each environment, T; set by a subclass.
@@ -59,11 +62,22 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         seed: int | None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
+        on_env_error: str = "raise",
     ) -> None:
         super().__init__(rounds_per_epoch)
+        if on_env_error not in ("raise", "restart"):
+            raise ValueError(
+                "Expected `on_env_error` to be 'raise' or 'restart'. "
+                f"Received: on_env_error={on_env_error!r}"
+            )
         self.env = as_vector_env(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
+        if step_timeout is not None:
+            self.env.limit_steps(step_timeout)
+        self.step_timeout = step_timeout
+        self.on_env_error = on_env_error
         self.seed = seed
         env_seed, noise, own = np.random.SeedSequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.
@@ -100,11 +114,18 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         kind = EpisodeCollector if agent.whole_episodes else Collector
         if type(self._collector) is not kind:
             self._collector = kind(self.env, self.horizon, agent.policy_head)
+            if self.on_env_error == "restart":
+                self._collector.restart_seed = self._restart_seed
         self._collector.sequence_length = self._sequence_length_for(accepted)
 
     def _sequence_length_for(self, agent: AgentT) -> int | None:
         """Returns how often the state of an agent that remembers is kept."""
         return self.horizon if agent.initial_state(1) else None
+
+    def _restart_seed(self, restarts: int) -> int:
+        """Returns the seed of environments that are made again."""
+        sequence = np.random.SeedSequence((self._env_seed, restarts))
+        return int(sequence.generate_state(1)[0] >> 2)
 
     @in_section("acting")
     def collect(self) -> Trajectory:
@@ -172,14 +193,18 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes."""
+        """Returns the mean of the last 100 episodes, and what failed."""
         collector = self._collector
-        if collector is None or not collector.episode_returns:
-            return {"episode_return": np.nan, "episode_length": np.nan}
-        return {
-            "episode_return": float(np.mean(collector.episode_returns)),
-            "episode_length": float(np.mean(collector.episode_lengths)),
-        }
+        logs = {"episode_return": np.nan, "episode_length": np.nan}
+        if collector is not None and collector.episode_returns:
+            logs = {
+                "episode_return": float(np.mean(collector.episode_returns)),
+                "episode_length": float(np.mean(collector.episode_lengths)),
+            }
+        if self.on_env_error == "restart":
+            restarts = 0 if collector is None else collector.env_restarts
+            logs["env_restarts"] = float(restarts)
+        return logs
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with, for people to read."""
@@ -252,7 +277,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             self._present_actor().set_state(simulation["memory"])
 
     def close(self) -> None:
-        """Closes the environments."""
+        """Closes the environments, and ends processes that do not close."""
         self.env.close()
 
 

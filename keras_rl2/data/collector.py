@@ -1,6 +1,8 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
+import logging
 from collections import deque
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,11 +10,13 @@ import numpy as np
 
 from keras_rl2.data.actors import Actions
 from keras_rl2.data.actors import Actor
+from keras_rl2.data.broken_episodes import BrokenEpisodes
 from keras_rl2.data.masks import check_mask
 from keras_rl2.data.masks import masking_head
 from keras_rl2.data.record import Record
 from keras_rl2.data.record import check_finite
 from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.envs import MismatchError
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.policy_heads import PolicyHead
@@ -20,6 +24,11 @@ from keras_rl2.policy_heads import PolicyHead
 # What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
 # beforehand for an actor that has nothing learned.
 StepNoise = np.ndarray | Sequence[Actions]
+
+#: Failures in a row, with no step between them, after which there is no use.
+MOST_RESTARTS = 5
+
+logger = logging.getLogger(__name__)
 
 
 class Collector:
@@ -61,6 +70,15 @@ class Collector:
         self._resets_seen = -1
         self._return = np.zeros(env.num_envs)
         self._length = np.zeros(env.num_envs, np.int64)
+        #: Seeds environments that are made again, by how many were before;
+        #: None where a failure is not to be survived.
+        self.restart_seed: Callable[[int], int] | None = None
+        self.env_restarts = 0
+        #: What failures have left of the last rollout; None without any.
+        self.broken: BrokenEpisodes | None = None
+        self._failed = np.zeros(env.num_envs, np.bool_)
+        self._failures = 0
+        self._failed_at = -1
 
     @property
     def adrift(self) -> bool:
@@ -78,7 +96,10 @@ class Collector:
             seed: int or None. Seeds environment i with `seed + i`. Defaults
                 to `None`: the random states go on.
         """
-        self.observation = self.env.reset(seed=seed)
+        try:
+            self.observation = self.env.reset(seed=seed)
+        except Exception as error:
+            self.observation = self._begun_anew(error)
         self._resets_seen = self.env.resets
         self._return[:] = 0.0
         self._length[:] = 0
@@ -113,6 +134,7 @@ class Collector:
         check_finite(record)
         self._resets_seen = self.env.resets
         self.observation = record.observation_at(self.horizon)
+        self.broken = record.broken
         trajectory = record.trajectory()
         self._count_episodes(trajectory)
         return trajectory
@@ -133,17 +155,66 @@ class Collector:
         if self._masking is not None:
             self._check_mask(self._masking, observation, record, t)
         record.action[t], action = actor(observation, noise[t])
-        (
-            observation,
-            record.reward[t],
-            record.terminated[t],
-            record.truncated[t],
-            final,
-        ) = self.env.step(action)
+        try:
+            (
+                observation,
+                record.reward[t],
+                record.terminated[t],
+                record.truncated[t],
+                final,
+            ) = self.env.step(action)
+        except Exception as error:
+            self._survive(error, record, t)
+            return
         record.keep_observation(t + 1, observation)
         if final is not None:
             record.keep_final(t, final)
         record.steps = t + 1
+
+    def _survive(self, error: Exception, record: Record, t: int) -> None:
+        """Begins anew in the place of a step that failed, if asked to."""
+        if self.restart_seed is not None:
+            # What choked on the action of a NaN would do so again.
+            check_finite(record)
+        observation = self._begun_anew(error)
+        record.keep_restart(t, self._failed, observation)
+        record.steps = t + 1
+
+    def _begun_anew(self, error: Exception) -> Any:
+        """Begins anew in all environments, or raises what made it necessary.
+
+        Args:
+            error: What an environment raised.
+
+        Returns:
+            `[B, ...]`. What they begin with.
+        """
+        if self.restart_seed is None or isinstance(error, MismatchError):
+            raise error
+        self._failed = self.env.failed
+        # Not counted in the loop of steps, which is hot.
+        if self.env.steps > self._failed_at + 1:
+            self._failures = 0
+        self._failed_at = self.env.steps
+        another: Exception | None = None
+        while self._failures < MOST_RESTARTS:
+            self._failures += 1
+            self.env_restarts += 1
+            logger.warning(
+                "Environments begin anew after a failure: %r %s",
+                error,
+                " ".join(getattr(error, "__notes__", ())),
+            )
+            try:
+                return self.env.restart(self.restart_seed(self.env_restarts))
+            except Exception as raised:
+                another = raised
+        if another is not None:
+            error.add_note(f"Beginning anew failed, too: {another!r}.")
+        error.add_note(
+            f"No step succeeded after {MOST_RESTARTS} new beginnings in a row."
+        )
+        raise error
 
     def _remembered_step(
         self, actor: Any, noise: StepNoise, record: Record, t: int
@@ -160,7 +231,11 @@ class Collector:
         self._step(actor, noise, record, t)
         if len(record._final) > finals:
             record.keep_final_state(t, actor.state)
-        actor.begin(self._beginning(record, t, resetting))
+        actor.begin(
+            np.ones(self.env.num_envs, np.bool_)
+            if record.restarts_at(t)
+            else self._beginning(record, t, resetting)
+        )
         record.keep_begins(actor.begins)
 
     def _beginning(
@@ -190,15 +265,22 @@ class Collector:
 
     def _count_episodes(self, trajectory: Trajectory) -> None:
         """Adds up returns and lengths of the episodes that ended."""
+        if self.broken is not None and self.broken.cut_before:
+            self._return[:] = 0.0
+            self._length[:] = 0
         # [T, B], each from the beginning of the rollout on.
         reward = np.where(trajectory.valid, trajectory.reward, 0.0)
         returns = self._return + np.cumsum(reward, axis=0, dtype=np.float64)
         lengths = self._length + np.cumsum(trajectory.valid, axis=0)
         before_return = np.zeros(self.env.num_envs)
         before_length = np.zeros(self.env.num_envs, np.int64)
-        for t, b in np.argwhere(trajectory.ended):
-            self.episode_returns.append(returns[t, b] - before_return[b])
-            self.episode_lengths.append(lengths[t, b] - before_length[b])
+        over, counted = trajectory.ended, trajectory.ended
+        if self.broken is not None:
+            over, counted = over | self.broken.cut, counted & ~self.broken.cut
+        for t, b in np.argwhere(over):
+            if counted[t, b]:
+                self.episode_returns.append(returns[t, b] - before_return[b])
+                self.episode_lengths.append(lengths[t, b] - before_length[b])
             before_return[b] = returns[t, b]
             before_length[b] = lengths[t, b]
         self._return = returns[-1] - before_return
@@ -212,6 +294,7 @@ class Collector:
             "current_return": self._return.copy(),
             "current_length": self._length.copy(),
             "observation": self.observation,
+            "env_restarts": self.env_restarts,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -226,6 +309,7 @@ class Collector:
         self.episode_lengths.extend(state["episode_lengths"])
         self._return = np.array(state["current_return"], np.float64)
         self._length = np.array(state["current_length"], np.int64)
+        self.env_restarts = int(state.get("env_restarts", 0))
 
     def go_on(self, observation: Any) -> None:
         """Goes on where environments are that got the state of others.

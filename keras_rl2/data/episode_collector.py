@@ -65,6 +65,27 @@ class EpisodeRecord(Record):
 
         map_leaves(put, self.observation, final_observation)
 
+    def keep_restart(
+        self, t: int, failed: np.ndarray, observation: Any
+    ) -> None:
+        """Begins the episodes anew that were under way, of all environments.
+
+        A return that was cut off would say nothing of the whole.
+
+        Args:
+            t: int. The step that failed.
+            failed: `[B]` bool. The environments that failed.
+            observation: `[B, ...]`. What they begin with.
+        """
+        running = self.alive[t].copy()
+        self.alive[: t + 1, running] = False
+        self._broken().rows.append(t)
+        self._keep_nothing(t)
+        self.action[t] = 0
+        self.keep_observation(t + 1, observation)
+        for array in leaves(self.observation):
+            array[t + 1, ~running] = array[t, ~running]
+
     def forget_others(self, t: int) -> None:
         """Takes back what environments gave whose episode was over.
 
@@ -134,7 +155,8 @@ class EpisodeCollector(Collector):
         for t in range(self.horizon):
             record.alive[t] = running
             step(actor, noise, record, t)
-            record.forget_others(t)
+            if not record.restarts_at(t):
+                record.forget_others(t)
             running = running & ~(record.terminated[t] | record.truncated[t])
             if not running.any():
                 break

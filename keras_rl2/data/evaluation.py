@@ -43,6 +43,9 @@ class EvaluationDataset:
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
+        step_timeout: float or None. Seconds that a step may take, of a
+            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+            this process. Defaults to `None`: as long as it likes.
 
     Example:
 
@@ -63,6 +66,7 @@ class EvaluationDataset:
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
     ) -> None:
         if episodes < 1:
             raise ValueError(
@@ -72,6 +76,9 @@ class EvaluationDataset:
         self.env = as_vector_env(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
+        if step_timeout is not None:
+            self.env.limit_steps(step_timeout)
+        self.step_timeout = step_timeout
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed

@@ -143,3 +143,24 @@ class FinalObservations:
         return np.arange(first, first + count, dtype=np.int32) % np.int32(
             max(self._room, 1)
         )
+
+
+def check_final_index(index: np.ndarray, ended: np.ndarray) -> None:
+    """Refuses last observations that belong nowhere.
+
+    Args:
+        index: `[E]` ints. Which steps they belong to, `t * B + b`.
+        ended: `[T, B]` bool. Last steps of episodes.
+
+    Raises:
+        ValueError: If one belongs to no such step, or they are not in order.
+    """
+    # In order, so that they are forgotten in order, too.
+    inside = index.min() >= 0 and index.max() < ended.size
+    if not (
+        inside and (np.diff(index) > 0).all() and ended.reshape(-1)[index].all()
+    ):
+        raise ValueError(
+            f"Expected final_index to name steps that ended an episode, in "
+            f"ascending order. Received: final_index={index}"
+        )

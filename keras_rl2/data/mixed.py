@@ -149,12 +149,7 @@ class MixedDataset(RoundDataset):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        missing = self.steps_before_first_round
-        if missing:
-            self.replay.fill(missing)
-        trajectory = self.replay.collect()
-        assert self.replay.buffer is not None
-        self.replay.buffer.extend(trajectory)
+        self.replay.take_steps()
         self._ready.clear()
         batches = self._draw(self.updates_per_round, self.batch_size)
         self._ready.append({"batches": batches})

@@ -7,6 +7,7 @@ import numpy as np
 from keras_rl2.data.actors import Actions
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.spaces import is_masked
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
 
@@ -39,6 +40,29 @@ class MaskedRandomActor:
         action = self._head.random_action(self._generator, mask.shape[:1], mask)
         taken = self._head.to_environment(action)
         return action, map_leaves(np.asarray, taken)
+
+
+def random_play(
+    head: PolicyHead,
+    generator: np.random.Generator,
+    observation_space: Any,
+    shape: tuple[int, int],
+) -> tuple[Any, Any]:
+    """Returns what acts at random in the place of an actor, for some steps.
+
+    Args:
+        head: `PolicyHead`. Says what actions look like.
+        generator: NumPy generator.
+        observation_space: `gymnasium.Space`. Says whether there are masks.
+        shape: `(T, B)`. Steps and environments.
+
+    Returns:
+        The actor, and what it is to be given at each step.
+    """
+    if is_masked(observation_space):
+        # What is allowed, only the environment knows, step by step.
+        return MaskedRandomActor(head, generator), np.zeros(shape)
+    return random_actor, random_actions(head, generator, shape)
 
 
 def random_actor(observation: Any, actions: Actions) -> Actions:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.data.broken_episodes import BrokenEpisodes
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
@@ -60,6 +61,8 @@ class Record:
         self._states: list[tuple[np.ndarray, ...]] = []
         self._final_states: list[tuple[np.ndarray, ...]] = []
         self._final_index: list[np.ndarray] = []
+        #: What failures have left of it; None where there were none.
+        self.broken: BrokenEpisodes | None = None
 
     def observation_at(self, t: int) -> Any:
         """Returns what step `t` acts on, `[B, ...]`."""
@@ -125,6 +128,40 @@ class Record:
             np.concatenate(self._final_index).astype(np.int32),
         )
 
+    def keep_restart(
+        self, t: int, failed: np.ndarray, observation: Any
+    ) -> None:
+        """Makes a step that failed one in which all environments begin anew.
+
+        As in a step that only resets, what was seen last stays before it.
+
+        Args:
+            t: int. The step.
+            failed: `[B]` bool. The environments that failed.
+            observation: `[B, ...]`. What they begin with.
+        """
+        broken = self._broken()
+        broken.add(t, failed, self.terminated | self.truncated)
+        if t:
+            self.truncated[t - 1] |= broken.cut[t - 1] & self.valid()[t - 1]
+        self._keep_nothing(t)
+        self.keep_observation(t + 1, observation)
+
+    def _broken(self) -> BrokenEpisodes:
+        """Returns what failures have left."""
+        if self.broken is None:
+            self.broken = BrokenEpisodes(self.reward.shape)
+        return self.broken
+
+    def _keep_nothing(self, t: int) -> None:
+        """Writes down that nothing happened in a step."""
+        self.reward[t] = 0.0
+        self.terminated[t] = self.truncated[t] = False
+
+    def restarts_at(self, t: int) -> bool:
+        """Says whether step `t` failed and all environments began anew."""
+        return self.broken is not None and t in self.broken.rows
+
     def is_over(self, t: int) -> np.ndarray:
         """Marks environments that step `t` is of no account for, `[B]`."""
         return np.zeros(self.reward.shape[1], np.bool_)
@@ -135,6 +172,8 @@ class Record:
         if self.masks_reset_rows:
             valid[0] &= ~self.pending_reset
             valid[1:] &= ~(self.terminated[:-1] | self.truncated[:-1])
+        if self.broken is not None:
+            valid &= ~self.broken.discarded
         return valid
 
     def trajectory(self) -> Trajectory:

@@ -11,18 +11,19 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from keras_rl2.data.actors import Actor
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import ReplayAgent
 from keras_rl2.data.agent_protocols import learns_from_replay
 from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
+from keras_rl2.data.collector import MOST_RESTARTS
+from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.data.random_actions import MaskedRandomActor
-from keras_rl2.data.random_actions import random_actions
-from keras_rl2.data.random_actions import random_actor
+from keras_rl2.data.random_actions import random_play
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_buffers import Priorities
 from keras_rl2.data.replay_buffers import SequenceSizes
@@ -36,7 +37,6 @@ from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.td_error_feedback import TDErrorFeedback
 from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
-from keras_rl2.spaces import is_masked
 from keras_rl2.stopwatch import in_section
 from keras_rl2.trees import map_leaves
 
@@ -97,6 +97,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
+        step_timeout: float or None. Seconds that a step may take, of a
+            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+            this process. Defaults to `None`: as long as it likes.
+        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
+            environment raises something, dies or hangs, and learn nothing of
+            the episode that failed: docs/failing_environments.md. Defaults to
+            `"raise"`.
         sequence_length: int or None. For an agent that remembers:
             transitions that are trained in one piece, through which gradients
             flow back; `batch_size` counts sequences then. None for 32.
@@ -148,6 +155,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
+        on_env_error: str = "raise",
         sequence_length: int | None = None,
         burn_in: int | None = None,
     ) -> None:
@@ -168,6 +177,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             seed=seed,
             env_kwargs=env_kwargs,
             wrappers=wrappers,
+            step_timeout=step_timeout,
+            on_env_error=on_env_error,
         )
         envs = self.env.num_envs
         self.steps_per_round = _or(
@@ -304,12 +315,20 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._bound_agent()
         assert self.buffer is not None
         self._feed_back()
-        missing = self.steps_before_first_round
-        if missing:
-            self.fill(missing)
-        self.buffer.extend(self.collect())
+        self.take_steps()
         self._ready.clear()
         self._ready.append({"batches": self._draw()})
+
+    def take_steps(self) -> None:
+        """Takes the steps of a round into the buffer, after the warm-up."""
+        self.fill(self.steps_before_first_round)
+        assert self.buffer is not None
+        self.buffer.extend(self.collect())
+        for _ in range(MOST_RESTARTS):
+            if len(self.buffer):
+                return
+            # A failure has spoilt all that there was.
+            self.fill(max(self.warm_up, self.steps_per_round))
 
     def fill(self, steps: int) -> None:
         """Takes steps into the buffer without any updates.
@@ -330,16 +349,26 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
     def _collect_at_random(self) -> Trajectory:
         """Takes the steps of a round with uniformly random actions."""
-        shape = self.horizon, self.env.num_envs
         agent = self._bound_agent()
-        head = agent.policy_head
         agent.begin_round()
-        if is_masked(self.env.observation_space):
-            # What is allowed, only the environment knows, step by step.
-            actor = MaskedRandomActor(head, self._noise)
-            return self._take(actor, np.zeros(shape))
-        actions = random_actions(head, self._noise, shape)
-        return self._take(random_actor, actions)
+        actor, noise = random_play(
+            agent.policy_head,
+            self._noise,
+            self.env.observation_space,
+            (self.horizon, self.env.num_envs),
+        )
+        return self._take(actor, noise)
+
+    def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
+        """Takes steps with an actor; forgets what failures have spoilt."""
+        trajectory = super()._take(actor, noise)
+        assert self._collector is not None
+        broken = self._collector.broken
+        if broken is not None and self.buffer is not None:
+            self.buffer.discard_episodes(broken.discarded_before)
+            if broken.cut_before:
+                self.buffer.cut()
+        return trajectory
 
     def _begin_episodes(self) -> None:
         """Resets all environments; what is stored does not go on there."""

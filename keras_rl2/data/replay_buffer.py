@@ -209,6 +209,15 @@ class ReplayBuffer:
         """
         self._ring.extend(trajectory)
 
+    def discard_episodes(self, envs: np.ndarray) -> None:
+        """Takes the episodes under way out of what is drawn.
+
+        Args:
+            envs: `[B]` bool. The environments whose steps since their last
+                reset are discarded.
+        """
+        self._ring.discard_episodes(envs)
+
     def cut(self) -> None:
         """Says that the next step does not follow on the last one.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from keras_rl2.data.agent_protocols import RolloutAgent
 from keras_rl2.data.agent_protocols import learns_from_rollouts
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.collecting_dataset import check_positive
+from keras_rl2.data.collector import MOST_RESTARTS
 from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.ring_log import StateLog
@@ -56,6 +58,13 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
+        step_timeout: float or None. Seconds that a step may take, of a
+            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+            this process. Defaults to `None`: as long as it likes.
+        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
+            environment raises something, dies or hangs, and learn nothing of
+            the episode that failed: docs/failing_environments.md. Defaults to
+            `"raise"`.
         sequence_length: int or None. For an agent that remembers: steps that
             are trained in one piece, through which gradients flow back, a
             divisor of `horizon`; minibatches are whole sequences. None for
@@ -94,6 +103,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
+        on_env_error: str = "raise",
         sequence_length: int | None = None,
     ) -> None:
         check_positive(
@@ -112,6 +123,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             seed=seed,
             env_kwargs=env_kwargs,
             wrappers=wrappers,
+            step_timeout=step_timeout,
+            on_env_error=on_env_error,
         )
         self.horizon = horizon
         self.passes = passes
@@ -203,7 +216,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        trajectory = self.collect()
+        trajectory = self._collect_something()
         self._trajectory = trajectory
         self.valid_rows = np.flatnonzero(trajectory.valid)
         self._ready.clear()
@@ -216,6 +229,19 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._samples = samples
         rows, weight = self._deal(trajectory)
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
+
+    def _collect_something(self) -> Trajectory:
+        """Collects a rollout that failures have left something of."""
+        for _ in range(MOST_RESTARTS):
+            trajectory = self.collect()
+            assert self._collector is not None
+            if self._collector.broken is None or trajectory.valid.any():
+                return trajectory
+        raise RuntimeError(
+            f"Expected environments of {self.env.name} that fail now and "
+            f"then, with `on_env_error='restart'`. Received: {MOST_RESTARTS} "
+            "rollouts of which there was no step that came to anything"
+        )
 
     def _deal(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
         """Deals steps, or sequences of them, out to minibatches."""
@@ -245,10 +271,22 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         trajectory = super()._take(actor, noise)
         if self._scaler is None:
             return trajectory
-        reward = self._scaler.scale_rollout(
-            trajectory.reward, trajectory.ended, trajectory.valid
-        )
-        return dataclasses.replace(trajectory, reward=reward)
+        assert self._collector is not None
+        broken = self._collector.broken
+        beginnings = [] if broken is None else [row + 1 for row in broken.rows]
+        parts = []
+        for first, end in itertools.pairwise([0, *beginnings, self.horizon]):
+            if first:
+                self._scaler.returns = np.zeros(self.env.num_envs)
+            steps = slice(first, end)
+            parts.append(
+                self._scaler.scale_rollout(
+                    trajectory.reward[steps],
+                    trajectory.ended[steps],
+                    trajectory.valid[steps],
+                )
+            )
+        return dataclasses.replace(trajectory, reward=np.concatenate(parts))
 
     def _begin_episodes(self) -> None:
         """Resets all environments, and what goes with an episode."""

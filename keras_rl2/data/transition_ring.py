@@ -7,6 +7,7 @@ import numpy as np
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.final_observations import Layout
+from keras_rl2.data.final_observations import check_final_index
 from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.ring_arrays import RingArrays
 from keras_rl2.data.ring_log import StateLog
@@ -275,7 +276,7 @@ class TransitionRing:
         final_index = np.asarray(trajectory.final_index, np.int64)
         if final_index.size or any(map(len, final.values())):
             self._arrays.check_final(final, final_index.size)
-            _check_final_index(final_index, given["ended"])
+            check_final_index(final_index, given["ended"])
         self._cut_where_adrift({key: given[key][0] for key in self._keys})
         steps, start = len(given["reward"]), 0
         while start < steps:
@@ -295,6 +296,24 @@ class TransitionRing:
     def cut(self) -> None:
         """Says that the next step does not follow on the last one."""
         self._cut(np.ones(self.num_envs, np.bool_))
+
+    def discard_episodes(self, envs: np.ndarray) -> None:
+        """Takes the episodes under way out of reach, of some environments.
+
+        Args:
+            envs: `[B]` bool.
+        """
+        filled = min(self._steps, self._rows - 1)
+        rows = np.arange(self._steps - filled, self._steps) % self._rows
+        for env in np.flatnonzero(envs):
+            ends = np.flatnonzero(self._arrays["ended"][rows, env])
+            under_way = rows[ends[-1] + 1 :] if ends.size else rows
+            self._arrays["valid"][under_way, env] = False
+            span = self._arrays["span"][under_way, env]
+            self._arrays["span"][under_way, env] = 0
+            place = under_way[span > 0] * self.num_envs + env
+            self._drawable -= place.size
+            self._note(place)
 
     def _write(
         self, given: dict[str, np.ndarray], start: int, stop: int
@@ -493,16 +512,3 @@ class TransitionRing:
             "n_step": self.n_step,
             "gamma": self.gamma,
         }
-
-
-def _check_final_index(index: np.ndarray, ended: np.ndarray) -> None:
-    """Refuses last observations that belong nowhere."""
-    # In order, so that they are forgotten in order, too.
-    inside = index.min() >= 0 and index.max() < ended.size
-    if not (
-        inside and (np.diff(index) > 0).all() and ended.reshape(-1)[index].all()
-    ):
-        raise ValueError(
-            f"Expected final_index to name steps that ended an episode, in "
-            f"ascending order. Received: final_index={index}"
-        )

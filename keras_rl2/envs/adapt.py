@@ -1,5 +1,6 @@
 """From any environment to the one interface that datasets use."""
 
+import functools
 import weakref
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -79,10 +80,16 @@ def as_vector_env(
     >>> as_vector_env(env) is env
     True
     """
+    remake = None
     if isinstance(env, str):
-        env = make_vector_env(
-            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
+        remake = functools.partial(
+            make_vector_env,
+            env,
+            num_envs,
+            env_kwargs=env_kwargs,
+            wrappers=wrappers,
         )
+        env = remake()
     elif env_kwargs or wrappers:
         raise ValueError(
             "Expected an id, of which environments are made with `env_kwargs` "
@@ -91,9 +98,12 @@ def as_vector_env(
     adapter = _ADAPTERS.get(id(env))
     if isinstance(env, VectorEnvAdapter):
         adapter = env
-    elif adapter is None:
+    elif adapter is None or adapter.env is not env:
+        # One whose environment was made again has left an id behind.
         adapter = _adapt(env)
         _ADAPTERS[id(env)] = adapter
+    if remake is not None:
+        adapter.remake = remake
     if num_envs not in (1, adapter.num_envs):
         raise ValueError(
             f"Expected an id, of which {num_envs} environments can be made, or "

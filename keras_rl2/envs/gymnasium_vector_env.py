@@ -1,11 +1,22 @@
 """What the adapters of Gymnasium's vector environments share."""
 
+import multiprocessing
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2 import spaces
+from keras_rl2.envs import worker_processes
+from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+
+# What it raises where an environment gives something else than it declares.
+_GYMNASIUMS_OWN = (ValueError, TypeError, KeyError, IndexError)
 
 
 class GymnasiumVectorEnv(VectorEnvAdapter):
@@ -13,6 +24,10 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     The subclasses know the modes: `NextStepEnv`, `SameStepEnv` and
     `ManualResetEnv`.
+
+    The processes of an `AsyncVectorEnv` are all ended as soon as one of them
+    has failed, since Gymnasium cannot step the others without it, nor close
+    them. The next reset makes them anew.
 
     Args:
         env: `gymnasium.vector.VectorEnv`.
@@ -27,25 +42,149 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             env.single_observation_space,
             env.single_action_space,
         )
+        self._seconds: float | None = None
+        # Whether a failure has ended them, and nobody has closed them.
+        self._ended = False
+
+    def limit_steps(self, seconds: float) -> None:
+        """Sets how long a step, or a reset, may take."""
+        workers = self._workers
+        if workers is None:
+            super().limit_steps(seconds)
+            return
+        if not seconds > 0:
+            raise ValueError(
+                "Expected `step_timeout` to be above 0, or None. "
+                f"Received: step_timeout={seconds}"
+            )
+        self._seconds = float(seconds)
+        worker_processes.limit_steps(workers, self._seconds)
+
+    def close(self) -> None:
+        """Closes the environments, and ends processes that would not close."""
+        workers = self._workers
+        self._ended = False
+        if workers is None:
+            self.env.close()
+        else:
+            worker_processes.close_workers(self.env, workers)
+
+    @property
+    def _workers(self) -> AsyncVectorEnv[Any, Any] | None:
+        """The environments in processes, if they are."""
+        inner = self.env.unwrapped
+        return inner if isinstance(inner, AsyncVectorEnv) else None
 
     def _reset(self, seed: int | None) -> Any:
         """Resets all environments."""
+        if self._ended:
+            self._make_again()
         try:
-            observation, _ = self.env.reset(seed=seed)
+            given = self.env.reset(seed=seed)
         except KeyError as error:
-            raise ValueError(
+            raise MismatchError(
                 f"Expected observations of "
                 f"{spaces.describe(self.observation_space)} from each "
                 f"environment of {self.name}. Received: one without the key "
                 f"{error}"
             ) from error
         except ValueError as error:
-            # Gymnasium stacks the observations and does not name the culprit.
             error.add_note(
-                f"{self.name} was being reset. Expected observations of "
-                f"{spaces.describe(self.observation_space)} from each "
-                "environment."
+                f"{self.name} was being reset. {self._expected('reset')}"
             )
             raise
-        self._check_observation(observation, (self.num_envs,))
+        self._checks.check_reset(given)
+        observation, _ = given
+        self._checks.check_observation(observation)
+        if self.resets == 0:
+            self._checks.check_range(observation)
         return self._to_observation(observation)
+
+    def _make_again(self) -> bool:
+        """Makes the environments again if that is known, or says no."""
+        workers = self._workers
+        if workers is None:
+            return super()._make_again()
+        worker_processes.end_workers(workers)
+        try:
+            made = worker_processes.remake_workers(workers)
+        except BaseException:
+            worker_processes.end_workers(workers)
+            raise
+        if not made:
+            raise RuntimeError(
+                f"Expected a gymnasium.vector.AsyncVectorEnv, which tells how "
+                "its environments are made, so that they can be made again. "
+                f"Received: {type(workers).__name__}, whose processes ended"
+            )
+        self._ended = False
+        if self._seconds is not None:
+            worker_processes.limit_steps(workers, self._seconds)
+        return True
+
+    def _fail(self, error: BaseException, doing: str) -> None:
+        """Notes where an error came from; names processes that are lost."""
+        if self.steps == 1 and isinstance(error, _GYMNASIUMS_OWN):
+            error.add_note(self._expected("step"))
+        workers = self._workers
+        if workers is None or workers.closed:
+            super()._fail(error, doing)
+            return
+        raised = worker_processes.failed_workers(workers).any()
+        silent = isinstance(error, multiprocessing.TimeoutError)
+        broken = isinstance(error, EOFError | ConnectionError)
+        if raised or not (silent or broken):
+            super()._fail(error, doing)
+            self._end(workers)
+            return
+        find: Callable[[AsyncVectorEnv[Any, Any]], np.ndarray] = (
+            worker_processes.silent_workers
+            if silent
+            else worker_processes.dead_workers
+        )
+        dead = find(workers)
+        self.failed = dead if dead.any() else np.ones_like(dead)
+        lost = worker_processes.lost(workers, self.name, dead, doing, silent)
+        self._end(workers)
+        raise lost from error
+
+    def _expected(self, call: str) -> str:
+        """Says what is expected of each environment.
+
+        Gymnasium stacks what they give and does not name the culprit.
+        """
+        outcome = "reward, terminated, truncated, " if call == "step" else ""
+        return (
+            "Expected observations of "
+            f"{spaces.describe(self.observation_space)} from each environment, "
+            f"and (observation, {outcome}info) from `{call}`."
+        )
+
+    def _end(self, workers: AsyncVectorEnv[Any, Any]) -> None:
+        """Ends all processes after a failure."""
+        worker_processes.end_workers(workers)
+        self._ended = True
+
+    def _culprits(self, error: BaseException) -> np.ndarray | None:
+        """Says which environments an error came from, `[B]`, if known."""
+        inner = self.env.unwrapped
+        if isinstance(inner, AsyncVectorEnv):
+            raised = worker_processes.failed_workers(inner)
+            return raised if raised.any() else None
+        if isinstance(inner, SyncVectorEnv):
+            return _called(inner.envs, error.__traceback__)
+        return None
+
+
+def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:
+    """Says which of some environments was being called, by the traceback.
+
+    `SyncVectorEnv` calls one after the other and does not tell.
+    """
+    while traceback is not None:
+        caller = traceback.tb_frame.f_locals.get("self")
+        found = [env is caller for env in envs]
+        if any(found):
+            return np.array(found, np.bool_)
+        traceback = traceback.tb_next
+    return None

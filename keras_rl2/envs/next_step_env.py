@@ -31,11 +31,12 @@ class NextStepEnv(GymnasiumVectorEnv):
 
     masks_reset_rows = True
 
-    def step(self, action: Any) -> Step:
+    def _step(self, action: Any) -> Step:
         """Takes one step in every environment."""
-        observation, reward, terminated, truncated, _ = self.env.step(
-            self._to_action(action)
-        )
+        given = self.env.step(self._to_action(action))
+        if self.steps == 1:
+            self._checks.check_step(given)
+        observation, reward, terminated, truncated, _ = given
         reward = np.asarray(reward, np.float32)
         terminated = np.asarray(terminated, np.bool_)
         truncated = np.asarray(truncated, np.bool_)

@@ -32,11 +32,12 @@ class SameStepEnv(GymnasiumVectorEnv):
     (2, 4)
     """
 
-    def step(self, action: Any) -> Step:
+    def _step(self, action: Any) -> Step:
         """Takes one step in every environment."""
-        observation, reward, terminated, truncated, info = self.env.step(
-            self._to_action(action)
-        )
+        given = self.env.step(self._to_action(action))
+        if self.steps == 1:
+            self._checks.check_step(given)
+        observation, reward, terminated, truncated, info = given
         terminated = np.asarray(terminated, np.bool_)
         truncated = np.asarray(truncated, np.bool_)
         observation = self._to_observation(observation)

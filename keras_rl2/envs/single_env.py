@@ -27,16 +27,21 @@ class SingleEnv(VectorEnvAdapter):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env, 1, env.observation_space, env.action_space)
+        spec = self.observation_spec
+        self._shape = spec.shape if isinstance(spec, ArraySpec) else ()
 
-    def step(self, action: Any) -> Step:
+    def _step(self, action: Any) -> Step:
         """Takes one step, and a reset if it ended the episode."""
         batch = self._to_action(action)
-        observation, reward, terminated, truncated, _ = self.env.step(
+        given = self.env.step(
             # [1, ...] -> [...]
             batch[0]
             if isinstance(batch, np.ndarray)
             else map_leaves(operator.itemgetter(0), batch)
         )
+        if self.steps == 1:
+            self._checks.check_step(given)
+        observation, reward, terminated, truncated, _ = given
         observation = self._batch(observation)
         final_observation = None
         if terminated or truncated:
@@ -52,15 +57,31 @@ class SingleEnv(VectorEnvAdapter):
 
     def _reset(self, seed: int | None) -> Any:
         """Resets the environment."""
-        observation, _ = self.env.reset(seed=seed)
-        self._check_observation(observation, ())
+        given = self.env.reset(seed=seed)
+        self._checks.check_reset(given)
+        observation, _ = given
+        self._checks.check_observation(observation)
+        if self.resets == 0:
+            self._checks.check_range(observation)
         return self._batch(observation)
+
+    def _given_shape(self) -> tuple[int, ...]:
+        """Returns nothing: there is one observation."""
+        return ()
+
+    def _culprits(self, error: BaseException) -> np.ndarray | None:
+        """Says that it was the only one."""
+        return np.ones(1, np.bool_)
 
     def _batch(self, observation: Any) -> Any:
         """Copies, since some environments write to one array for ever."""
         if self._dtype is not None:
+            copy = np.array(observation, self._dtype)
+            # Else it might be broadcast where it is stored.
+            if copy.shape != self._shape:
+                self._checks.check_observation(observation)
             # [...] -> [1, ...]
-            return np.array(observation, self._dtype)[None]
+            return copy[None]
         return map_leaves(_batched, self.observation_spec, observation)
 
 

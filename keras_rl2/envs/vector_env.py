@@ -1,7 +1,8 @@
 """What a dataset sees of an environment, of whatever kind it is."""
 
 import abc
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from gymnasium import Space
 
 from keras_rl2 import spaces
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
 
@@ -25,6 +27,9 @@ class VectorEnvAdapter(abc.ABC):
     `as_vector_env` makes one from any environment. There is one subclass for
     each way in which environments report the end of an episode, so that the
     way is chosen once and `step`, the hottest call of all, never asks.
+
+    What an environment raises keeps its type, and gains a note that says
+    which environment it was and in which step.
 
     The letter B stands for the number of environments throughout.
 
@@ -48,6 +53,11 @@ class VectorEnvAdapter(abc.ABC):
             reset. Never changed in place.
         resets: int. How often `reset` was called. A dataset sees by it that
             somebody else, `evaluate` say, has reset the environment.
+        steps: int. How often `step` was called.
+        failed: `[B]` bool. The environments that the last error came from;
+            all of them where that is not known.
+        remake: function or None. Makes the environment anew, where the
+            library made it.
 
     Raises:
         ValueError: If a space is not supported.
@@ -92,6 +102,15 @@ class VectorEnvAdapter(abc.ABC):
         self._action_spec = spaces.action_spec(action_space)
         self.pending_reset = np.zeros(num_envs, np.bool_)
         self.resets = 0
+        self.steps = 0
+        self.failed = np.zeros(num_envs, np.bool_)
+        self.remake: Callable[[], Any] | None = None
+        self._checks = EnvironmentChecks(
+            self.name,
+            observation_space,
+            self.observation_spec,
+            self._given_shape(),
+        )
 
     def reset(self, seed: int | None = None) -> Any:
         """Starts a new episode in every environment.
@@ -106,14 +125,18 @@ class VectorEnvAdapter(abc.ABC):
             Observation `[B, ...]`, a tree of arrays.
 
         Raises:
-            ValueError: If the observation does not fit its space.
+            MismatchError: If the observation does not fit its space.
+            WorkerError: If a process of an environment is lost.
         """
-        observation = self._reset(None if seed is None else int(seed))
+        try:
+            observation = self._reset(None if seed is None else int(seed))
+        except BaseException as error:
+            self._fail(error, f"a reset after {self.steps} steps")
+            raise
         self.pending_reset = np.zeros(self.num_envs, np.bool_)
         self.resets += 1
         return observation
 
-    @abc.abstractmethod
     def step(self, action: Any) -> Step:
         """Takes one step in every environment.
 
@@ -139,15 +162,97 @@ class VectorEnvAdapter(abc.ABC):
 
         Raises:
             ValueError: If the action has the wrong shape.
+            MismatchError: If the first step is none as Gymnasium defines it,
+                or its observation does not fit its space.
+            WorkerError: If a process of an environment is lost.
         """
+        self.steps += 1
+        try:
+            return self._step(action)
+        except BaseException as error:
+            self._fail(error, f"step {self.steps}")
+            raise
+
+    def restart(self, seed: int | None = None) -> Any:
+        """Begins anew in every environment, after one has failed.
+
+        Environments that the library made, or whose processes are gone, are
+        made again; others are reset.
+
+        Args:
+            seed: int or None. As of `reset`, of environments that are made
+                again; the random states of others go on. Defaults to `None`.
+
+        Returns:
+            Observation `[B, ...]`, a tree of arrays.
+
+        Raises:
+            RuntimeError: If they can neither be made again nor be reset.
+        """
+        return self.reset(seed if self._make_again() else None)
+
+    def limit_steps(self, seconds: float) -> None:
+        """Sets how long a step, or a reset, may take.
+
+        Args:
+            seconds: float. The limit.
+
+        Raises:
+            ValueError: If it is not above 0, or the environments are not in
+                processes of their own: nothing can interrupt others.
+        """
+        raise ValueError(
+            "Expected environments in processes of their own for "
+            "`step_timeout`, gymnasium.vector.AsyncVectorEnv([make_env, ...]) "
+            "say: nothing can interrupt a step in this process. Received: "
+            f"step_timeout={seconds} and {self.name}, a "
+            f"{type(self.env).__name__}"
+        )
+
+    @abc.abstractmethod
+    def _step(self, action: Any) -> Step:
+        """Steps the environment itself; see `step`."""
 
     @abc.abstractmethod
     def _reset(self, seed: int | None) -> Any:
         """Resets the environment itself, checking what it returns."""
 
     def close(self) -> None:
-        """Closes the environment."""
+        """Closes the environment, and ends processes that would not close."""
         self.env.close()
+
+    def _given_shape(self) -> tuple[int, ...]:
+        """Returns what stands before the shape of one observation."""
+        return (self.num_envs,)
+
+    def _make_again(self) -> bool:
+        """Makes the environment again if that is known, or says no."""
+        if self.remake is None:
+            return False
+        # What has failed may fail in this as well.
+        with contextlib.suppress(Exception):
+            self.env.close()
+        self.env = self.remake()
+        return True
+
+    def _fail(self, error: BaseException, doing: str) -> None:
+        """Notes which environment an error came from, and in which step."""
+        known = self._culprits(error)
+        self.failed = (
+            np.ones(self.num_envs, np.bool_) if known is None else known
+        )
+        error.add_note(f"In {doing} of {self._which(known)}.")
+
+    def _culprits(self, error: BaseException) -> np.ndarray | None:
+        """Says which environments an error came from, `[B]`, if known."""
+        return None
+
+    def _which(self, known: np.ndarray | None) -> str:
+        """Names the environments that an error came from."""
+        if known is None:
+            return f"one of the {self.num_envs} environments of {self.name}"
+        indices = ", ".join(map(str, np.flatnonzero(known)))
+        return f"environment {indices} of {self.name}"
 
     def get_state(self) -> dict[str, Any]:
         """Returns what the adapter itself remembers, not the environments.
@@ -207,71 +312,10 @@ class VectorEnvAdapter(abc.ABC):
             return np.asarray(observation, self._dtype)
         return map_leaves(_cast, self.observation_spec, observation)
 
-    def _check_observation(
-        self, observation: Any, leading: tuple[int, ...]
-    ) -> None:
-        """Refuses an observation that does not fit its space.
-
-        Args:
-            observation: A tree of arrays `[*leading, ...]`.
-            leading: tuple of ints. `(B,)`, or `()` for a single one.
-        """
-        self._check_branch(observation, self.observation_spec, leading, "")
-
-    def _check_branch(
-        self, received: Any, expected: Any, leading: tuple[int, ...], path: str
-    ) -> None:
-        """Refuses what does not fit below a path."""
-        where = f"observation{path}"
-        if isinstance(expected, ArraySpec):
-            self._check_array(received, expected, leading, where)
-            return
-        kind: type[Any] = tuple if isinstance(expected, tuple) else Mapping
-        keys = _keys(expected)
-        if not isinstance(received, kind) or _keys(received) != keys:
-            raise ValueError(
-                f"Expected {where} from {self.name} to be a "
-                f"{type(expected).__name__} of {keys}. Received: "
-                f"{type(received).__name__} of "
-                f"{_keys(received) if isinstance(received, kind) else received}"
-            )
-        for key in keys:
-            self._check_branch(
-                received[key], expected[key], leading, f"{path}[{key!r}]"
-            )
-
-    def _check_array(
-        self,
-        received: Any,
-        expected: ArraySpec,
-        leading: tuple[int, ...],
-        where: str,
-    ) -> None:
-        """Refuses an array of another shape or kind."""
-        array = np.asarray(received)
-        shape = (*leading, *expected.shape)
-        if array.shape == shape and np.can_cast(
-            array.dtype, expected.dtype, "same_kind"
-        ):
-            return
-        raise ValueError(
-            f"Expected an {where} of shape {shape} and dtype "
-            f"{expected.dtype} from {self.name}, whose space is "
-            f"{spaces.describe(self.observation_space)}. Received: "
-            f"{where} of shape {array.shape} and dtype {array.dtype}"
-        )
-
 
 def _cast(expected: ArraySpec, array: Any) -> np.ndarray:
     """Returns an array of the dtype that is expected."""
     return np.asarray(array, expected.dtype)
-
-
-def _keys(tree: Any) -> list[Any]:
-    """Returns keys or positions of a branch."""
-    if isinstance(tree, tuple):
-        return [*range(len(tree))]
-    return sorted(tree, key=str)
 
 
 def _name(env: Any) -> str:

@@ -18,6 +18,7 @@ def test_settings_of_rollouts():
         "minibatches": 3,
         "updates_per_round": 9,
         "num_envs": 2,
+        "on_env_error": "raise",
     }
     assert rollouts.settings() == expected
     # What it is bound to and what it collects are none.

@@ -1,0 +1,222 @@
+"""What `gymnasium.vector.AsyncVectorEnv` leaves undone when a process fails.
+
+Its `close()` waits for ever for a process that is dead or hangs, its `step()`
+for one that hangs, and once an environment has raised, it cannot be stepped
+any more. Only public names of it are used.
+"""
+
+import inspect
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv
+
+from keras_rl2.envs.worker_error import WorkerError
+
+# A process that is asked to end, and one that died, have that long.
+_SECONDS_TO_END = 1.0
+# Environments that are well may write files as they close.
+_SECONDS_TO_CLOSE = 10.0
+# A process that was forked beside TensorFlow's threads may never begin.
+_SECONDS_TO_MAKE = 20.0
+
+Workers = AsyncVectorEnv[Any, Any]
+
+
+def failed_workers(env: Workers) -> np.ndarray:
+    """Says which environments raised something.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`.
+
+    Returns:
+        `[B]` bool. Gymnasium takes away the pipe of one that did.
+    """
+    return np.array([pipe is None for pipe in env.parent_pipes], np.bool_)
+
+
+def dead_workers(env: Workers) -> np.ndarray:
+    """Says which processes are dead, once one has broken its pipe.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`.
+
+    Returns:
+        `[B]` bool.
+    """
+    # Pipes break a moment before their process is gone.
+    ending = wait([process.sentinel for process in env.processes], 0.5)
+    for process in env.processes:
+        if process.sentinel in ending:
+            process.join(_SECONDS_TO_END)
+    return np.array([not p.is_alive() for p in env.processes], np.bool_)
+
+
+def silent_workers(env: Workers) -> np.ndarray:
+    """Says which processes have not answered.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`, after a timeout.
+
+    Returns:
+        `[B]` bool.
+    """
+    return np.array(
+        [pipe is not None and not pipe.poll(0) for pipe in env.parent_pipes],
+        np.bool_,
+    )
+
+
+def lost(
+    env: Workers, name: str, dead: np.ndarray, doing: str, silent: bool
+) -> WorkerError:
+    """Says that processes are lost, and how.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`, before its end.
+        name: str. What it is called.
+        dead: `[B]` bool. Those that are lost.
+        doing: str. What they were asked for.
+        silent: bool. Whether they hang, instead of having died.
+
+    Returns:
+        `WorkerError`.
+    """
+    how = [
+        f"environment {index}, which did not answer"
+        if silent
+        else f"environment {index}, whose process ended with exit code "
+        f"{env.processes[index].exitcode}"
+        for index in np.flatnonzero(dead).tolist()
+    ]
+    expected = (
+        "an answer within `step_timeout`" if silent else "a process that lives"
+    )
+    return WorkerError(
+        f"Expected {expected} of every environment of {name} in {doing}. "
+        f"Received: {'; '.join(how)}"
+    )
+
+
+def end_workers(env: Workers) -> None:
+    """Ends all processes at once, whatever they are at.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`. Is closed by it.
+    """
+    for process in env.processes:
+        if process.is_alive():
+            process.terminate()
+    _await(env.processes)
+    for process in env.processes:
+        if process.is_alive():
+            process.kill()
+        process.join()
+    for pipe in env.parent_pipes:
+        if pipe is not None:
+            pipe.close()
+    # Of no more use; a queue that nobody closes keeps its descriptors.
+    env.error_queue.close()
+    # As `close()` would say. It could raise by now, or wait.
+    env.closed = True
+
+
+def close_workers(env: Any, workers: Workers) -> None:
+    """Closes environments, and ends processes that do not close in time.
+
+    Args:
+        env: `workers`, or what is wrapped around them.
+        workers: `gymnasium.vector.AsyncVectorEnv`.
+    """
+    raised: list[BaseException] = []
+
+    def close() -> None:
+        try:
+            env.close()
+        except BaseException as error:
+            raised.append(error)
+
+    if not workers.closed and any(
+        not process.is_alive() for process in workers.processes
+    ):
+        end_workers(workers)
+    # `close` waits for answers with no timeout; ending the processes wakes it.
+    thread = threading.Thread(target=close, daemon=True)
+    thread.start()
+    thread.join(_SECONDS_TO_CLOSE)
+    if thread.is_alive() or (raised and not workers.closed):
+        end_workers(workers)
+        thread.join(_SECONDS_TO_END)
+        return
+    if raised:
+        raise raised[0]
+
+
+def remake_workers(env: Workers) -> bool:
+    """Makes the environments again, within the same object.
+
+    So those who hold it, wrappers and users, close the new processes with it.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`, closed.
+
+    Returns:
+        bool. False if it does not tell how it was made.
+    """
+    if type(env) is not AsyncVectorEnv:
+        return False
+    parameters = [*inspect.signature(AsyncVectorEnv.__init__).parameters][1:]
+    given = vars(env)
+    if not all(name in given for name in parameters):
+        return False
+    arguments = {name: given[name] for name in parameters}
+    env.closed = False
+    # It waits for their first answer with no timeout; ending them wakes it.
+    timer = threading.Timer(_SECONDS_TO_MAKE, _kill, (env,))
+    timer.start()
+    try:
+        AsyncVectorEnv.__init__(env, **arguments)
+    finally:
+        timer.cancel()
+    return True
+
+
+def limit_steps(env: Workers, seconds: float) -> None:
+    """Makes steps and resets raise `multiprocessing.TimeoutError`.
+
+    What is wrapped around the environments calls `step()`, which calls
+    `step_wait()` without a timeout: so that is what is replaced.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`.
+        seconds: float. How long each may take.
+    """
+    # It must not hold itself: then it would not end with its last user.
+    own: Any = weakref.proxy(env)
+    kind = type(env)
+
+    def step_wait(timeout: float | None = None) -> Any:
+        return kind.step_wait(own, seconds if timeout is None else timeout)
+
+    def reset_wait(timeout: float | None = None) -> Any:
+        return kind.reset_wait(own, seconds if timeout is None else timeout)
+
+    vars(env).update(step_wait=step_wait, reset_wait=reset_wait)
+
+
+def _kill(env: Workers) -> None:
+    """Ends processes that do not even begin."""
+    for process in [*env.processes]:
+        process.kill()
+
+
+def _await(processes: Sequence[Any]) -> None:
+    """Waits until processes have ended, for a second at most."""
+    until = time.monotonic() + _SECONDS_TO_END
+    for process in processes:
+        process.join(max(until - time.monotonic(), 0.0))

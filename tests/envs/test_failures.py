@@ -1,0 +1,309 @@
+"""What environments raise, how they die, and what is left of them."""
+
+import functools
+import gc
+import multiprocessing
+import os
+import threading
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+
+import keras_rl2 as rl
+from keras_rl2.envs import WorkerError
+from keras_rl2.envs import as_vector_env
+from support import failing_envs
+from support.failing_envs import FailingEnv
+from support.failing_envs import HiddenIndex
+from support.probe_envs import EnvCrash
+from support.vector_envs import MODES
+
+# A machine that others use may be slow; a process that hangs, hangs for ever.
+NEVER = 20.0
+ACTION = np.zeros(3, np.int32)
+
+
+def makers(fail, at=4, failing=1, num_envs=3):
+    return [
+        functools.partial(HiddenIndex, index, failing, fail=fail, at=at)
+        for index in range(num_envs)
+    ]
+
+
+def in_processes(fail, mode=AutoresetMode.SAME_STEP, **kwargs):
+    return as_vector_env(
+        failing_envs.in_processes(makers(fail, **kwargs), autoreset_mode=mode)
+    )
+
+
+def steps_until(env, error, steps=10):
+    """Steps until it raises, and returns what, and the seconds it took."""
+    env.reset(seed=0)
+    action = np.zeros(env.num_envs, np.int32)
+    for _ in range(steps):
+        began = time.perf_counter()
+        try:
+            env.step(action)
+        except error as raised:
+            return raised, time.perf_counter() - began
+    raise AssertionError(f"no {error} in {steps} steps")
+
+
+def children():
+    return multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_synchronous_environment_is_named(mode):
+    env = as_vector_env(
+        SyncVectorEnv(makers(failing_envs.raises), autoreset_mode=mode)
+    )
+    error, _ = steps_until(env, EnvCrash)
+    assert error.__notes__ == ["In step 4 of environment 1 of SyncVectorEnv."]
+    assert env.failed.tolist() == [False, True, False]
+
+
+def test_a_single_environment_is_named_by_its_id():
+    gymnasium.register("Failing-v0", entry_point=FailingEnv)
+    try:
+        env = as_vector_env("Failing-v0", env_kwargs={"at": 3})
+        error, _ = steps_until(env, EnvCrash)
+    finally:
+        del gymnasium.registry["Failing-v0"]
+    assert error.__notes__ == ["In step 3 of environment 0 of Failing-v0."]
+
+
+def test_environments_in_processes_are_named():
+    env = in_processes(failing_envs.raises)
+    error, _ = steps_until(env, EnvCrash)
+    assert error.__notes__ == ["In step 4 of environment 1 of AsyncVectorEnv."]
+    assert env.failed.tolist() == [False, True, False]
+    assert not children()
+    env.close()
+
+
+def test_a_reset_is_named():
+    env = as_vector_env(
+        FailingEnv(probability=1.0, reset_fails=True, fail=failing_envs.raises)
+    )
+    with pytest.raises(EnvCrash) as caught:
+        env.reset()
+    [note] = caught.value.__notes__
+    assert note == "In a reset after 0 steps of environment 0 of FailingEnv."
+
+
+def test_a_native_vector_environment_does_not_say_which_it_was():
+    inner = SyncVectorEnv(makers(failing_envs.raises))
+
+    class Native(gymnasium.vector.VectorEnv):
+        num_envs = 3
+        metadata = inner.metadata
+        single_observation_space = inner.single_observation_space
+        single_action_space = inner.single_action_space
+        reset, step = inner.reset, inner.step
+
+    env = as_vector_env(Native())
+    error, _ = steps_until(env, EnvCrash)
+    assert error.__notes__ == [
+        "In step 4 of one of the 3 environments of Native."
+    ]
+    assert env.failed.all()
+
+
+@pytest.mark.parametrize(
+    ("fail", "code"), [(failing_envs.is_killed, -9), (failing_envs.exits, 3)]
+)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.spread
+def test_a_killed_process_is_found_and_nothing_is_left(mode, fail, code):
+    env = in_processes(fail, mode)
+    error, seconds = steps_until(env, WorkerError)
+    assert f"environment 1, whose process ended with exit code {code}" in str(
+        error
+    )
+    assert "step 4" in str(error)
+    assert isinstance(error.__cause__, EOFError | ConnectionError)
+    assert env.failed.tolist() == [False, True, False]
+    assert seconds < 1.0
+    began = time.perf_counter()
+    env.close()
+    assert time.perf_counter() - began < 2.0
+    assert not children()
+
+
+def test_a_process_killed_between_steps_is_found():
+    env = in_processes(failing_envs.is_killed, at=None)
+    env.reset()
+    env.env.processes[2].kill()
+    env.env.processes[2].join()
+    began = time.perf_counter()
+    with pytest.raises(WorkerError, match=r"environment 2.*exit code -9"):
+        env.step(ACTION)
+    assert time.perf_counter() - began < 1.0
+    assert not children()
+
+
+def test_close_after_a_process_was_killed():
+    env = in_processes(failing_envs.is_killed, at=None)
+    env.reset()
+    env.env.processes[0].kill()
+    env.env.processes[0].join()
+    began = time.perf_counter()
+    env.close()
+    assert time.perf_counter() - began < 2.0
+    assert not children()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_hung_process_ends_within_the_timeout(wrapped):
+    inner = failing_envs.in_processes(makers(failing_envs.hangs))
+    outer = inner
+    if wrapped:
+        outer = gymnasium.wrappers.vector.RecordEpisodeStatistics(inner)
+    env = as_vector_env(outer)
+    env.limit_steps(0.5)
+    error, seconds = steps_until(env, WorkerError)
+    assert "within `step_timeout`" in str(error)
+    assert "environment 1, which did not answer" in str(error)
+    assert "step 4" in str(error)
+    assert 0.4 < seconds < 1.0
+    env.close()
+    assert not children()
+
+
+def test_a_timeout_needs_processes():
+    for env in (FailingEnv(), SyncVectorEnv(makers(failing_envs.hangs))):
+        for make in (rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset):
+            with pytest.raises(ValueError, match="AsyncVectorEnv"):
+                make(env, step_timeout=1.0)
+    env = in_processes(failing_envs.raises)
+    try:
+        with pytest.raises(ValueError, match="above 0"):
+            rl.EvaluationDataset(env, step_timeout=0.0)
+        assert rl.EvaluationDataset(env, step_timeout=NEVER).step_timeout
+    finally:
+        env.close()
+
+
+def test_a_timeout_does_not_keep_environments_alive():
+    env = in_processes(failing_envs.raises, at=None)
+    env.limit_steps(NEVER)
+    env.reset()
+    env.step(ACTION)
+    assert len(children()) == 3
+    gc.disable()
+    try:
+        del env
+        assert not children()
+    finally:
+        gc.enable()
+
+
+def test_ctrl_c_in_an_environment_ends_processes_and_a_reset_makes_them_again():
+    env = in_processes(failing_envs.is_interrupted)
+    user = env.env
+    steps_until(env, KeyboardInterrupt)
+    assert not children()
+    assert env.reset(seed=0).shape == (3, 2)
+    assert len(children()) == 3
+    assert env.env is user
+    # Whoever holds the environment closes the new processes.
+    user.close()
+    assert not children()
+
+
+def test_ctrl_c_in_this_process():
+    env = as_vector_env(FailingEnv(failing_envs.is_interrupted, at=2))
+    error, _ = steps_until(env, KeyboardInterrupt)
+    assert "step 2 of environment 0" in error.__notes__[0]
+
+
+def test_an_environment_that_does_not_close_is_ended(monkeypatch):
+    class Clinging(FailingEnv):
+        def close(self):
+            failing_envs.hangs(self)
+
+    monkeypatch.setattr(
+        "keras_rl2.envs.worker_processes._SECONDS_TO_CLOSE", 0.2
+    )
+    env = as_vector_env(
+        failing_envs.in_processes([FailingEnv, lambda: Clinging()])
+    )
+    env.reset()
+    env.close()
+    assert not children()
+
+
+def test_wrong_observations_of_processes_leave_nothing_behind():
+    class Wide(FailingEnv):
+        def _observation(self):
+            return np.zeros(3, np.float32)
+
+    env = as_vector_env(failing_envs.in_processes([FailingEnv, Wide]))
+    with pytest.raises(ValueError, match="shape") as caught:
+        env.reset()
+    assert "Expected observations of Box" in " ".join(caught.value.__notes__)
+    assert not children()
+    env.close()
+
+
+def test_evaluation_and_recording_name_the_environment():
+    agent = rl.PPO.for_env(FailingEnv(), hidden=(4,), seed=0)
+    env = FailingEnv(at=5)
+    with pytest.raises(EnvCrash) as caught:
+        agent.evaluate(env, episodes=2)
+    assert "step 5 of environment 0" in caught.value.__notes__[0]
+    with pytest.raises(EnvCrash) as caught:
+        rl.record("random", FailingEnv(at=5), 20)
+    assert "step 5 of environment 0" in caught.value.__notes__[0]
+
+
+def test_an_environment_made_again_gets_a_new_adapter_by_its_id():
+    env = as_vector_env("CartPole-v1")
+    old = env.env
+    env.restart(seed=3)
+    assert env.env is not old
+    assert as_vector_env(old) is not env
+    np.testing.assert_array_equal(
+        env.reset(seed=3), as_vector_env("CartPole-v1").reset(seed=3)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["processes", "plain"])
+def test_thirty_cycles_leave_nothing(kind):
+    agents = []
+
+    def cycle():
+        env = (
+            in_processes(failing_envs.raises, at=None)
+            if kind == "processes"
+            else as_vector_env("CartPole-v1", 3)
+        )
+        if not agents:
+            agents.append(rl.A2C.for_env(env, hidden=(4,), seed=0))
+        rollouts = rl.RolloutDataset(
+            env, horizon=16, passes=1, batch_size=None, seed=0
+        )
+        agents[0].fit(rollouts, epochs=1, verbose=0)
+        rollouts.close()
+
+    def left():
+        gc.collect()
+        with open("/proc/self/maps") as maps:
+            shared = sum("/dev/shm" in line for line in maps)
+        descriptors = len(os.listdir("/proc/self/fd"))
+        threads = threading.active_count()
+        return threads, len(children()), descriptors, shared
+
+    # What TensorFlow and multiprocessing make once and for all.
+    for _ in range(2):
+        cycle()
+    before = left()
+    for _ in range(30):
+        cycle()
+    assert left() == before
