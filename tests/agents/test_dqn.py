@@ -137,6 +137,17 @@ def test_targets_follow_a_little_at_each_update_by_default():
         )
 
 
+def test_the_target_begins_as_the_network_that_was_given_weights():
+    agent = make_agent(target_every=100)
+    given = [weight + 1.0 for weight in weights_of(agent.q_network)]
+    agent.q_network.set_weights(given)
+    agent.fit(make_replay(), verbose=0)
+    for target, weight in zip(
+        agent.target_network.get_weights(), given, strict=True
+    ):
+        np.testing.assert_array_equal(target, weight)
+
+
 def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():
     seen = []
 
