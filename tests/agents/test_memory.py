@@ -13,17 +13,10 @@ from keras_rl2.data.trajectory import as_sequences
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
+from support.remembering import CELLS
 from support.remembering import stepwise
 
 LENGTH = 8
-CELLS = {
-    "lstm": lambda: keras.layers.LSTMCell(6),
-    "gru": lambda: keras.layers.GRUCell(5),
-    "stacked": lambda: keras.layers.StackedRNNCells(
-        [keras.layers.LSTMCell(4), keras.layers.GRUCell(3)]
-    ),
-    "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
-}
 MODES = ["NextStep", "SameStep", "Disabled"]
 
 # For learning.
@@ -130,6 +123,9 @@ def test_the_tensorflow_actor_remembers_alike(monkeypatch):
         begins = np.array([step == 2, False, step == 4])
         snapshot.begin(begins)
         other.begin(begins)
+    for env in (0, 2):
+        snapshot.begin(np.arange(3) == env)
+    assert snapshot.begins.tolist() == [1.0, 0.0, 1.0]
 
 
 def test_an_episode_begins_where_it_does():
@@ -139,72 +135,6 @@ def test_an_episode_begins_where_it_does():
         before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
         np.testing.assert_array_equal(
             trajectory.begins[1:].astype(bool), before
-        )
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_an_episode_begins_without_a_memory(cell):
-    agent = rl.PPO.for_env("CartPole-v1", memory=CELLS[cell](), seed=0)
-    generator = np.random.default_rng(0)
-    observation = generator.normal(size=(2, 5, 4)).astype("float32")
-    state = [np.ones_like(each) for each in agent.initial_state(2)]
-    on = np.zeros((2, 5), np.float32)
-    anew = np.where(np.arange(5) == 3, np.float32(1.0), on)
-    _, values, after = agent.run_sequences(observation, anew, state)
-    _, alone, expected = agent.run_sequences(
-        observation[:, 3:], on[:, 3:], agent.initial_state(2)
-    )
-    np.testing.assert_allclose(values[:, 3:], alone, atol=1e-6)
-    for one, other in zip(after, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
-    _, values, _ = agent.run_sequences(observation, on, state)
-    assert np.abs(values[:, 3:] - alone).min() > 1e-3
-
-
-def cut_off(mode):
-    """Returns an agent and ten steps of it, of episodes of three steps."""
-    env = gym.make_vec(
-        "CartPole-v1",
-        num_envs=2,
-        vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": mode},
-        max_episode_steps=3,
-    )
-    settings = {"gamma": 0.5, "gae_lambda": 0.0}
-    agent = rl.PPO.for_env(env, memory=CELLS["gru"](), seed=0, **settings)
-    rollouts = rl.RolloutDataset(env, horizon=10, seed=0)
-    rollouts.bind(agent)
-    return agent, rollouts.collect()
-
-
-@pytest.mark.parametrize(
-    ("mode", "beginnings"),
-    [("NextStep", [0, 4, 8]), ("SameStep", [0, 3, 6, 9])],
-)
-def test_an_episode_begins_after_a_truncation_too(mode, beginnings):
-    _, trajectory = cut_off(mode)
-    expected = np.isin(np.arange(11), beginnings)
-    np.testing.assert_array_equal(
-        trajectory.begins, np.stack([expected, expected], axis=1)
-    )
-
-
-def test_what_was_cut_off_is_valued_with_its_memory():
-    agent, trajectory = cut_off("SameStep")
-    samples, _ = agent.prepare(trajectory)
-    _, values, states = stepwise(agent, trajectory)
-    steps, envs = np.divmod(trajectory.final_index, 2)
-    assert steps.tolist() == [2, 2, 5, 5, 8, 8]
-    for row, (t, b) in enumerate(zip(steps, envs, strict=True)):
-        _, value, _ = agent.run_sequences(
-            trajectory.final_observation[row][None, None],
-            np.zeros((1, 1), np.float32),
-            [each[b : b + 1] for each in states[t + 1]],
-        )
-        np.testing.assert_allclose(
-            samples["advantage"][b, t],
-            1.0 + 0.5 * value[0, 0] - values[t, b],
-            rtol=1e-4,
         )
 
 
@@ -383,7 +313,11 @@ def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
         n_step=2,
         seed=0,
     )
-    agent.fit(replay, epochs=epochs, verbose=0)
+    if epochs:
+        agent.fit(replay, epochs=epochs, verbose=0)
+    else:
+        replay.bind(agent)
+        replay.fill(replay.warm_up)
     return agent, replay
 
 
@@ -426,8 +360,12 @@ def test_values_of_a_sequence_are_those_of_acting(cell, mode):
 @pytest.mark.parametrize("burn_in", [0, 3])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     agent, replay = from_replay(
-        burn_in=burn_in, double=double, gamma=0.5, loss="mse"
+        burn_in=burn_in, double=double, gamma=0.5, loss="mse", epochs=0
     )
+    # Far from the network: else it would make no difference whose memory is
+    # which.
+    target = agent.target_network
+    target.set_weights([2.0 * weight for weight in target.get_weights()])
     batch = replay.sample(6)
     del batch["index"]
     found = agent._terms(batch)
@@ -462,6 +400,24 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
             counted.append(abs(error))
     np.testing.assert_allclose(found["loss"], np.mean(losses), rtol=1e-4)
     np.testing.assert_allclose(found["td_error"], counted, rtol=1e-3)
+
+
+def test_nothing_is_learned_through_the_burn_in():
+    # The target is still a copy, for which the network's memory will do.
+    agent, replay = from_replay(burn_in=3, epochs=0)
+    batch = replay.sample(4)
+    del batch["index"]
+    burn_in, network = batch["burn_in"], agent.q_network
+    _, warm = agent.run_sequences(network, **burn_in, state=batch["state"])
+    none = {key: each[:, :0] for key, each in burn_in.items()}
+    gradients = []
+    for given in (batch, batch | {"burn_in": none, "state": tuple(warm)}):
+        with tf.GradientTape() as tape:
+            loss = agent._terms(given)["loss"]
+        variables = network.trainable_variables
+        gradients.append(tape.gradient(loss, variables))
+    for one, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.spread(mode=["NextStep"], distributional=[None, "quantile"])

@@ -46,7 +46,7 @@ ON_POLICY = [
         "of_one_step(ops.zeros_like(index))",
         "of_one_step(ops.ones_like(index))",
         [
-            "tests/agents/test_memory.py::test_what_was_cut_off_is_valued_with_its_memory"
+            "tests/agents/test_memory_of_episodes.py::test_what_was_cut_off_is_valued_with_its_memory"
         ],
     ),
     Mutant(

@@ -135,7 +135,7 @@ COLLECTING = [
         "ended: np.ndarray = record.terminated[t] | record.truncated[t]",
         "ended: np.ndarray = record.terminated[t]",
         [
-            "tests/agents/test_memory.py::test_an_episode_begins_after_a_truncation_too"
+            "tests/agents/test_memory_of_episodes.py::test_an_episode_begins_after_a_truncation_too"
         ],
     ),
     Mutant(
@@ -145,6 +145,42 @@ COLLECTING = [
         "if self.env.masks_reset_rows:\n"
         "            return self.env.pending_reset",
         ["tests/agents/test_memory.py::test_an_episode_begins_where_it_does"],
+    ),
+    Mutant(
+        "memory_goes_on_within_an_evaluation",
+        "keras_rl2/data/evaluation.py",
+        "resetting if env.masks_reset_rows else terminated | truncated",
+        "resetting if env.masks_reset_rows else terminated",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
+        ],
+    ),
+    Mutant(
+        "an_evaluation_begins_with_the_memory_of_the_last_one",
+        "keras_rl2/data/evaluation.py",
+        "actor.begin(np.ones(env.num_envs, np.bool_))",
+        "actor.begin(np.zeros(env.num_envs, np.bool_))",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
+        ],
+    ),
+    Mutant(
+        "memory_survives_a_reset_by_others",
+        "keras_rl2/data/collecting_dataset.py",
+        "actor.begin(np.ones(self.env.num_envs, np.bool_))",
+        "actor.begin(np.zeros(self.env.num_envs, np.bool_))",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
+        ],
+    ),
+    Mutant(
+        "resets_within_sequences_are_learned_from",
+        "keras_rl2/data/rollouts.py",
+        "counted[rows].astype(np.float32)",
+        "np.ones_like(counted[rows], np.float32)",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_resets_within_a_sequence_are_not_learned_from"
+        ],
     ),
     Mutant(
         "sequences_mix_environments",

@@ -70,7 +70,7 @@ MUTANTS = [
         "state * ops.cast(goes_on, state.dtype)",
         "state",
         [
-            "tests/agents/test_memory.py::test_an_episode_begins_without_a_memory"
+            "tests/agents/test_memory_of_episodes.py::test_an_episode_begins_without_a_memory"
         ],
     ),
     Mutant(
@@ -89,6 +89,42 @@ MUTANTS = [
         'if burn_in["begins"].shape[1]:',
         [
             "tests/agents/test_memory.py::test_a_loss_over_sequences_is_that_of_their_steps"
+        ],
+    ),
+    Mutant(
+        "sequences_are_learned_from_through_their_burn_in",
+        "keras_rl2/agents/replayed_sequences.py",
+        "map_leaves(ops.stop_gradient, tuple(warm))",
+        "tuple(warm)",
+        [
+            "tests/agents/test_memory.py::test_nothing_is_learned_through_the_burn_in"
+        ],
+    ),
+    Mutant(
+        "targets_of_sequences_begin_with_the_memory_of_the_network",
+        "keras_rl2/agents/replayed_sequences.py",
+        "run_sequences(network, **burn_in, state=state)",
+        "run_sequences(agent.q_network, **burn_in, state=state)",
+        [
+            "tests/agents/test_memory.py::test_a_loss_over_sequences_is_that_of_their_steps"
+        ],
+    ),
+    Mutant(
+        "only_the_last_beginnings_count",
+        "keras_rl2/data/actors.py",
+        "np.maximum(self.begins, envs)",
+        "np.maximum(0.0, envs)",
+        [
+            "tests/agents/test_memory.py::test_the_tensorflow_actor_remembers_alike"
+        ],
+    ),
+    Mutant(
+        "each_step_begins_an_episode",
+        "keras_rl2/data/actors.py",
+        "self.begins = np.zeros(self.num_envs, np.float32)",
+        "self.begins = np.ones(self.num_envs, np.float32)",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_an_episode_begins_after_a_truncation_too"
         ],
     ),
     Mutant(
