@@ -137,11 +137,17 @@ def test_targets_follow_a_little_at_each_update_by_default():
         )
 
 
-def test_the_target_begins_as_the_network_that_was_given_weights():
-    agent = make_agent(target_every=100)
+@pytest.mark.parametrize("by_fit", [True, False])
+def test_the_target_begins_as_the_network_that_was_given_weights(by_fit):
+    agent, replay = make_agent(target_every=100), make_replay()
     given = [weight + 1.0 for weight in weights_of(agent.q_network)]
     agent.q_network.set_weights(given)
-    agent.fit(make_replay(), verbose=0)
+    if by_fit:
+        agent.fit(replay, verbose=0)
+    else:
+        replay.bind(agent)
+        replay.fill(4)
+        agent.train_step(replay.sample(4))
     for target, weight in zip(
         agent.target_network.get_weights(), given, strict=True
     ):
