@@ -191,6 +191,19 @@ def test_to_environment_by_hand():
     assert low_free.numpy().tolist() == [[[1.0], [-7.0]]]
 
 
+def test_from_environment_by_hand():
+    assert DiscreteHead(3, 2).from_environment([2, 4]).numpy().tolist() == [
+        0,
+        2,
+    ]
+    shifted = MultiDiscreteHead([[2], [3]], [[1], [0]])
+    assert shifted.from_environment([[[2], [2]]]).numpy().tolist() == [[1, 2]]
+    # Around 4, by 2 to either side; and a number that is always 1.
+    uneven = BoxHead([2.0, 1.0], [6.0, 1.0], (2,), squash=True)
+    own = uneven.from_environment([[2.0, 1.0], [5.0, 1.0], [7.0, 1.0]])
+    np.testing.assert_allclose(own, [[-1, 0], [0.5, 0], [1, 0]], atol=1e-6)
+
+
 def test_squashed_actions_are_of_the_unit_box_whatever_the_bounds():
     parameters = np.float32([[0.5, -99.0, 0.1, 0.2]])
     one = BoxHead(-1.0, 1.0, (2,), squash=True)(parameters)

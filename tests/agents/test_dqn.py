@@ -137,6 +137,23 @@ def test_targets_follow_a_little_at_each_update_by_default():
         )
 
 
+@pytest.mark.parametrize("by_fit", [True, False])
+def test_the_target_begins_as_the_network_that_was_given_weights(by_fit):
+    agent, replay = make_agent(target_every=100), make_replay()
+    given = [weight + 1.0 for weight in weights_of(agent.q_network)]
+    agent.q_network.set_weights(given)
+    if by_fit:
+        agent.fit(replay, verbose=0)
+    else:
+        replay.bind(agent)
+        replay.fill(4)
+        agent.train_step(replay.sample(4))
+    for target, weight in zip(
+        agent.target_network.get_weights(), given, strict=True
+    ):
+        np.testing.assert_array_equal(target, weight)
+
+
 def test_an_update_trains_in_training_mode_and_bootstraps_in_inference_mode():
     seen = []
 

@@ -13,17 +13,10 @@ from keras_rl2.data.trajectory import as_sequences
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
+from support.remembering import CELLS
 from support.remembering import stepwise
 
 LENGTH = 8
-CELLS = {
-    "lstm": lambda: keras.layers.LSTMCell(6),
-    "gru": lambda: keras.layers.GRUCell(5),
-    "stacked": lambda: keras.layers.StackedRNNCells(
-        [keras.layers.LSTMCell(4), keras.layers.GRUCell(3)]
-    ),
-    "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
-}
 MODES = ["NextStep", "SameStep", "Disabled"]
 
 # For learning.
@@ -130,6 +123,9 @@ def test_the_tensorflow_actor_remembers_alike(monkeypatch):
         begins = np.array([step == 2, False, step == 4])
         snapshot.begin(begins)
         other.begin(begins)
+    for env in (0, 2):
+        snapshot.begin(np.arange(3) == env)
+    assert snapshot.begins.tolist() == [1.0, 0.0, 1.0]
 
 
 def test_an_episode_begins_where_it_does():
@@ -317,7 +313,11 @@ def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
         n_step=2,
         seed=0,
     )
-    agent.fit(replay, epochs=epochs, verbose=0)
+    if epochs:
+        agent.fit(replay, epochs=epochs, verbose=0)
+    else:
+        replay.bind(agent)
+        replay.fill(replay.warm_up)
     return agent, replay
 
 
@@ -360,8 +360,12 @@ def test_values_of_a_sequence_are_those_of_acting(cell, mode):
 @pytest.mark.parametrize("burn_in", [0, 3])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     agent, replay = from_replay(
-        burn_in=burn_in, double=double, gamma=0.5, loss="mse"
+        burn_in=burn_in, double=double, gamma=0.5, loss="mse", epochs=0
     )
+    # Far from the network: else it would make no difference whose memory is
+    # which.
+    target = agent.target_network
+    target.set_weights([2.0 * weight for weight in target.get_weights()])
     batch = replay.sample(6)
     del batch["index"]
     found = agent._terms(batch)
@@ -396,6 +400,24 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
             counted.append(abs(error))
     np.testing.assert_allclose(found["loss"], np.mean(losses), rtol=1e-4)
     np.testing.assert_allclose(found["td_error"], counted, rtol=1e-3)
+
+
+def test_nothing_is_learned_through_the_burn_in():
+    # The target is still a copy, for which the network's memory will do.
+    agent, replay = from_replay(burn_in=3, epochs=0)
+    batch = replay.sample(4)
+    del batch["index"]
+    burn_in, network = batch["burn_in"], agent.q_network
+    _, warm = agent.run_sequences(network, **burn_in, state=batch["state"])
+    none = {key: each[:, :0] for key, each in burn_in.items()}
+    gradients = []
+    for given in (batch, batch | {"burn_in": none, "state": tuple(warm)}):
+        with tf.GradientTape() as tape:
+            loss = agent._terms(given)["loss"]
+        variables = network.trainable_variables
+        gradients.append(tape.gradient(loss, variables))
+    for one, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.spread(mode=["NextStep"], distributional=[None, "quantile"])

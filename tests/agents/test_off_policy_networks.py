@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_rl2 import network_copies
 from support.agents import EITHER_KIND
 from support.agents import OFF_POLICY
 from support.agents import assert_equal_weights
@@ -121,6 +122,18 @@ def test_one_critic_gets_a_twin_with_weights_of_its_own(name, builder):
     for critic, target in zip(agent.critics, agent.target_critics, strict=True):
         for variable in (*critic.variables, *target.variables):
             assert owned.count(id(variable)) == 1
+
+
+def test_a_twin_of_a_network_with_fixed_seeds_has_others():
+    start = keras.initializers.GlorotUniform(seed=3)
+    network = keras.Sequential(
+        [keras.Input((3,)), keras.layers.Dense(2, kernel_initializer=start)]
+    )
+    twins = [network_copies.sibling(network, index) for index in (1, 1, 2)]
+    kernels = [each.get_weights()[0] for each in (network, *twins)]
+    np.testing.assert_array_equal(kernels[1], kernels[2])
+    assert (kernels[0] != kernels[1]).any()
+    assert (kernels[1] != kernels[3]).any()
 
 
 @with_critics

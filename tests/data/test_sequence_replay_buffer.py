@@ -140,11 +140,12 @@ def test_sequences_are_what_happened(reset_within):
 
 
 @pytest.mark.parametrize("reset_within", [True, False])
-def test_the_oldest_are_overwritten(reset_within):
-    made, _ = filled(reset_within, rounds=9, capacity=40)
+@pytest.mark.parametrize(("kept", "oldest"), [(20, 52), (21, 52), (22, 50)])
+def test_the_oldest_are_overwritten(kept, oldest, reset_within):
+    made, _ = filled(reset_within, rounds=9, capacity=kept * ENVS)
     starts = {int(i) // ENVS for i in made.sample(300)["index"]}
     newest = 9 * HORIZON - (BURN_IN + LENGTH + N) + 1
-    oldest = 9 * HORIZON - 20
+    # Of 72 steps; no sequence begins at step 51, of which there is no state.
     assert starts == set(range(oldest, newest + 1, STRIDE))
     assert len(made) == ENVS * len(starts)
 

@@ -1,8 +1,19 @@
 """What an agent that remembers does, one step after the other."""
 
+import keras
 import numpy as np
 
+import keras_rl2 as rl
 from keras_rl2.trees import map_leaves
+
+CELLS = {
+    "lstm": lambda: keras.layers.LSTMCell(6),
+    "gru": lambda: keras.layers.GRUCell(5),
+    "stacked": lambda: keras.layers.StackedRNNCells(
+        [keras.layers.LSTMCell(4), keras.layers.GRUCell(3)]
+    ),
+    "attention": lambda: rl.networks.WindowAttentionCell(4, window=3, heads=2),
+}
 
 
 def stepwise(agent, trajectory):

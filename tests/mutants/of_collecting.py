@@ -1,0 +1,271 @@
+"""Mistakes in environments' adapters, collecting and evaluating."""
+
+from mutants.mutant import Mutant
+
+ENVS = [
+    Mutant(
+        "running_variance_forgets_how_means_differ",
+        "keras_rl2/envs/running_moments.py",
+        "squares + delta * delta * (self.count * count / total)",
+        "squares",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "variance_of_a_sample",
+        "keras_rl2/envs/running_moments.py",
+        "batch.var(axis=0)",
+        "batch.var(axis=0, ddof=1)",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "discounted_return_crosses_episodes",
+        "keras_rl2/envs/reward_scaler.py",
+        "current = returns[t] * goes_on[t]",
+        "current = returns[t]",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "rewards_are_not_discounted_in_their_scale",
+        "keras_rl2/envs/reward_scaler.py",
+        "np.where(valid, self.gamma, 1.0)",
+        "np.where(valid, 1.0, 1.0)",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "resets_count_as_rewards_of_0",
+        "keras_rl2/envs/reward_scaler.py",
+        "count = valid.sum(axis=1)",
+        "count = np.full(len(valid), self.num_envs)",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "reset_rows_after_truncations_are_transitions",
+        "keras_rl2/envs/next_step_env.py",
+        "self.pending_reset = terminated | truncated",
+        "self.pending_reset = terminated",
+        [
+            "tests/envs/test_vector_env.py::test_actions_arrive_as_members_of_their_space"
+        ],
+    ),
+    Mutant(
+        "rows_after_truncations_are_valid",
+        "keras_rl2/data/record.py",
+        "self.terminated[:-1] | self.truncated[:-1]",
+        "self.terminated[:-1]",
+        ["tests/data/test_collector.py::test_modes_prepare_alike"],
+    ),
+    Mutant(
+        "a_reset_left_from_the_last_rollout_is_valid",
+        "keras_rl2/data/record.py",
+        "valid[0] &= ~self.pending_reset",
+        "valid[0] &= True",
+        [
+            "tests/data/test_collector.py::test_episode_statistics_equal_gymnasiums"
+        ],
+    ),
+    Mutant(
+        "final_observations_of_truncations_are_lost",
+        "keras_rl2/envs/same_step_env.py",
+        "ended = terminated | truncated",
+        "ended = terminated",
+        [
+            "tests/envs/test_autoreset_modes.py::test_all_modes_give_the_same_transitions"
+        ],
+    ),
+    Mutant(
+        "the_first_observation_is_taken_for_the_final_one",
+        "keras_rl2/envs/same_step_env.py",
+        "array[index] = row",
+        "pass",
+        [
+            "tests/envs/test_autoreset_modes.py::test_all_modes_give_the_same_transitions"
+        ],
+    ),
+    Mutant(
+        "a_reset_writes_over_the_final_observation",
+        "keras_rl2/envs/manual_reset_env.py",
+        "final_observation = map_leaves(np.copy, observation)",
+        "final_observation = observation",
+        [
+            "tests/envs/test_autoreset_modes.py::test_arrays_that_environments_reuse"
+        ],
+    ),
+    Mutant(
+        "a_single_environment_goes_on_after_truncation",
+        "keras_rl2/envs/single_env.py",
+        "if terminated or truncated:",
+        "if terminated:",
+        [
+            "tests/envs/test_autoreset_modes.py::test_single_env_matches_the_bare_environment"
+        ],
+    ),
+]
+
+COLLECTING = [
+    Mutant(
+        "returns_of_episodes_begin_with_the_rollout",
+        "keras_rl2/data/collector.py",
+        "returns = self._return + np.cumsum(",
+        "returns = np.cumsum(",
+        [
+            "tests/data/test_collector.py::test_episode_statistics_equal_gymnasiums"
+        ],
+    ),
+    Mutant(
+        "returns_of_episodes_add_up",
+        "keras_rl2/data/collector.py",
+        "before_return[b] = returns[t, b]",
+        "before_return[b] = 0.0",
+        [
+            "tests/data/test_collector.py::test_episode_statistics_equal_gymnasiums"
+        ],
+    ),
+    Mutant(
+        "rewards_of_resets_are_counted",
+        "keras_rl2/data/collector.py",
+        "np.where(trajectory.valid, trajectory.reward, 0.0)",
+        "trajectory.reward",
+        [
+            "tests/data/test_collector.py::test_rewards_of_mere_resets_are_not_counted"
+        ],
+    ),
+    Mutant(
+        "memory_goes_on_into_the_next_episode",
+        "keras_rl2/data/collector.py",
+        "ended: np.ndarray = record.terminated[t] | record.truncated[t]",
+        "ended: np.ndarray = record.terminated[t]",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_an_episode_begins_after_a_truncation_too"
+        ],
+    ),
+    Mutant(
+        "memory_is_reset_a_step_early_in_next_step_mode",
+        "keras_rl2/data/collector.py",
+        "if self.env.masks_reset_rows:\n            return resetting",
+        "if self.env.masks_reset_rows:\n"
+        "            return self.env.pending_reset",
+        ["tests/agents/test_memory.py::test_an_episode_begins_where_it_does"],
+    ),
+    Mutant(
+        "memory_goes_on_within_an_evaluation",
+        "keras_rl2/data/evaluation.py",
+        "resetting if env.masks_reset_rows else terminated | truncated",
+        "resetting if env.masks_reset_rows else terminated",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
+        ],
+    ),
+    Mutant(
+        "an_evaluation_begins_with_the_memory_of_the_last_one",
+        "keras_rl2/data/evaluation.py",
+        "actor.begin(np.ones(env.num_envs, np.bool_))",
+        "actor.begin(np.zeros(env.num_envs, np.bool_))",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
+        ],
+    ),
+    Mutant(
+        "memory_survives_a_reset_by_others",
+        "keras_rl2/data/collecting_dataset.py",
+        "actor.begin(np.ones(self.env.num_envs, np.bool_))",
+        "actor.begin(np.zeros(self.env.num_envs, np.bool_))",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
+        ],
+    ),
+    Mutant(
+        "resets_within_sequences_are_learned_from",
+        "keras_rl2/data/rollouts.py",
+        "counted[rows].astype(np.float32)",
+        "np.ones_like(counted[rows], np.float32)",
+        [
+            "tests/agents/test_memory_of_episodes.py::test_resets_within_a_sequence_are_not_learned_from"
+        ],
+    ),
+    Mutant(
+        "sequences_mix_environments",
+        "keras_rl2/data/trajectory.py",
+        "cut.swapaxes(1, 2).reshape(-1, length, *rest)",
+        "cut.reshape(-1, length, *rest)",
+        [
+            "tests/agents/test_memory.py::test_training_sees_the_policy_that_acted"
+        ],
+    ),
+    Mutant(
+        "rewards_of_rollouts_are_scaled_over_ends",
+        "keras_rl2/data/rollouts.py",
+        "trajectory.reward, trajectory.ended, trajectory.valid",
+        "trajectory.reward, trajectory.terminated, trajectory.valid",
+        [
+            "tests/agents/test_normalization.py::test_rewards_are_scaled_as_by_the_scaler_itself"
+        ],
+    ),
+    Mutant(
+        "scaled_returns_survive_a_reset",
+        "keras_rl2/data/rollouts.py",
+        "self._scaler.returns = np.zeros(self.env.num_envs)",
+        "pass",
+        [
+            "tests/agents/test_normalization.py::test_episodes_broken_off_leave_no_return_behind"
+        ],
+    ),
+    Mutant(
+        "each_pass_deals_alike",
+        "keras_rl2/data/shuffling.py",
+        "generator.permutation(valid)",
+        "valid",
+        ["tests/data/test_shuffling.py"],
+    ),
+    Mutant(
+        "filled_up_rows_are_trained_on",
+        "keras_rl2/data/shuffling.py",
+        "counted = np.arange(columns * minibatches) < len(valid)",
+        "counted = np.arange(columns * minibatches) >= 0",
+        ["tests/data/test_shuffling.py"],
+    ),
+    Mutant(
+        "a_normalizer_moves_in_evaluation",
+        "keras_rl2/data/evaluation.py",
+        "self._actor.sync()",
+        "agent.begin_round(); self._actor.sync()",
+        [
+            "tests/agents/test_normalization.py::test_evaluating_and_acting_change_nothing"
+        ],
+    ),
+    Mutant(
+        "evaluation_acts_by_old_weights",
+        "keras_rl2/data/evaluation.py",
+        "self._actor.sync()",
+        "pass",
+        [
+            "tests/data/test_evaluation.py::test_evaluation_of_one_dataset_follows_the_agent"
+        ],
+    ),
+    Mutant(
+        "evaluation_counts_rewards_of_resets",
+        "keras_rl2/data/evaluation.py",
+        "counted = ~resetting",
+        "counted = ~resetting | True",
+        [
+            "tests/data/test_evaluation.py::test_the_last_environments_play_one_more"
+        ],
+    ),
+    Mutant(
+        "evaluation_forgets_that_an_episode_ended",
+        "keras_rl2/data/evaluation.py",
+        "current_return[index] = 0.0",
+        "current_return[index] += 0.0",
+        ["tests/data/test_evaluation.py::test_as_many_episodes_as_asked_for"],
+    ),
+    Mutant(
+        "an_episode_that_is_over_is_learned_from",
+        "keras_rl2/data/episode_collector.py",
+        "running = running & ~(record.terminated[t] | record.truncated[t])",
+        "running = running & ~record.terminated[t]",
+        [
+            "tests/agents/test_reinforce.py::test_what_is_cut_off_goes_on_with_the_baseline"
+        ],
+    ),
+]
+
+MUTANTS = [*ENVS, *COLLECTING]

@@ -1,0 +1,201 @@
+"""Mistakes in distributions, policy heads, statistics and exploration."""
+
+from mutants.mutant import Mutant
+
+DISTRIBUTIONS = [
+    Mutant(
+        "squashed_samples_without_their_jacobian",
+        "keras_rl2/distributions/squashed_gaussian.py",
+        "self._squash(position), log_prob - self._log_slope(position)",
+        "self._squash(position), log_prob",
+        ["tests/distributions/test_distribution_contract.py"],
+    ),
+    Mutant(
+        "squashed_density_without_the_scale_of_the_box",
+        "keras_rl2/distributions/squashed_gaussian.py",
+        "return slope + self._log_half_width()",
+        "return slope",
+        ["tests/distributions/test_gaussian.py"],
+    ),
+    Mutant(
+        "sign_in_the_slope_of_tanh",
+        "keras_rl2/distributions/squashed_gaussian.py",
+        "_LOG_2 - position - ops.softplus(-2.0 * position)",
+        "_LOG_2 + position - ops.softplus(-2.0 * position)",
+        ["tests/distributions/test_gaussian.py"],
+    ),
+    Mutant(
+        "categorical_divergence_of_the_other_direction",
+        "keras_rl2/distributions/categorical.py",
+        "difference = self.log_probs - other.log_probs",
+        "difference = other.log_probs - self.log_probs",
+        ["tests/distributions/test_distribution_contract.py"],
+    ),
+    Mutant(
+        "gaussian_divergence_by_the_own_deviation",
+        "keras_rl2/distributions/diagonal_gaussian.py",
+        "ops.exp(-other.log_std)",
+        "ops.exp(-self.log_std)",
+        ["tests/distributions/test_distribution_contract.py"],
+    ),
+    Mutant(
+        "gaussian_density_without_its_deviation",
+        "keras_rl2/distributions/diagonal_gaussian.py",
+        "0.5 * (ops.square(noise) + _LOG_2PI) + self.log_std, axis=-1",
+        "0.5 * (ops.square(noise) + _LOG_2PI), axis=-1",
+        ["tests/distributions/test_distribution_contract.py"],
+    ),
+    Mutant(
+        "bernoulli_entropy_of_one_outcome",
+        "keras_rl2/distributions/bernoulli.py",
+        "ops.exp(on) * on + ops.exp(off) * off, axis=-1",
+        "ops.exp(on) * on, axis=-1",
+        ["tests/distributions/test_distribution_contract.py"],
+    ),
+    Mutant(
+        "sign_of_gumbel_noise",
+        "keras_rl2/distributions/noise.py",
+        "return np.negative(draws, out=draws)",
+        "return draws",
+        ["tests/distributions/test_discrete.py"],
+    ),
+    Mutant(
+        "what_is_forbidden_is_only_unlikely",
+        "keras_rl2/distributions/masking.py",
+        "FORBIDDEN = -1e32",
+        "FORBIDDEN = -10.0",
+        ["tests/distributions/test_masking.py"],
+    ),
+]
+
+HEADS = [
+    Mutant(
+        "stretched_to_the_wrong_middle",
+        "keras_rl2/policy_heads/box_head.py",
+        "action = action * half + centre",
+        "action = action * half - centre",
+        ["tests/test_policy_heads.py"],
+    ),
+    Mutant(
+        "recorded_actions_are_not_shifted_back",
+        "keras_rl2/policy_heads/box_head.py",
+        "ops.clip((action - centre) / half, -1.0, 1.0)",
+        "ops.clip(action / half, -1.0, 1.0)",
+        ["tests/test_policy_heads.py"],
+    ),
+    Mutant(
+        "deviations_are_clipped_higher",
+        "keras_rl2/policy_heads/box_head.py",
+        "_MAX_LOG_STD = 2.0",
+        "_MAX_LOG_STD = 20.0",
+        ["tests/test_policy_heads.py"],
+    ),
+    Mutant(
+        "recorded_actions_keep_the_start_of_their_space",
+        "keras_rl2/policy_heads/discrete_head.py",
+        'ops.cast(action, "int32") - self.start',
+        'ops.cast(action, "int32")',
+        ["tests/test_policy_heads.py"],
+    ),
+    Mutant(
+        "random_actions_ignore_the_mask",
+        "keras_rl2/policy_heads/policy_head.py",
+        "np.where(mask > 0, generator.random(mask.shape), -1.0)",
+        "generator.random(mask.shape)",
+        ["tests/agents/test_masks.py::test_nothing_forbidden_in_training"],
+    ),
+    Mutant(
+        "one_choice_without_an_action_passes",
+        "keras_rl2/policy_heads/multi_discrete_head.py",
+        "~np.all(some, axis=0)",
+        "~np.any(some, axis=0)",
+        [
+            "tests/agents/test_masks.py::test_one_choice_of_several_without_anything_allowed"
+        ],
+    ),
+]
+
+STATISTICS = [
+    Mutant(
+        "mean_over_all_rows",
+        "keras_rl2/statistics.py",
+        "ops.maximum(ops.sum(weight), 1.0)",
+        "ops.cast(ops.size(weight), values.dtype)",
+        ["tests/test_statistics.py"],
+    ),
+    Mutant(
+        "deviation_of_all_rows",
+        "keras_rl2/statistics.py",
+        "ops.sqrt(weighted_mean(ops.square(centred), weight))",
+        "ops.sqrt(ops.mean(ops.square(centred)))",
+        ["tests/test_statistics.py"],
+    ),
+    Mutant(
+        "a_single_advantage_becomes_0",
+        "keras_rl2/statistics.py",
+        "ops.where(several, centred / (deviation + epsilon), values)",
+        "centred / (deviation + epsilon)",
+        ["tests/test_statistics.py"],
+    ),
+    Mutant(
+        "a_skipped_update_is_averaged_in",
+        "keras_rl2/metrics.py",
+        "ops.where(weight > 0, row * weight, ops.zeros_like(row))",
+        "row * weight",
+        ["tests/test_metrics.py"],
+    ),
+    Mutant(
+        "observations_of_resets_are_counted",
+        "keras_rl2/layers.py",
+        'weight = ops.cast(weight, "float32")',
+        'weight = ops.ones_like(ops.cast(weight, "float32"))',
+        ["tests/test_layers.py"],
+    ),
+    Mutant(
+        "variance_forgets_how_means_differ",
+        "keras_rl2/layers.py",
+        "+ ops.square(delta) * share * (1.0 - share)",
+        "+ ops.square(delta) * share * 0.0",
+        ["tests/test_layers.py"],
+    ),
+]
+
+EXPLORATION = [
+    Mutant(
+        "noise_is_pushed_away_from_0",
+        "keras_rl2/exploration/ornstein_uhlenbeck_noise.py",
+        "kept = 1.0 - self.theta * self.dt",
+        "kept = 1.0 + self.theta * self.dt",
+        ["tests/exploration/test_exploration_noise.py"],
+    ),
+    Mutant(
+        "noise_without_the_root_of_time",
+        "keras_rl2/exploration/ornstein_uhlenbeck_noise.py",
+        "self._scale_at(step) * math.sqrt(self.dt)",
+        "self._scale_at(step) * self.dt",
+        ["tests/exploration/test_exploration_noise.py"],
+    ),
+    Mutant(
+        "noise_begins_anew_each_round",
+        "keras_rl2/exploration/ornstein_uhlenbeck_noise.py",
+        "position = _begin(state, shape[1:])",
+        "position = _begin(None, shape[1:])",
+        ["tests/exploration/test_exploration_noise.py"],
+    ),
+    Mutant(
+        "scale_stays_at_its_beginning",
+        "keras_rl2/exploration/gaussian_noise.py",
+        "np.float32(self._scale_at(step))",
+        "np.float32(self._scale_at(0))",
+        ["tests/exploration/test_exploration_noise.py"],
+    ),
+    Mutant(
+        "epsilon_is_the_share_of_greedy_actions",
+        "keras_rl2/agents/epsilon_greedy.py",
+        "explores = generator.random(shape) < self.present(env_steps)",
+        "explores = generator.random(shape) > self.present(env_steps)",
+        ["tests/agents/test_dqn.py::test_a_share_of_actions_is_random"],
+    ),
+]
+
+MUTANTS = [*DISTRIBUTIONS, *HEADS, *STATISTICS, *EXPLORATION]
