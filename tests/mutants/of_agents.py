@@ -100,8 +100,8 @@ ON_POLICY = [
     Mutant(
         "gradients_are_not_clipped",
         "keras_rl2/agents/on_policy_agent.py",
-        "self.optimizer, gradients, variables, self.max_gradient_norm",
-        "self.optimizer, gradients, variables, None",
+        "GradientSteps(self.skipped, self.max_gradient_norm)",
+        "GradientSteps(self.skipped, None)",
         [
             "tests/agents/test_ppo.py::test_gradients_are_clipped_by_their_common_norm"
         ],

@@ -194,8 +194,8 @@ COLLECTING = [
     Mutant(
         "rewards_of_rollouts_are_scaled_over_ends",
         "keras_rl2/data/rollouts.py",
-        "trajectory.reward, trajectory.ended, trajectory.valid",
-        "trajectory.reward, trajectory.terminated, trajectory.valid",
+        "trajectory.ended[steps]",
+        "trajectory.terminated[steps]",
         [
             "tests/agents/test_normalization.py::test_rewards_are_scaled_as_by_the_scaler_itself"
         ],
@@ -203,8 +203,8 @@ COLLECTING = [
     Mutant(
         "scaled_returns_survive_a_reset",
         "keras_rl2/data/rollouts.py",
-        "self._scaler.returns = np.zeros(self.env.num_envs)",
-        "pass",
+        "\n            self._scaler.returns = np.zeros(self.env.num_envs)",
+        "\n            pass",
         [
             "tests/agents/test_normalization.py::test_episodes_broken_off_leave_no_return_behind"
         ],

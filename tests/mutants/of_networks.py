@@ -151,8 +151,8 @@ MUTANTS = [
     Mutant(
         "a_normalizer_moves_within_a_round",
         "keras_rl2/layers.py",
-        "self.count.assign(total)",
-        "self.count.assign(total); self.commit()",
+        "variable.assign(ops.where(enabled, value, variable))",
+        "variable.assign(ops.where(enabled, value, variable)); self.commit()",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
