@@ -45,6 +45,8 @@ class IQL(StochasticActor):
     where Q' are target critics, and weights of the policy's loss are
     constants. All gradients are those of the weights before the update. It goes
     on online from a `ReplayDataset`, exploring by its policy's own chance.
+    `for_env(..., normalize_observations=True)` is recommended where numbers of
+    an observation differ in size: far fewer updates are needed.
 
     A Box policy is a Gaussian around the tanh of the actor's output, in the
     unit box, with a standard deviation that does not depend on the

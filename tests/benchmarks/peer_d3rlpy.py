@@ -98,8 +98,19 @@ def config_of(task, discrete):
             settings["temp_learning_rate"] = rate
         if task["algorithm"] == "IQL":
             settings["value_encoder_factory"] = encoder
+        if task.get("falls"):
+            settings["actor_optim_factory"] = falling(task["updates"])
     config = getattr(d3rlpy.algos, names[task["algorithm"]])
     return config(batch_size=task["batch_size"], **settings)
+
+
+def falling(updates):
+    """Returns what makes an optimizer whose rate falls to 0 by a cosine."""
+    from d3rlpy import optimizers
+
+    return optimizers.AdamFactory(
+        lr_scheduler_factory=optimizers.CosineAnnealingLRFactory(updates)
+    )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.agents import round_execution
 from keras_rl2.cli.learning_curves import interquartile_mean
 from support import recorded_tasks
 
@@ -34,7 +35,19 @@ CARTPOLE = {
 
 
 @pytest.fixture(scope="module")
-def pendulum():
+def compiled(without_xla):
+    """Lets agents that make data be compiled, as in the benchmarks.
+
+    Fixtures of a module are made before those of its tests, and without XLA a
+    SAC rounds otherwise, so that its data is other data.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(round_execution, "pays_to_compile", without_xla)
+        yield
+
+
+@pytest.fixture(scope="module")
+def pendulum(compiled):
     return recorded_tasks.medium_replay_of_pendulum()
 
 
@@ -82,7 +95,7 @@ def test_the_pendulum_is_swung_up_as_by_the_end_of_the_data(
 
 
 @pytest.fixture(scope="module")
-def cartpole():
+def cartpole(compiled):
     return recorded_tasks.mixed_cartpole()
 
 
