@@ -208,12 +208,12 @@ class Checkpoint(keras.callbacks.Callback):
         """Stops after a round, if a signal asked for it."""
         if self._stop.received is None:
             return
-        rounds = cast(Rounds, self._rounds)
+        updates = cast(Rounds, self._rounds).updates_per_round
         done = batch + 1
-        if done % rounds.updates_per_round or done == rounds.steps_per_epoch:
+        if done % updates or done == (self.params or {}).get("steps"):
             # Within a round; or the epoch has yet to be ended, for the logs.
             return
-        self._leave(self._epoch, done // rounds.updates_per_round)
+        self._leave(self._epoch, done // updates)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Saves what has come out."""

@@ -59,6 +59,8 @@ class BlockPool:
         self._generator = np.random.default_rng(seed)
         self._order: deque[int] = deque()
         self._blocks: deque[TransitionBlock] = deque()
+        # What each of the blocks was read from.
+        self._pieces_held: deque[list[int]] = deque()
         self._drawn = 0
 
     def sample(
@@ -89,6 +91,27 @@ class BlockPool:
         for block in self._blocks:
             yield from block.trajectories()
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns what is held, by its place in the data, and what follows."""
+        return {
+            "order": [*self._order],
+            "held": [*self._pieces_held],
+            "drawn": self._drawn,
+            "generator": self._generator.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Reads what was held by then; see `get_state`.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self._order = deque(state["order"])
+        self._pieces_held = deque(state["held"])
+        self._blocks = deque(map(self._block_of, self._pieces_held))
+        self._drawn = int(state["drawn"])
+        self._generator.bit_generator.state = state["generator"]
+
     def _refill(self) -> None:
         """Reads blocks where they are missing, or have been used up."""
         while len(self._blocks) < _BLOCKS:
@@ -97,20 +120,27 @@ class BlockPool:
             self._drawn -= len(self._blocks[0])
             # Before the next one is read: both need not fit.
             self._blocks.popleft()
+            self._pieces_held.popleft()
             self._blocks.append(self._next())
 
     def _next(self) -> TransitionBlock:
         """Reads the next block."""
-        chosen, rows = [], 0
+        chosen: list[int] = []
+        rows = 0
         while rows < self._rows:
             if not self._order:
                 self._order.extend(
                     self._generator.permutation(len(self._pieces)).tolist()
                 )
-            piece = self._pieces[self._order.popleft()]
-            chosen.append(piece)
-            rows += int(piece[2] - piece[1]) + 1
-        pieces = np.array(chosen)
+            chosen.append(self._order.popleft())
+            _, first, stop = self._pieces[chosen[-1]].tolist()
+            rows += stop - first + 1
+        self._pieces_held.append(chosen)
+        return self._block_of(chosen)
+
+    def _block_of(self, chosen: list[int]) -> TransitionBlock:
+        """Reads some pieces as a block."""
+        pieces = self._pieces[chosen]
         drawn = pieces[:, 2] - pieces[:, 1]
         ahead = np.minimum(
             pieces[:, 2] + self._ahead, self._lengths[pieces[:, 0]]

@@ -285,22 +285,29 @@ class OfflineDataset(RoundDataset):
         return {**super().settings(), "source": self._recorded.name}
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns the state of the draws.
+        """Returns what later draws depend on, not the data itself.
 
-        Of a dataset that streams, the pieces that are held are not in it.
+        Args:
+            log: `StateLog` or None. Not used. Defaults to `None`.
         """
-        return {"generator": self._generator.bit_generator.state}
+        return {
+            "generator": self._generator.bit_generator.state,
+            "store": {} if self._store is None else self._store.get_state(),
+        }
 
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave.
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
             log: `StateLog` or None. Not used. Defaults to `None`.
         """
         self._generator.bit_generator.state = state["generator"]
+        # States of earlier releases have none.
+        if self._store is not None and state.get("store"):
+            self._store.set_state(state["store"])
         self._ready.clear()
 
     def _element_spec(self) -> dict[str, Any]:

@@ -76,6 +76,13 @@ class TransitionBlock:
         """Returns the number of transitions."""
         return len(self._drawable)
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns nothing: all is held, and stays; see `TransitionStore`."""
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, which is nothing."""
+
     def sample(
         self, generator: np.random.Generator, count: int
     ) -> dict[str, Any]:

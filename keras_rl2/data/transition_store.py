@@ -31,3 +31,9 @@ class TransitionStore(Protocol):
         Yields:
             `Trajectory` of T steps of one environment.
         """
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what later draws depend on beside the generator."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave."""

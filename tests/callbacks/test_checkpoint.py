@@ -52,7 +52,7 @@ def interrupted(case, directory, rounds=5, *callbacks):
     case=[
         ["PPO", "RecurrentPPO", "A2C", "REINFORCE"],
         ["DQN", "RecurrentDQN", "SAC", "TD3"],
-        ["CQL"],
+        ["CQL", "StreamedCQL"],
     ]
 )
 @pytest.mark.parametrize("case", CASES)

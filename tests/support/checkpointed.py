@@ -88,7 +88,7 @@ def td3():
     return agent, replay("Pendulum-v1")
 
 
-def cql():
+def cql(**settings):
     generator, count = np.random.default_rng(0), 200
     recorded = {
         "observations": generator.normal(size=(count, 4)).astype(np.float32),
@@ -99,9 +99,14 @@ def cql():
     }
     agent = rl.CQL.for_env("CartPole-v1", hidden=(8,), seed=0)
     data = rl.OfflineDataset(
-        recorded, batch_size=16, updates_per_epoch=100, seed=0
+        recorded, batch_size=16, updates_per_epoch=100, seed=0, **settings
     )
     return agent, data
+
+
+def streamed_cql():
+    # Some tens of rows at a time.
+    return cql(memory_limit=4000)
 
 
 CASES = {
@@ -114,6 +119,7 @@ CASES = {
     "SAC": sac,
     "TD3": td3,
     "CQL": cql,
+    "StreamedCQL": streamed_cql,
 }
 
 
