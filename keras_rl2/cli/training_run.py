@@ -83,7 +83,7 @@ def train(
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_preset(training.preset.to_dict())
     try:
-        _fit(training, folder, checkpoint, best)
+        _fit(training, folder, checkpoint, best, taken)
         results = best.conclude(training.agent)
     finally:
         best.close()
@@ -110,12 +110,15 @@ def _best_agent(
 
 
 def _fit(
-    training: Training, folder: RunFolder, checkpoint: int, best: BestAgent
+    training: Training,
+    folder: RunFolder,
+    checkpoint: int,
+    best: BestAgent,
+    taken: int,
 ) -> None:
     """Trains to the end of the run, and saves whatever happens."""
     agent = training.agent
     axis = axis_of(training.preset)
-    taken = axis.count(agent)
     file = AgentFile(folder.agent, checkpoint, axis)
     table = ProgressFile(folder.progress, axis)
     progress = Progress(axis.length(training.preset) - taken)

@@ -263,7 +263,10 @@ class TestSignals:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    ["PPO", "RecurrentPPO", "SAC", "DQN", "CQL", checkpointed.COMMAND],
+)
 def test_killed_at_twenty_points(case, tmp_path):
     """By SIGKILL, at environment steps and within the writing of files."""
     report = subprocess.run(

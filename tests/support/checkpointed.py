@@ -6,6 +6,7 @@ an environment's step or a call that writes. What the runs come to in the end
 is compared with that of a child that nobody killed.
 """
 
+import csv
 import json
 import os
 import random
@@ -20,8 +21,20 @@ import numpy as np
 
 import keras_rl2 as rl
 from keras_rl2 import plain_data
+from keras_rl2.cli import main as command_line
+from keras_rl2.envs import VectorEnvAdapter
 
 EPOCHS = 6
+COMMAND = "command"
+SMALL = [
+    "--set",
+    "networks.hidden=[8]",
+    "dataset.warm_up=64",
+    "dataset.steps_per_round=16",
+    "dataset.updates_per_round=4",
+    "dataset.batch_size=8",
+    "dataset.rounds_per_epoch=4",
+]
 # What writes a checkpoint, in turn.
 WRITING = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink")
 
@@ -160,6 +173,19 @@ def train(case, directory, events):
 
     for name in WRITING:
         setattr(os, name, counted(getattr(os, name)))
+    if case == COMMAND:
+        VectorEnvAdapter.step = counted(VectorEnvAdapter.step)
+        outcome = outcome_of_command(directory)
+    else:
+        outcome = outcome_of_fit(case, directory, counted)
+    taken, arrays = plain_data.to_json(outcome)
+    np.savez(directory / "outcome.npz", **arrays)
+    (directory / "outcome.json").write_text(json.dumps(taken))
+    return events - left[0]
+
+
+def outcome_of_fit(case, directory, counted):
+    """Trains by `fit`."""
     agent, data = CASES[case]()
     # Compiling would take longer than all else.
     agent.compile(jit_compile=False)
@@ -170,10 +196,34 @@ def train(case, directory, events):
         type(data).sample = counted(type(data).sample)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
     history = agent.fit(data, epochs=EPOCHS, callbacks=[checkpoint], verbose=0)
-    taken, arrays = plain_data.to_json(outcome_of(agent, data, history))
-    np.savez(directory / "outcome.npz", **arrays)
-    (directory / "outcome.json").write_text(json.dumps(taken))
-    return events - left[0]
+    return outcome_of(agent, data, history)
+
+
+def outcome_of_command(directory):
+    """Trains by `keras-rl2 train`, or goes on with `--resume`."""
+    folder = directory / "DQN-CartPole-v1" / "seed-0"
+    begun = (folder / "agent.keras").exists()
+    options = ["--resume"] if begun else ["--overwrite", *SMALL]
+    status = command_line.main(
+        [
+            *("train", "dqn", "CartPole-v1", "--logdir", str(directory)),
+            *("--steps", "600", "--checkpoint", "64", "--evaluate", "200"),
+            *options,
+        ]
+    )
+    assert status == 0
+    agents = [rl.load(folder / name) for name in ("agent.keras", "best.keras")]
+    with (folder / "progress.csv").open() as file:
+        rows = [*csv.DictReader(file)]
+    return {
+        "weights": [each.get_weights() for each in agents],
+        "slots": [v.numpy() for v in agents[0].optimizer.variables],
+        "best": json.loads((folder / "best.json").read_text()),
+        "rows": [
+            {k: v for k, v in row.items() if "per_second" not in k}
+            for row in rows
+        ],
+    }
 
 
 def child(case, directory, events):
