@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import signal
 import time
 import warnings
 from collections.abc import Iterator
@@ -46,8 +47,8 @@ class Checkpoint(keras.callbacks.Callback):
     all; one that is damaged is passed over for the one before. No pickle is
     written or read. While `fit` lasts, SIGINT and SIGTERM (a batch system's
     way of saying that time is up) end it after the round that it is in, with a
-    checkpoint: with `KeyboardInterrupt` and with `SystemExit(143)`. A second
-    signal ends it at once.
+    checkpoint: with `KeyboardInterrupt`, and with the environments closed and
+    `SystemExit(143)`. A second signal ends it at once.
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one
     that had been finished by the time of the newest checkpoint does nothing.
@@ -164,7 +165,7 @@ class Checkpoint(keras.callbacks.Callback):
             with self._stop.noticed():
                 yield
                 # In the last epoch.
-                self._stop.leave()
+                self._end()
         except Exception as error:
             if paths := self._folder.paths():
                 # Its weights are finite, whatever they are by now.
@@ -308,6 +309,13 @@ class Checkpoint(keras.callbacks.Callback):
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends as a signal has asked for."""
         self.save(epoch, rounds)
+        self._end()
+
+    def _end(self) -> None:
+        """Ends as a signal has asked for, if there was one."""
+        if self._stop.received == signal.SIGTERM:
+            # The process is about to end; after Ctrl-C somebody may go on.
+            cast(Rounds, self._rounds).close()
         self._stop.leave()
 
 

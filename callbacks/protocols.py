@@ -76,6 +76,9 @@ class Rounds(Protocol):
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with."""
 
+    def close(self) -> None:
+        """Closes environments, where it has some."""
+
     def get_state(self, log: Any = None) -> dict[str, Any]:
         """Returns all that later rounds depend on, as plain data."""
 

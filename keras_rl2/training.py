@@ -178,8 +178,7 @@ class Training:
 
     def close(self) -> None:
         """Closes the environments, if there are any."""
-        if not isinstance(self.dataset, OfflineDataset):
-            self.dataset.close()
+        self.dataset.close()
 
     def _epochs_left(self, total_steps: int | None) -> int:
         """Returns the Keras epochs that are left of a run on recorded data."""

@@ -222,6 +222,10 @@ class MixedDataset(RoundDataset):
         self.offline.set_state(state["offline"])
         self._ready.clear()
 
+    def close(self) -> None:
+        """Closes the environments of the replay."""
+        self.replay.close()
+
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
         assert self.replay.buffer is not None

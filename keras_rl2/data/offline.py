@@ -310,6 +310,9 @@ class OfflineDataset(RoundDataset):
             self._store.set_state(state["store"])
         self._ready.clear()
 
+    def close(self) -> None:
+        """Closes nothing: there are no environments."""
+
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
         assert self.agent is not None

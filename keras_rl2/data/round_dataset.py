@@ -115,6 +115,10 @@ class RoundDataset(abc.ABC):
             if not name.startswith("_") and np.isscalar(value)
         }
 
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Closes environments, where it has some."""
+
     def begin(self) -> None:
         """Drops what an earlier `fit` left over."""
         self._ready.clear()

@@ -241,6 +241,13 @@ class TestSignals:
     def test_the_round_is_finished(self, case, number, error, tmp_path):
         class Ask(keras.callbacks.Callback):
             rounds = 0
+            closed = False
+
+            def on_train_begin(self, logs=None):
+                self.model.rollouts.close = self.note
+
+            def note(self):
+                Ask.closed = True
 
             def on_train_batch_begin(self, batch, logs=None):
                 Ask.rounds += 1
@@ -252,6 +259,7 @@ class TestSignals:
             fit(case, tmp_path / "stopped", Ask())
         if error is SystemExit:
             assert raised.value.code == 143
+            assert Ask.closed
         assert Ask.rounds == 5
         np.testing.assert_equal(fit(case, tmp_path / "stopped"), whole)
 
