@@ -73,12 +73,7 @@ def learn_pendulum(name, arrays, seed):
     )
     # CQL would be too short for a rate that falls: its values are far away.
     rate = 1e-3 if name == "CQL" else falling(updates)
-    # A schedule counts the steps of its own optimizer.
-    actor_rate = falling(updates // 2) if name == "TD3BC" else rate
-    agent.compile(
-        keras.optimizers.Adam(actor_rate),
-        critic_optimizer=keras.optimizers.Adam(rate),
-    )
+    agent.compile(keras.optimizers.Adam(rate))
     agent.fit(offline, verbose=0)
     first, _ = recorded_tasks.best_quarter(arrays)
     return recorded_tasks.returns_from(
