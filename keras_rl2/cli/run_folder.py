@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_rl2.atomic_files import replacing
-from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.plain_files import read_json
 from keras_rl2.presets import limits
@@ -170,6 +169,9 @@ class RunFolder:
         ):
             for file in self.path.glob(pattern):
                 file.unlink()
+        # Not sooner: it imports NumPy.
+        from keras_rl2.checkpoint_folder import CheckpointFolder
+
         CheckpointFolder(self.checkpoints).clear()
 
 

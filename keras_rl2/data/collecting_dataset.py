@@ -88,6 +88,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._actor: ActorSnapshot | None = None
         self._collector: Collector | None = None
         self._env_repeats: bool | None = None
+        # Of a training that goes on in environments that are new.
+        self._resets_before = 0
 
     @abc.abstractmethod
     def _accept(self, agent: CollectingAgent) -> AgentT:
@@ -185,11 +187,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def _begin_episodes(self) -> None:
         """Resets all environments, and what goes with an episode."""
         assert self._collector is not None
-        seed = None
-        if self._collector.observation is None:
-            # Where a training goes on in new environments, not the episodes
-            # that it began with.
-            seed = self._env_seed + self.env.num_envs * self.env.resets
+        first = self._collector.observation is None
+        seed = self._env_seed + self._resets_before if first else None
         self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
@@ -266,6 +265,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         simulation = state.get("simulation")
         if simulation is not None:
             self._go_on(simulation, state["collector"]["observation"])
+        else:
+            # Not the episodes that it began with.
+            self._resets_before = self.env.num_envs * self.env.resets
 
     def _go_on(self, simulation: dict[str, Any], observation: Any) -> None:
         """Has the environments go on where others were."""

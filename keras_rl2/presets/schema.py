@@ -50,6 +50,7 @@ _SCHEDULED = either(NUMBER, SCHEDULE)
 _OPTIONAL_COUNT = either(COUNT, NONE)
 _AUTO_COUNT = either(COUNT, one_of("auto"))
 
+_COLLECTING = {"on_env_error": one_of("raise", "restart")}
 _ROLLOUTS = {
     "horizon": COUNT,
     "passes": COUNT,
@@ -57,6 +58,7 @@ _ROLLOUTS = {
     "rounds_per_epoch": COUNT,
     "scale_rewards": FLAG,
     "sequence_length": _OPTIONAL_COUNT,
+    **_COLLECTING,
 }
 _REPLAY = {
     "capacity": COUNT,
@@ -71,6 +73,7 @@ _REPLAY = {
     "rounds_per_epoch": _OPTIONAL_COUNT,
     "sequence_length": _OPTIONAL_COUNT,
     "burn_in": either(WHOLE, NONE),
+    **_COLLECTING,
 }
 _RECORDED = {
     "batch_size": COUNT,

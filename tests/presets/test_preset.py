@@ -79,6 +79,8 @@ def test_dataset_settings_are_the_constructors_arguments(algorithm):
         "env_kwargs",
         "num_envs",
         "seed",
+        # Of environments in processes, which no preset makes.
+        "step_timeout",
         "wrappers",
     }
 
