@@ -233,6 +233,7 @@ def test_bad_arguments(settings, tmp_path):
 class TestSignals:
     """In the midst of an epoch, of two rounds each."""
 
+    @pytest.mark.spread
     @pytest.mark.parametrize(
         ("number", "error"),
         [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],

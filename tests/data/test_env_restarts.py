@@ -115,7 +115,13 @@ def assert_n_steps(batch):
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.spread
+@pytest.mark.rotate(
+    name=[
+        ["PPO", "A2C", "REINFORCE", "PPO that remembers"],
+        ["DQN", "DQN, prioritized", "DQN that remembers"],
+    ],
+    form=[FORMS],
+)
 def test_a_hundredth_of_all_steps_fails(name, form):
     env = environments(form)
     agent, data = made(name, env, rounds_per_epoch=1)
