@@ -68,9 +68,8 @@ class Checkpoint(keras.callbacks.Callback):
 
     Raises:
         ValueError: If a number is out of bounds; in `fit`, if the directory
-            holds the checkpoint of another kind of agent or dataset, or none
-            that is whole.
-        RuntimeError: In `fit`, if a later version wrote the checkpoint.
+            holds the checkpoint of another kind of agent or dataset, none
+            that is whole, or one that a later version has written.
 
     Example:
 

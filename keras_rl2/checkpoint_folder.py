@@ -48,6 +48,10 @@ class Saved(NamedTuple):
     log: SegmentLog
 
 
+class _LaterFormatError(ValueError):
+    """Written by a later version, which this one could only throw away."""
+
+
 class CheckpointFolder:
     """A folder of checkpoints, of which the newest are kept.
 
@@ -104,14 +108,16 @@ class CheckpointFolder:
 
         Raises:
             ValueError: If there are checkpoints, and all are damaged: what is
-                begun anew would take their place.
-            RuntimeError: If a later version of the library has written it.
+                begun anew would take their place. If a later version of the
+                library has written it.
             OSError: If the disk cannot be read.
         """
         paths = self.paths()
         for path in reversed(paths):
             try:
                 return self.read(path)
+            except _LaterFormatError:
+                raise
             except (ValueError, *_MISSING) as error:
                 if path == paths[0]:
                     raise ValueError(
@@ -136,9 +142,9 @@ class CheckpointFolder:
             `Saved`.
 
         Raises:
-            ValueError: If a file of it is not what was written.
+            ValueError: If a file of it is not what was written, or a later
+                version of the library has written it.
             FileNotFoundError: If it has no manifest.
-            RuntimeError: If a later version of the library has written it.
         """
         content = _read_manifest(path)
         _check_members(path, content["members"])
@@ -210,12 +216,12 @@ class CheckpointFolder:
         for path in paths[-self.keep :]:
             try:
                 content = _read_manifest(path)
+            except _LaterFormatError:
+                # It refers to what is not known here.
+                return
             except (ValueError, *_MISSING):
                 # Damaged: nobody will read what it refers to.
                 continue
-            except RuntimeError:
-                # It refers to what is not known here.
-                return
             for each in segments_from(content["segments"]).values():
                 needed.update(segment.file for segment in each)
         for file in (self.directory / _SEGMENTS).glob("*.npz"):
@@ -265,7 +271,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not genuine:
         raise ValueError(f"{folder / _MANIFEST} is damaged.")
     if content["format"] > FORMAT:
-        raise RuntimeError(
+        raise _LaterFormatError(
             f"Expected a checkpoint of format {FORMAT} or before. Received: "
             f"{folder} of format {content['format']}, written by version "
             f"{content['version']}"
