@@ -481,7 +481,11 @@ class TransitionRing:
         rows = self._arrays.rows_at(place)
         kept = rows["slot"] >= 0
         chosen = rows["slot"][kept]
-        rows["slot"][kept] = np.arange(chosen.size)
+        by_age = np.argsort(self._final.places()[chosen])
+        chosen = chosen[by_age]
+        rank = np.empty_like(chosen)
+        rank[by_age] = np.arange(chosen.size)
+        rows["slot"][kept] = rank
         final = {
             f"final_{key}": array[chosen]
             for key, array in self._final.arrays.items()
