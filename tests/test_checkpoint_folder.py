@@ -33,7 +33,9 @@ def fill(directory, count=3, keep=3):
 def check(saved, number):
     """Asserts that a checkpoint is the one of that number, all of it."""
     assert saved.state["number"] == number
-    np.testing.assert_array_equal(saved.state["weights"], np.full((3, 4), number))
+    np.testing.assert_array_equal(
+        saved.state["weights"], np.full((3, 4), number)
+    )
     rows = np.concatenate([each["row"] for each in saved.log.read("rows")])
     np.testing.assert_array_equal(rows, np.arange(5 * number + 5))
 
@@ -126,8 +128,8 @@ def test_no_flipped_bit_is_accepted(tries, tmp_path):
         # Each file in turn: the manifest is the smallest.
         file = own[attempt % len(own)]
         damaged = bytearray(whole[file])
-        damaged[generator.randrange(len(damaged))] ^= (
-            1 << generator.randrange(8)
+        damaged[generator.randrange(len(damaged))] ^= 1 << generator.randrange(
+            8
         )
         file.write_bytes(damaged)
         with pytest.warns(UserWarning, match="passed over"):

@@ -18,9 +18,7 @@ SPEC = {"one": ONE, "whole": (ArraySpec((2,), "int32"), ArraySpec((), "uint8"))}
 
 
 def make(n_step=1, spec=ONE, capacity=20):
-    return TransitionRing(
-        capacity, NUM_ENVS, spec, ((), np.int32), n_step, 0.9
-    )
+    return TransitionRing(capacity, NUM_ENVS, spec, ((), np.int32), n_step, 0.9)
 
 
 def as_tree(array):
