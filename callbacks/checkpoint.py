@@ -46,9 +46,9 @@ class Checkpoint(keras.callbacks.Callback):
     A checkpoint is written at the end of a Keras epoch, as a whole or not at
     all; one that is damaged is passed over for the one before. Where none can
     be written, on a full disk say, `fit` warns, goes on, and tries again when
-    it is time to. No pickle is written or read. While `fit` lasts, SIGINT and SIGTERM (a batch system's
-    way of saying that time is up) end it after the round that it is in, with a
-    checkpoint: with `KeyboardInterrupt`, and with the environments closed and
+    it is time to. No pickle is written or read. While `fit` lasts, SIGINT and
+    SIGTERM (a batch system's way of saying that time is up) end it after the
+    round that it is in, with a checkpoint: with `KeyboardInterrupt` and with
     `SystemExit(143)`. A second signal ends it at once.
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one

@@ -148,7 +148,7 @@ def test_rows_that_all_share(tmp_path):
     # Of all of them, as those after it refer to it, too.
     with (
         pytest.warns(UserWarning, match="passed over"),
-        pytest.raises(ValueError, match="whole in .* 3 that are damaged"),
+        pytest.raises(ValueError, match=r"whole in .* 3 that are damaged"),
     ):
         folder.newest()
 

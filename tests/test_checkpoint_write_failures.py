@@ -1,6 +1,7 @@
 """A disk that fails at any call costs the new checkpoint only."""
 
 import builtins
+import contextlib
 import errno
 import os
 import pathlib
@@ -86,11 +87,10 @@ def test_at_every_call(tmp_path, monkeypatch):
         save(folder, log, 0)
         with monkeypatch.context() as patched:
             disk = Full(patched, at)
-            try:
+            with contextlib.suppress(OSError):
                 save(folder, log, 1)
-                is_met = False
-            except OSError as error:
-                assert error.errno == errno.ENOSPC
+                # Whatever was met, was said.
+                assert not disk.is_met
             is_met = disk.is_met
         assert not unfinished(directory)
         if is_met:

@@ -3,9 +3,9 @@
     python tests/benchmarks/checkpoints.py
 
 prints what a checkpoint of a full replay buffer takes, which share of a run's
-time that is, how much of it is written, and how long resuming takes; and the
-steps per second of PPO and A2C with a `Checkpoint` beside without. Buffers are
-filled with made-up steps, at once, but for those of the last epoch.
+time that is, how much of it is written, and how long resuming takes; and what
+a `Checkpoint` costs PPO and A2C, which have short rounds, between savings.
+Buffers are filled with made-up steps, at once, but for those of an epoch.
 """
 
 import argparse
@@ -79,16 +79,26 @@ class Clock(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.times = []
-        self.steps = []
 
     def on_epoch_end(self, epoch, logs=None):
-        self.times.append(time.perf_counter())
-        self.steps.append(self.model.env_steps)
+        now = time.perf_counter(), time.process_time(), self.model.env_steps
+        self.times.append(now)
+
+    def since(self, index):
+        """Returns how much there was from the second epoch's end on."""
+        return self.times[-1][index] - self.times[1][index]
+
+    @property
+    def seconds(self):
+        return self.since(0)
+
+    @property
+    def cpu_seconds(self):
+        return self.since(1)
 
     @property
     def steps_per_second(self):
-        seconds = self.times[-1] - self.times[1]
-        return (self.steps[-1] - self.steps[1]) / seconds
+        return self.since(2) / self.since(0)
 
 
 def main():
@@ -235,40 +245,45 @@ def resume(directory, epochs, *settings):
 
 
 def compare(algorithm, pairs, steps):
-    """Prints the steps per second with a `Checkpoint` beside without."""
-    speeds = {True: [], False: []}
-    saving = []
+    """Prints what checking costs between savings, and a saving."""
+    cpu = {True: [], False: []}
+    saving, shares = [], []
     with tempfile.TemporaryDirectory() as directory:
         for pair in range(pairs):
             # In turn: what comes first may find a machine that is cold.
             for given in (pair % 2 == 0, pair % 2 == 1):
-                folder = Path(directory) / str(pair)
-                speed, seconds = run(algorithm, steps, folder if given else "")
-                speeds[given].append(speed)
-                saving += seconds
-    with_one, without = (statistics.median(speeds[g]) for g in (True, False))
-    ratios = [a / b for a, b in zip(speeds[True], speeds[False], strict=True)]
+                folder = Path(directory) / str(pair) if given else None
+                clock, taken, checks = run(algorithm, steps, folder)
+                cpu[given].append(clock.cpu_seconds)
+                saving += taken
+                shares += [checks / clock.seconds] * given
+    ratios = [a / b - 1 for a, b in zip(cpu[True], cpu[False], strict=True)]
     seconds = statistics.median(saving)
     print(
-        f"{algorithm}, CartPole-v1, 8 environments: {with_one:,.0f} steps/s "
-        f"with a Checkpoint(every_seconds=60), {without:,.0f} without, between "
-        f"savings; {100 * (1 - statistics.median(ratios)):+.2f} % less (median "
-        f"of {pairs} pairs, {100 * (1 - max(ratios)):+.2f} to "
-        f"{100 * (1 - min(ratios)):+.2f}). A saving: {1e3 * seconds:.0f} ms, "
-        f"{100 * seconds / 60:.2f} % of the time"
+        f"{algorithm}, CartPole-v1, 8 environments, with a "
+        f"Checkpoint(every_seconds=60): its checks take "
+        f"{100 * statistics.median(shares):.3f} % of the time (to "
+        f"{100 * max(shares):.3f} %); CPU seconds beside without "
+        f"{100 * statistics.median(ratios):+.1f} % (median of {pairs} pairs, "
+        f"{100 * min(ratios):+.1f} to {100 * max(ratios):+.1f}). A saving: "
+        f"{1e3 * seconds:.0f} ms, {100 * seconds / 60:.2f} % of the time"
     )
 
 
 def run(algorithm, steps, directory):
-    """Trains once; returns the speed, and the seconds of each saving."""
+    """Trains once; returns the clock, the seconds of each saving and checks."""
     rollouts = rl.RolloutDataset(
         "CartPole-v1", num_envs=8, seed=0, **ROUNDS[algorithm]
     )
     agent = getattr(rl, algorithm).for_env("CartPole-v1", seed=0)
-    clock, callbacks, taken = Clock(), [], []
+    clock, callbacks, taken, checks = Clock(), [], [], []
     if directory:
         checkpoint = rl.callbacks.Checkpoint(directory, every_seconds=60)
         taken = clocked(checkpoint, "save")
+        checks = [
+            clocked(checkpoint, name)
+            for name in ("on_epoch_begin", "on_train_batch_end")
+        ]
         callbacks = [checkpoint]
     agent.fit(
         rollouts,
@@ -277,7 +292,9 @@ def run(algorithm, steps, directory):
         verbose=0,
     )
     rollouts.close()
-    return clock.steps_per_second, taken
+    # But for the savings, which are counted by themselves.
+    checking = sum(map(sum, checks)) - sum(taken[:-1])
+    return clock, taken, checking
 
 
 if __name__ == "__main__":

@@ -223,9 +223,11 @@ class TestFullDisk:
 
         whole = fit(case, tmp_path / "whole")
         directory = tmp_path / "stopped"
-        with contextlib.ExitStack() as stack:
-            with pytest.warns(UserWarning, match="training goes on") as warned:
-                interrupted(case, directory, 7, Full(stack))
+        with (
+            contextlib.ExitStack() as stack,
+            pytest.warns(UserWarning, match="training goes on") as warned,
+        ):
+            interrupted(case, directory, 7, Full(stack))
         messages = [str(each.message) for each in warned]
         failed = [each for each in messages if "No checkpoint could" in each]
         assert len(failed) == 2

@@ -182,7 +182,7 @@ def test_another_kind_of_environment():
 def test_another_number_of_environments():
     state = env_state.read(pendulums(AutoresetMode.SAME_STEP))
     other = SyncVectorEnv([functools.partial(gymnasium.make, "Pendulum-v1")])
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         env_state.write(other, state)
 
 
