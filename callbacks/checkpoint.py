@@ -44,10 +44,11 @@ class Checkpoint(keras.callbacks.Callback):
     `set_state(state)` of their own. Others begin new episodes.
 
     A checkpoint is written at the end of a Keras epoch, as a whole or not at
-    all; one that is damaged is passed over for the one before. No pickle is
-    written or read. While `fit` lasts, SIGINT and SIGTERM (a batch system's
-    way of saying that time is up) end it after the round that it is in, with a
-    checkpoint: with `KeyboardInterrupt`, and with the environments closed and
+    all; one that is damaged is passed over for the one before. Where none can
+    be written, on a full disk say, `fit` warns, goes on, and tries again when
+    it is time to. No pickle is written or read. While `fit` lasts, SIGINT and
+    SIGTERM (a batch system's way of saying that time is up) end it after the
+    round that it is in, with a checkpoint: with `KeyboardInterrupt` and with
     `SystemExit(143)`. A second signal ends it at once.
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one
@@ -67,7 +68,8 @@ class Checkpoint(keras.callbacks.Callback):
 
     Raises:
         ValueError: If a number is out of bounds; in `fit`, if the directory
-            holds the checkpoint of another kind of agent or dataset.
+            holds the checkpoint of another kind of agent or dataset, none
+            that is whole, or one that a later version has written.
 
     Example:
 
@@ -200,7 +202,7 @@ class Checkpoint(keras.callbacks.Callback):
         elif self._stop.received is not None:
             self._leave(epoch)
         elif self._is_due():
-            self.save(epoch)
+            self._try_to_save(epoch)
         self._is_saved = False
 
     def on_train_batch_end(
@@ -225,7 +227,7 @@ class Checkpoint(keras.callbacks.Callback):
             return
         history = cast(Any, self.model).history
         done = history.epoch[-1] + 1 if history.epoch else self._epoch
-        self.save(done)
+        self._try_to_save(done)
 
     def save(self, epoch: int, rounds: int = 0) -> None:
         """Writes a checkpoint, unless the agent has numbers that are none.
@@ -258,6 +260,21 @@ class Checkpoint(keras.callbacks.Callback):
         )
         self._saved_at = time.monotonic(), self._done()
         self._is_saved = True
+
+    def _try_to_save(self, epoch: int, rounds: int = 0) -> None:
+        """Saves; where that fails training is worth more than a checkpoint."""
+        try:
+            self.save(epoch, rounds)
+        except OSError as error:
+            # Not again before it is time.
+            self._saved_at = time.monotonic(), self._done()
+            paths = self._folder.paths()
+            newest = paths[-1] if paths else "There is none"
+            warnings.warn(
+                "No checkpoint could be written, and training goes on: "
+                f"{error}. The newest one: {newest}",
+                stacklevel=2,
+            )
 
     def _put_back(self, saved: Saved) -> FitPosition:
         """Puts agent and dataset back, and returns where they were."""
@@ -308,14 +325,7 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends as a signal has asked for."""
-        self.save(epoch, rounds)
-        self._end()
-
-    def _end(self) -> None:
-        """Ends as a signal has asked for, if there was one."""
-        if self._stop.received == signal.SIGTERM:
-            # The process is about to end; after Ctrl-C somebody may go on.
-            cast(Rounds, self._rounds).close()
+        self._try_to_save(epoch, rounds)
         self._stop.leave()
 
 

@@ -34,12 +34,15 @@ class StopSignal:
     def noticed(self) -> Iterator[None]:
         """Takes note of signals within a `with` statement.
 
-        Only in the main thread: no other is given any.
+        Only in the main thread: no other is given any. One that is ignored, as
+        SIGINT is in the background of a shell script, stays ignored.
         """
         self.received = None
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
-                self._before[number] = signal.signal(number, self._note)
+                # None where it is handled, but not in Python.
+                if signal.getsignal(number) not in (None, signal.SIG_IGN):
+                    self._before[number] = signal.signal(number, self._note)
         try:
             yield
         finally:

@@ -107,13 +107,19 @@ def _locked_folder(path: Path) -> tuple[Path, int | None]:
         except OSError as error:
             # The folder that was not made says nothing to anybody.
             raise type(error)(error.errno, error.strerror, str(path)) from None
-        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+        try:
             lock = _lock(beside)
-            if beside.exists():
-                return beside, lock
+        except (BlockingIOError, FileNotFoundError):
             # Taken for an abandoned one, before it was locked.
-            if lock is not None:
-                os.close(lock)
+            continue
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        if beside.exists():
+            return beside, lock
+        # The same, but just before.
+        if lock is not None:
+            os.close(lock)
 
 
 def _lock(folder: Path) -> int | None:

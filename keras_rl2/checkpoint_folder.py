@@ -6,6 +6,7 @@ import os
 import shutil
 import warnings
 import zipfile
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 from keras_rl2 import plain_data
 from keras_rl2.atomic_files import replacing
+from keras_rl2.segment_log import Segment
 from keras_rl2.segment_log import SegmentLog
 from keras_rl2.segment_log import digest
 from keras_rl2.segment_log import segments_from
@@ -26,6 +28,8 @@ FORMAT = 1
 _PREFIX = "checkpoint-"
 _SEGMENTS = "segments"
 _MANIFEST, _STATE, _ARRAYS = "manifest.json", "state.json", "arrays.npz"
+# Of files that are not there, which nobody will ever read.
+_MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 class Saved(NamedTuple):
@@ -42,6 +46,10 @@ class Saved(NamedTuple):
     number: int
     state: Any
     log: SegmentLog
+
+
+class _LaterFormatError(ValueError):
+    """Written by a later version, which this one could only throw away."""
 
 
 class CheckpointFolder:
@@ -95,13 +103,28 @@ class CheckpointFolder:
         """Reads the newest checkpoint that is whole.
 
         Returns:
-            `Saved`; None if there is none. One that is damaged is passed
-            over with a warning.
+            `Saved`; None if there is no checkpoint. One that is damaged is
+            passed over with a warning.
+
+        Raises:
+            ValueError: If there are checkpoints, and all are damaged: what is
+                begun anew would take their place. If a later version of the
+                library has written it.
+            OSError: If the disk cannot be read.
         """
-        for path in reversed(self.paths()):
+        paths = self.paths()
+        for path in reversed(paths):
             try:
                 return self.read(path)
-            except (ValueError, OSError) as error:
+            except _LaterFormatError:
+                raise
+            except (ValueError, *_MISSING) as error:
+                if path == paths[0]:
+                    raise ValueError(
+                        f"Expected a checkpoint that is whole in "
+                        f"{self.directory}: remove the folder to begin anew. "
+                        f"Received: {len(paths)} that are damaged; {error}"
+                    ) from error
                 warnings.warn(
                     f"{path} is passed over, and the checkpoint before it "
                     f"read: {error}",
@@ -119,10 +142,14 @@ class CheckpointFolder:
             `Saved`.
 
         Raises:
-            ValueError: If a file of it is missing or not what was written.
+            ValueError: If a file of it is not what was written, or a later
+                version of the library has written it.
+            FileNotFoundError: If it has no manifest.
         """
+        content = _read_manifest(path)
+        _check_members(path, content["members"])
         log = SegmentLog(
-            self.directory / _SEGMENTS, segments_from(_read_manifest(path))
+            self.directory / _SEGMENTS, segments_from(content["segments"])
         )
         log.check()
         text = (path / _STATE).read_text(encoding="utf-8")
@@ -159,13 +186,15 @@ class CheckpointFolder:
         number = _number(paths[-1]) + 1 if paths else 0
         path = self.directory / f"{_PREFIX}{number:08d}"
         log = log or self.new_log()
-        log.write(f"{number:08d}")
+        segments = log.write(f"{number:08d}")
         with replacing(path) as unfinished:
             unfinished.mkdir()
             np.savez(unfinished / _ARRAYS, **arrays)  # type: ignore[arg-type]
             text = json.dumps(taken)
             (unfinished / _STATE).write_text(text, encoding="utf-8")
-            _write_manifest(unfinished, log)
+            _write_manifest(unfinished, segments)
+        # Not before: who failed to write it would write to the same files.
+        log.accept(segments)
         self._tidy()
         return path
 
@@ -186,11 +215,14 @@ class CheckpointFolder:
         needed: set[str] = set()
         for path in paths[-self.keep :]:
             try:
-                segments = segments_from(_read_manifest(path))
-            except (ValueError, OSError):
+                content = _read_manifest(path)
+            except _LaterFormatError:
+                # It refers to what is not known here.
+                return
+            except (ValueError, *_MISSING):
                 # Damaged: nobody will read what it refers to.
                 continue
-            for each in segments.values():
+            for each in segments_from(content["segments"]).values():
                 needed.update(segment.file for segment in each)
         for file in (self.directory / _SEGMENTS).glob("*.npz"):
             if file.name not in needed:
@@ -209,7 +241,9 @@ def _members(folder: Path) -> Iterator[Path]:
             yield each
 
 
-def _write_manifest(folder: Path, log: SegmentLog) -> None:
+def _write_manifest(
+    folder: Path, segments: Mapping[str, Iterable[Segment]]
+) -> None:
     """Writes what all other files of a checkpoint are."""
     content = {
         "format": FORMAT,
@@ -221,38 +255,37 @@ def _write_manifest(folder: Path, log: SegmentLog) -> None:
             }
             for each in _members(folder)
         },
-        "segments": log.segments,
+        "segments": segments,
     }
     (folder / _MANIFEST).write_bytes(_signed(content))
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    """Refuses a checkpoint that is not what was written.
-
-    Returns:
-        dict of the segments of each log that it refers to.
-    """
+    """Returns what a manifest says, unless it is not what was written."""
     given = (folder / _MANIFEST).read_bytes()
     try:
-        content = json.loads(given)["content"]
+        content: dict[str, Any] = json.loads(given)["content"]
         genuine = _signed(content) == given
     except (ValueError, KeyError, TypeError, RecursionError):
         genuine = False
     if not genuine:
         raise ValueError(f"{folder / _MANIFEST} is damaged.")
     if content["format"] > FORMAT:
-        raise ValueError(
+        raise _LaterFormatError(
             f"Expected a checkpoint of format {FORMAT} or before. Received: "
             f"{folder} of format {content['format']}, written by version "
             f"{content['version']}"
         )
-    for name, member in content["members"].items():
+    return content
+
+
+def _check_members(folder: Path, members: Mapping[str, Any]) -> None:
+    """Refuses a checkpoint whose files are not what was written."""
+    for name, member in members.items():
         path = folder / name
         size = path.stat().st_size if path.is_file() else None
         if size != member["bytes"] or digest(path) != member["sha256"]:
             raise ValueError(f"{path} is damaged, or not all of it is there.")
-    segments: dict[str, Any] = content["segments"]
-    return segments
 
 
 def _signed(content: Mapping[str, Any]) -> bytes:

@@ -13,7 +13,8 @@ import numpy as np
 
 # Where a value stands that JSON has no word for: {"$tuple": [...]}.
 _ARRAY, _SCALAR, _TUPLE, _DICT = "$array", "$scalar", "$tuple", "$dict"
-_DEQUE, _SET, _GENERATOR = "$deque", "$set", "$generator"
+_DEQUE, _GENERATOR = "$deque", "$generator"
+_SET, _FROZEN_SET = "$set", "$frozenset"
 _KINDS = "biufcSU"
 _DEEPEST = 100
 
@@ -147,12 +148,13 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     if kind is tuple:
         return {_TUPLE: [inner(each) for each in value]}
     if kind in (set, frozenset):
-        return {_SET: [inner(each) for each in sorted(value, key=repr)]}
+        key = _SET if kind is set else _FROZEN_SET
+        return {key: [inner(each) for each in sorted(value, key=repr)]}
     if kind is deque:
         return {_DEQUE: [value.maxlen, [inner(each) for each in value]]}
     if isinstance(value, np.random.Generator):
         return {_GENERATOR: inner(value.bit_generator.state)}
-    if isinstance(value, dict):
+    if kind is dict:
         return _dict_taken_apart(value, inner)
     raise TypeError(
         "Expected numbers, strings, arrays, and lists, tuples, sets, deques "
@@ -189,6 +191,7 @@ _PUT_TOGETHER: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
     _SCALAR: lambda name, arrays: arrays[name][()],
     _TUPLE: lambda items, arrays: tuple(from_json(items, arrays)),
     _SET: lambda items, arrays: set(from_json(items, arrays)),
+    _FROZEN_SET: lambda items, arrays: frozenset(from_json(items, arrays)),
     _DEQUE: _deque,
     _GENERATOR: _generator,
     _DICT: lambda pairs, arrays: {

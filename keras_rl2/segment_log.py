@@ -46,7 +46,7 @@ class SegmentLog:
     >>> import tempfile
     >>> log = SegmentLog(Path(tempfile.mkdtemp()))
     >>> log.append("replay", 2, {"reward": np.ones(2)})
-    >>> log.write("00000000")
+    >>> log.accept(log.write("00000000"))
     >>> log.stop("replay"), [len(each["reward"]) for each in log.read("replay")]
     (2, [2])
     """
@@ -61,7 +61,6 @@ class SegmentLog:
             name: [*each] for name, each in (segments or {}).items()
         }
         self._pending: dict[str, tuple[int, Arrays]] = {}
-        self._used: set[str] = set()
 
     def stop(self, name: str) -> int:
         """Returns the row that a log goes up to; 0 where there is none.
@@ -81,7 +80,6 @@ class SegmentLog:
             arrays: dict of arrays. Held until then, and not copied.
         """
         self._pending[name] = stop, arrays
-        self._used.add(name)
 
     def forget(self, name: str, before: int) -> None:
         """Leaves out segments that hold nothing but rows before one.
@@ -90,8 +88,9 @@ class SegmentLog:
             name: str. Of the log.
             before: int. Row.
         """
-        kept = [s for s in self.segments.get(name, []) if s.stop >= before]
-        self.segments[name] = kept
+        if name in self.segments:
+            kept = [s for s in self.segments[name] if s.stop >= before]
+            self.segments[name] = kept
 
     def read(self, name: str) -> list[dict[str, np.ndarray]]:
         """Reads the segments of a log, from old to new.
@@ -122,32 +121,41 @@ class SegmentLog:
                         f"{path} is damaged, or not all of it is there."
                     )
 
-    def write(self, label: str) -> None:
+    def write(self, label: str) -> dict[str, list[Segment]]:
         """Writes what was added since, each log to a file of its own.
 
-        Logs that nothing was added to are left out.
+        Logs that nothing was added to are left out. What was added is not held
+        any longer, whether it could be written or not: until `accept` the log
+        is what it was, and all since then is to be added anew.
 
         Args:
             label: str. Tells these files from those of other times.
 
+        Returns:
+            dict of all segments by the name of a log, for `accept`.
+
         Raises:
             OSError: If they cannot be written.
         """
-        for name, (stop, arrays) in self._pending.items():
+        pending, self._pending = self._pending, {}
+        segments = {}
+        for name, (stop, arrays) in pending.items():
             self.directory.mkdir(exist_ok=True)
             path = self.directory / f"{name}-{label}.npz"
             with replacing(path) as unfinished:
                 np.savez(unfinished, **arrays)  # type: ignore[arg-type]
                 size, its = unfinished.stat().st_size, digest(unfinished)
             segment = Segment(path.name, stop, size, its)
-            self.segments.setdefault(name, []).append(segment)
-        self.segments = {
-            name: each
-            for name, each in self.segments.items()
-            if name in self._used
-        }
-        self._pending.clear()
-        self._used.clear()
+            segments[name] = [*self.segments.get(name, []), segment]
+        return segments
+
+    def accept(self, segments: Mapping[str, Iterable[Segment]]) -> None:
+        """Takes note of what was written, once something refers to it.
+
+        Args:
+            segments: dict as returned by `write`.
+        """
+        self.segments = {name: [*each] for name, each in segments.items()}
 
     def _read(self, segment: Segment) -> dict[str, np.ndarray]:
         """Reads one file."""

@@ -49,6 +49,19 @@ def test_what_fails_leaves_what_was_there(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
 
 
+def test_what_cannot_be_locked_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr("keras_rl2.atomic_files._lock", refuse)
+    with (
+        pytest.raises(OSError, match="too many"),
+        replacing(tmp_path / "file"),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 def test_nothing_written_is_nothing_replaced(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")

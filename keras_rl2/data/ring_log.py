@@ -91,9 +91,11 @@ def _by_age(slot: np.ndarray, steps: int) -> np.ndarray:
     """Returns the places that have a slot, the oldest first."""
     filled = len(slot)
     row, env = np.nonzero(slot >= 0)
-    # The row of the newest step, `steps`, comes last.
-    age = (row - steps - 1) % filled
-    order = np.lexsort((env, age))
+    # The row of the newest step, `steps`, comes first: all that it has by now
+    # is an observation, and until it is overwritten the slot of the oldest.
+    age = (row - steps) % filled
+    # Within a row, in the order in which they were kept.
+    order = np.lexsort((slot[row, env], age))
     places: np.ndarray = np.ravel_multi_index((row, env), slot.shape)[order]
     return places
 

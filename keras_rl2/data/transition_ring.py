@@ -110,6 +110,8 @@ class TransitionRing:
         self._keys = [*self._arrays.observation]
         self._final = FinalObservations(self._arrays.observation)
         self._log_name = new_name()
+        # The first step of what was discarded, and how many there were then.
+        self._discarded: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
@@ -304,10 +306,14 @@ class TransitionRing:
             envs: `[B]` bool.
         """
         filled = min(self._steps, self._rows - 1)
-        rows = np.arange(self._steps - filled, self._steps) % self._rows
+        oldest = self._steps - filled
+        self._discarded = [d for d in self._discarded if d[1] > oldest]
+        rows = np.arange(oldest, self._steps) % self._rows
         for env in np.flatnonzero(envs):
             ends = np.flatnonzero(self._arrays["ended"][rows, env])
-            under_way = rows[ends[-1] + 1 :] if ends.size else rows
+            first = ends[-1] + 1 if ends.size else 0
+            self._discarded.append((int(oldest + first), self._steps))
+            under_way = rows[first:]
             self._arrays["valid"][under_way, env] = False
             span = self._arrays["span"][under_way, env]
             self._arrays["span"][under_way, env] = 0
@@ -443,9 +449,13 @@ class TransitionRing:
     def _logged(self, log: StateLog) -> dict[str, Any]:
         """Adds what is new to a log, and returns what the rest is."""
         oldest = max(self._steps + 1 - self._rows, 0)
+        stop = log.stop(self._log_name)
         # Rewards of the last steps go on being added up, and the end of the
         # last one may have been said since.
-        since = log.stop(self._log_name) - self.n_step
+        self._discarded = [d for d in self._discarded if d[1] >= stop]
+        since = min(
+            [stop - self.n_step, *(first for first, _ in self._discarded)]
+        )
         log.append(
             self._log_name, self._steps, self.steps_from(max(since, oldest))
         )
@@ -471,7 +481,11 @@ class TransitionRing:
         rows = self._arrays.rows_at(place)
         kept = rows["slot"] >= 0
         chosen = rows["slot"][kept]
-        rows["slot"][kept] = np.arange(chosen.size)
+        by_age = np.argsort(self._final.places()[chosen])
+        chosen = chosen[by_age]
+        rank = np.empty_like(chosen)
+        rank[by_age] = np.arange(chosen.size)
+        rows["slot"][kept] = rank
         final = {
             f"final_{key}": array[chosen]
             for key, array in self._final.arrays.items()
@@ -502,6 +516,7 @@ class TransitionRing:
         self._arrays["slot"][filled:] = -1
         self._final.replace(final, kept)
         self._steps = int(state["steps"])
+        self._discarded = []
         self._drawable = int(np.count_nonzero(self._arrays["span"]))
 
     def _settings(self) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """A run that was stopped anywhere ends as one that was not."""
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import keras_rl2 as rl
 from support import checkpointed
 from support.checkpointed import CASES
 from support.checkpointed import outcome_of
+from support.full_disks import room_for
 
 EPOCHS = 4
 REPOSITORY = Path(__file__).parents[2]
@@ -196,6 +198,63 @@ class TestDamage:
         with pytest.warns(UserWarning, match="not finite"):
             checkpoint.save(1)
         assert sorted(tmp_path.iterdir()) == before
+
+
+class TestFullDisk:
+    @pytest.mark.parametrize(
+        "case", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
+    )
+    def test_training_goes_on(self, case, tmp_path):
+        """Some checkpoints fail; those after them are whole."""
+
+        class Full(keras.callbacks.Callback):
+            """In the second epoch, and the third."""
+
+            def __init__(self, stack):
+                super().__init__()
+                self.stack = stack
+
+            def on_epoch_begin(self, epoch, logs=None):
+                # After the checkpoint of this epoch.
+                if epoch == 0:
+                    self.stack.enter_context(room_for(100))
+                elif epoch == 2:
+                    self.stack.close()
+
+        whole = fit(case, tmp_path / "whole")
+        directory = tmp_path / "stopped"
+        with (
+            contextlib.ExitStack() as stack,
+            pytest.warns(UserWarning, match="training goes on") as warned,
+        ):
+            interrupted(case, directory, 7, Full(stack))
+        messages = [str(each.message) for each in warned]
+        failed = [each for each in messages if "No checkpoint could" in each]
+        assert len(failed) == 2
+        assert "There is none" in failed[0]
+        assert not list(directory.rglob(".unfinished-*"))
+        np.testing.assert_equal(fit(case, directory), whole)
+
+    def test_one_that_is_asked_for_is_an_error(self, tmp_path):
+        agent, data = CASES["PPO"]()
+        checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+        agent.fit(data, callbacks=[checkpoint], verbose=0)
+        before = sorted(tmp_path.iterdir())
+        with room_for(100), pytest.raises(OSError, match="large"):
+            checkpoint.save(1)
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_a_signal_is_obeyed(self, tmp_path):
+        class Ask(keras.callbacks.Callback):
+            def on_train_batch_begin(self, batch, logs=None):
+                signal.raise_signal(signal.SIGTERM)
+
+        with (
+            room_for(100),
+            pytest.warns(UserWarning, match="No checkpoint could"),
+            pytest.raises(SystemExit),
+        ):
+            fit("PPO", tmp_path, Ask())
 
 
 def test_the_error_names_the_checkpoint(tmp_path):

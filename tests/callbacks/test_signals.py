@@ -1,0 +1,89 @@
+"""Signals are taken note of, once, and left to others afterwards."""
+
+import signal
+import threading
+
+import pytest
+
+from keras_rl2.callbacks.signals import StopSignal
+
+NUMBERS = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.fixture
+def handled():
+    """Handlers of somebody else, who writes down what came."""
+    came = []
+    before = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in NUMBERS
+    }
+    yield came
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_first_is_noted_the_second_is_not(handled, number):
+    with (stop := StopSignal()).noticed():
+        signal.raise_signal(number)
+        assert stop.received == number
+        assert handled == []
+        signal.raise_signal(number)
+    assert handled == [number]
+    signal.raise_signal(number)
+    assert handled == [number, number]
+
+
+def test_how_it_ends():
+    stop = StopSignal()
+    stop.leave()
+    stop.received = signal.SIGINT
+    with pytest.raises(KeyboardInterrupt):
+        stop.leave()
+    stop.received = signal.SIGTERM
+    with pytest.raises(SystemExit) as ended:
+        stop.leave()
+    assert ended.value.code == 143
+
+
+def test_handlers_are_put_back_after_an_error(handled):
+    def fail():
+        with StopSignal().noticed():
+            raise RuntimeError("the power is out")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    for number in NUMBERS:
+        signal.raise_signal(number)
+    assert handled == NUMBERS
+
+
+def test_what_was_noted_is_forgotten_by_the_next(handled):
+    stop = StopSignal()
+    with stop.noticed():
+        signal.raise_signal(signal.SIGINT)
+    with stop.noticed():
+        assert stop.received is None
+
+
+def test_what_is_ignored_stays_ignored(handled):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with (stop := StopSignal()).noticed():
+        signal.raise_signal(signal.SIGINT)
+        assert stop.received is None
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_other_threads_are_given_none(handled):
+    before = [signal.getsignal(number) for number in NUMBERS]
+    seen = []
+
+    def look():
+        with StopSignal().noticed():
+            seen.extend(signal.getsignal(number) for number in NUMBERS)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == before
