@@ -129,13 +129,13 @@ def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
 def test_no_graph_outlives_its_agent(name, env):
     """TensorFlow keeps some of those of a plain Keras model."""
 
     def train():
         way = WAYS["whole_round"]
-        agent = make_agent(AGENTS[name], env, compile_arguments=way)
+        agent = make_agent(EVERY_AGENT[name], env, compile_arguments=way)
         make = make_rollouts if agent.on_policy else make_replay
         agent.fit(make(env), epochs=1, verbose=0)
 
