@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_rl2.agents import critics
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.data.recorded_episodes import RecordedEpisodes
 from keras_rl2.network_copies import copy_of
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
@@ -168,5 +169,5 @@ class FittedQ:
             loss = ops.mean(0.5 * ops.square(target - taken))
         variables = self._network.trainable_variables
         gradients = tape.gradient(loss, variables)
-        self._optimizer.apply(gradients, variables)
+        apply_gradients(self._optimizer, gradients, variables)
         self._following.move()

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.agents.updating import all_computed
+from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.agents.updating import parts_of
 from keras_rl2.shapes import Tensor
 
@@ -173,4 +174,4 @@ class _Gradients:
             gradients, _ = tf.clip_by_global_norm(
                 gradients, max_norm * self.scale, use_norm=self.norm
             )
-        self.optimizer.apply(gradients, self.variables)
+        apply_gradients(self.optimizer, gradients, self.variables)

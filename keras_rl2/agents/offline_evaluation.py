@@ -13,6 +13,7 @@ from keras_rl2 import returns
 from keras_rl2.agents.fitted_q import FittedQ
 from keras_rl2.agents.fitted_q import networks_beside
 from keras_rl2.agents.stochastic import Stochastic
+from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data.recorded_episodes import RecordedEpisodes
 from keras_rl2.network_inputs import run_network
@@ -196,7 +197,7 @@ class OfflineEvaluation:
                 loss = -ops.mean(policy.log_prob(batch["action"]))
             variables = clone.trainable_variables
             gradients = tape.gradient(loss, variables)
-            optimizer.apply(gradients, variables)
+            apply_gradients(optimizer, gradients, variables)
 
         traced = tf.function(update)
         generator = np.random.default_rng(self.seed)

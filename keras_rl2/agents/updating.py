@@ -1,5 +1,6 @@
 """What updates are made of: minibatches and gradients."""
 
+from collections.abc import Sequence
 from typing import Any
 from typing import TypeVar
 
@@ -72,6 +73,32 @@ def all_computed(gradients: Gradients) -> Gradients:
             expand_composites=True,
         )
     return ensured
+
+
+def apply_gradients(
+    optimizer: keras.optimizers.Optimizer,
+    gradients: Sequence[Tensor | None],
+    variables: Sequence[keras.Variable],
+) -> None:
+    """Makes one step of an optimizer.
+
+    What Keras' optimizers do on each replica before they change anything is
+    to sum gradients over all of them. TensorFlow registers a gradient of that
+    sum, for as long as the process lives, and with it the graph of the update:
+    some megabytes for each agent that was trained. There is only one replica
+    here, and what is called from between replicas makes no such sum.
+
+    Args:
+        optimizer: `keras.optimizers.Optimizer`. One that is built.
+        gradients: Sequence of tensors.
+        variables: Sequence of `keras.Variable`. What they are the gradients
+            of.
+    """
+
+    def apply(_: tf.distribute.Strategy) -> None:
+        optimizer.apply(gradients, variables)
+
+    tf.distribute.get_replica_context().merge_call(apply)
 
 
 def parts_of(

@@ -1,8 +1,11 @@
 """Everything is traced once, however many samples a round has."""
 
+import gc
+
 import gymnasium
 import numpy as np
 import pytest
+import tensorflow as tf
 from gymnasium.vector import AutoresetMode
 
 from keras_rl2.envs import as_vector_env
@@ -17,6 +20,12 @@ from support.probe_envs import CountingEnv
 from support.tracing import counted
 
 ROUNDS = 12
+
+
+def graphs():
+    """Returns how many graphs there are that somebody holds on to."""
+    gc.collect()
+    return sum(isinstance(each, tf.Graph) for each in gc.get_objects())
 
 
 @pytest.fixture
@@ -117,3 +126,20 @@ def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
         agent.act(env.reset()[:1].repeat(count, axis=0))
     agent.act(env.reset()[0])
     assert len(policies) == 1
+
+
+@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
+def test_no_graph_outlives_its_agent(name, env):
+    """TensorFlow keeps some of those of a plain Keras model."""
+
+    def train():
+        way = WAYS["whole_round"]
+        agent = make_agent(EVERY_AGENT[name], env, compile_arguments=way)
+        make = make_rollouts if agent.on_policy else make_replay
+        agent.fit(make(env), epochs=1, verbose=0)
+
+    train()
+    before = graphs()
+    train()
+    assert graphs() == before
