@@ -48,8 +48,9 @@ class Checkpoint(keras.callbacks.Callback):
     be written, on a full disk say, `fit` warns, goes on, and tries again when
     it is time to. No pickle is written or read. While `fit` lasts, SIGINT and
     SIGTERM (a batch system's way of saying that time is up) end it after the
-    round that it is in, with a checkpoint: with `KeyboardInterrupt` and with
-    `SystemExit(143)`. A second signal ends it at once.
+    round that it is in, with a checkpoint: with `KeyboardInterrupt`, and with
+    the environments closed and `SystemExit(143)`. A second signal ends it at
+    once.
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one
     that had been finished by the time of the newest checkpoint does nothing.
@@ -326,6 +327,13 @@ class Checkpoint(keras.callbacks.Callback):
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends as a signal has asked for."""
         self._try_to_save(epoch, rounds)
+        self._end()
+
+    def _end(self) -> None:
+        """Ends as a signal has asked for, if there was one."""
+        if self._stop.received == signal.SIGTERM:
+            # The process is about to end; after Ctrl-C somebody may go on.
+            cast(Rounds, self._rounds).close()
         self._stop.leave()
 
 
