@@ -206,18 +206,21 @@ class Checkpoint(keras.callbacks.Callback):
             self._try_to_save(epoch)
         self._is_saved = False
 
-    def on_train_batch_end(
+    def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Stops after a round, if a signal asked for it."""
+        """Stops before the next round, if a signal asked for it."""
+        # Not where a round ends: Keras would wait for the logs of each.
         if self._stop.received is None:
             return
-        updates = cast(Rounds, self._rounds).updates_per_round
-        done = batch + 1
-        if done % updates or done == (self.params or {}).get("steps"):
-            # Within a round; or the epoch has yet to be ended, for the logs.
-            return
-        self._leave(self._epoch, done // updates)
+        begin = cast(FitPosition, self._position)
+        rounds, within = divmod(
+            batch, cast(Rounds, self._rounds).updates_per_round
+        )
+        # Of an epoch that was resumed, some have been made before.
+        done = begin.rounds if begin.epoch == self._epoch else 0
+        if not within and rounds >= done:
+            self._leave(self._epoch, rounds)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Saves what has come out."""

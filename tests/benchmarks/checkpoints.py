@@ -282,7 +282,7 @@ def run(algorithm, steps, directory):
         taken = clocked(checkpoint, "save")
         checks = [
             clocked(checkpoint, name)
-            for name in ("on_epoch_begin", "on_train_batch_end")
+            for name in ("on_epoch_begin", "on_train_batch_begin")
         ]
         callbacks = [checkpoint]
     agent.fit(
