@@ -18,7 +18,7 @@ class AgentFile(keras.callbacks.Callback):
 
     Args:
         path: Path. The `.keras` file.
-        every: int. Environment steps from one saving to the next, at ends of
+        every: int. Environment steps from one saving to the next, between
             Keras epochs; 0 to save only when `save` is called.
         axis: `Axis`. What is counted. Defaults to `STEPS`.
     """
@@ -34,10 +34,14 @@ class AgentFile(keras.callbacks.Callback):
         """Counts from the steps that the agent has taken so far."""
         self._due = self.axis.count(self.model) + self.every
 
-    def on_epoch_end(
+    def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Saves if it is time to."""
+        """Saves if it is time to.
+
+        Not at the end of the epoch before: there is a checkpoint first, of
+        which a training that is killed in between can be resumed.
+        """
         done = self.axis.count(self.model)
         if self.every and done >= self._due:
             self._due = done + self.every

@@ -60,12 +60,16 @@ class BestAgent(keras.callbacks.Callback):
 
         A folder that has none, of an earlier version, or one whose score was
         lost with the process that was about to write it, has its agent
-        evaluated first.
+        evaluated first; but not one with a checkpoint from before the first
+        evaluation.
 
         Raises:
             CommandError: If an agent or its score cannot be read.
         """
         kept = self.folder.best.is_file()
+        if not kept and self.folder.holds_checkpoint:
+            # Goes on as if it had not stopped, before the first evaluation.
+            return
         agent = saved_agents.load(
             self.folder.best if kept else self.folder.agent
         )

@@ -99,6 +99,16 @@ class RunFolder:
             raise FileNotFoundError(f"{path}: holds no agent.keras{hint}")
         return folder, folder.agent
 
+    @property
+    def holds_training(self) -> bool:
+        """Whether there is an agent in it, or a checkpoint of one."""
+        return self.agent.is_file() or self.holds_checkpoint
+
+    @property
+    def holds_checkpoint(self) -> bool:
+        """Whether there is something that a training goes on from exactly."""
+        return any(self.checkpoints.glob("checkpoint-*"))
+
     def read_preset(self) -> dict[str, Any]:
         """Returns what the training was made from.
 

@@ -216,7 +216,7 @@ def _check_folders(
         _check_resume(folders, arguments)
         return
     for folder in folders:
-        if folder.agent.exists() and not arguments.overwrite:
+        if folder.holds_training and not arguments.overwrite:
             raise errors.CommandError(
                 f"{folder.path} holds a training: --resume goes on with it, "
                 "--overwrite begins anew, --logdir writes elsewhere"
@@ -238,7 +238,7 @@ def _check_resume(
         if _is_resumed(folder, arguments):
             # Refuses what was begun in another way.
             _resumed_preset(folder, arguments)
-    if not any(folder.agent.is_file() for folder in folders):
+    if not any(folder.holds_training for folder in folders):
         raise FileNotFoundError(
             f"{folders[0].agent}: no such file, nothing to resume"
         )
@@ -246,7 +246,7 @@ def _check_resume(
 
 def _is_resumed(folder: RunFolder, arguments: argparse.Namespace) -> bool:
     """Says whether there is something to go on with, and that was asked for."""
-    return bool(arguments.resume) and folder.agent.is_file()
+    return bool(arguments.resume) and folder.holds_training
 
 
 def _resumed_preset(

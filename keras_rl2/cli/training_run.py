@@ -5,7 +5,6 @@ import sys
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
-from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.cli import saved_agents
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.axis import STEPS
@@ -57,7 +56,9 @@ def train(
     """
     axis = axis_of(preset)
     length = axis.length(preset)
-    taken = axis.count(saved_agents.load(folder.agent)) if resume else 0
+    taken = 0
+    if resume and folder.agent.is_file():
+        taken = axis.count(saved_agents.load(folder.agent))
     if taken >= length:
         verb = "taken" if axis is STEPS else "made"
         print(
@@ -65,7 +66,7 @@ def train(
             f"{length:,} already; {axis.option} asks for more"
         )
         return
-    saved = resume and bool(CheckpointFolder(folder.checkpoints).paths())
+    saved = resume and folder.holds_checkpoint
     # Where an earlier release saved the agent alone, another seed: it is not
     # to see the same episodes again.
     training = Training.from_preset(

@@ -328,7 +328,7 @@ class TestAgentFile:
         seen = []
         for epoch in range(5):
             agent.env_steps += 10
-            file.on_epoch_end(epoch)
+            file.on_epoch_begin(epoch)
             if file.path.exists():
                 seen.append(int(file.path.read_text()))
         assert sorted(set(seen)) == saved

@@ -22,6 +22,7 @@ import numpy as np
 import keras_rl2 as rl
 from keras_rl2 import plain_data
 from keras_rl2.cli import main as command_line
+from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
 
 EPOCHS = 6
@@ -202,7 +203,7 @@ def outcome_of_fit(case, directory, counted):
 def outcome_of_command(directory):
     """Trains by `keras-rl2 train`, or goes on with `--resume`."""
     folder = directory / "DQN-CartPole-v1" / "seed-0"
-    begun = (folder / "agent.keras").exists()
+    begun = RunFolder(folder).holds_training
     options = ["--resume"] if begun else ["--overwrite", *SMALL]
     status = command_line.main(
         [
