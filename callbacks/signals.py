@@ -21,8 +21,8 @@ class StopSignal:
     Example:
 
     >>> with (stop := StopSignal()).noticed():
-    ...     signal.raise_signal(signal.SIGINT)
-    >>> stop.received == signal.SIGINT
+    ...     signal.raise_signal(signal.SIGTERM)
+    >>> stop.received == signal.SIGTERM
     True
     """
 

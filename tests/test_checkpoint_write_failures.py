@@ -15,6 +15,7 @@ from keras_rl2.checkpoint_folder import CheckpointFolder
 from support.full_disks import content
 from support.full_disks import room_for
 
+MKDIR = os.mkdir
 #: What a checkpoint is written by, in turn.
 CALLS = [(os, "fsync"), (os, "replace"), (os, "mkdir"), (os, "open")]
 CALLS += [(builtins, "open"), (pathlib.Path, "open"), (np, "savez")]
@@ -49,7 +50,10 @@ def unfinished(directory):
 
 
 def is_writing(function, args):
-    """Whether a call is not one that opens something to be read."""
+    """Whether a call is one that a full disk could refuse."""
+    if function is MKDIR:
+        # `Path.mkdir(exist_ok=True)` asks for one that is there, too.
+        return not os.path.isdir(args[0])
     if "open" not in function.__name__:
         return True
     how = args[1] if len(args) > 1 else "r"
@@ -101,7 +105,8 @@ def test_at_every_call(tmp_path, monkeypatch):
             save(folder, log, number + 1)
             check(directory, number + 1)
         at += 1
-    assert at > 20
+    # As many calls as that write: logs, arrays, state, manifest, names.
+    assert at > 15
     check(directory, 1)
 
 

@@ -86,7 +86,8 @@ def apply_gradients(
     to sum gradients over all of them. TensorFlow registers a gradient of that
     sum, for as long as the process lives, and with it the graph of the update:
     some megabytes for each agent that was trained. There is only one replica
-    here, and what is called from between replicas makes no such sum.
+    here, and what is called from between replicas makes no such sum. One that
+    scales losses refuses to be called from there, and sums as Keras does.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`. One that is built.
@@ -94,6 +95,9 @@ def apply_gradients(
         variables: Sequence of `keras.Variable`. What they are the gradients
             of.
     """
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        optimizer.apply(gradients, variables)
+        return
 
     def apply(_: tf.distribute.Strategy) -> None:
         optimizer.apply(gradients, variables)

@@ -292,6 +292,13 @@ def test_bad_arguments(settings, tmp_path):
 class TestSignals:
     """In the midst of an epoch, of two rounds each."""
 
+    @pytest.fixture(autouse=True)
+    def in_the_foreground(self):
+        """A shell that runs tests in the background has them ignore it."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
+
     @pytest.mark.spread
     @pytest.mark.parametrize(
         ("number", "error"),
