@@ -14,6 +14,9 @@ from collections import defaultdict
 
 import pytest
 
+# Programs, which do what they do as they are imported.
+collect_ignore_glob = ["tests/support/*_programs.py"]
+
 # What each does that others do not has tests of its own.
 OTHERS_WITH_ANOTHER_LOSS = (
     "TD3BC",
@@ -21,6 +24,7 @@ OTHERS_WITH_ANOTHER_LOSS = (
     "IQL",
     "DiscreteCQL",
     "BehaviorCloning",
+    "APPO",
 )
 
 

@@ -164,7 +164,8 @@ def updates(model: Any) -> int:
         int.
     """
     count = getattr(model, "updates", None)
-    return int(model.optimizer.iterations if count is None else count)
+    count = model.optimizer.iterations if count is None else count
+    return int(keras.ops.convert_to_numpy(count))
 
 
 def takes_steps(rounds: Rounds | None) -> bool:

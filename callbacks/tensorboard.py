@@ -24,6 +24,7 @@ _TAGS = {
     "temperature": "train/ent_coef",
     "epsilon": "rollout/exploration_rate",
     "env_restarts": "rollout/env_restarts",
+    "lag": "rollout/lag",
     "val_episode_return": "eval/mean_reward",
     "val_episode_length": "eval/mean_ep_length",
 }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from keras_rl2 import presets
     from keras_rl2 import returns
     from keras_rl2.agents import A2C
+    from keras_rl2.agents import APPO
     from keras_rl2.agents import CQL
     from keras_rl2.agents import DDPG
     from keras_rl2.agents import DQN
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from keras_rl2.data.recorder import record
     from keras_rl2.loading import load
     from keras_rl2.training import Training
+    from keras_rl2.workers import LocalWorkers
+    from keras_rl2.workers import RayWorkers
 
 _ROOMS = (
     "agents",
@@ -66,8 +69,10 @@ _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
     "Agent": "keras_rl2.agents",
     "EvaluationDataset": "keras_rl2.data",
+    "LocalWorkers": "keras_rl2.workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
+    "RayWorkers": "keras_rl2.workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
@@ -77,6 +82,7 @@ _HOMES = {
 
 __all__ = [
     "A2C",
+    "APPO",
     "CQL",
     "DDPG",
     "DQN",
@@ -89,8 +95,10 @@ __all__ = [
     "Agent",
     "BehaviorCloning",
     "EvaluationDataset",
+    "LocalWorkers",
     "MixedDataset",
     "OfflineDataset",
+    "RayWorkers",
     "ReplayDataset",
     "RolloutDataset",
     "Training",

@@ -36,6 +36,23 @@ def check_in_range(**numbers: tuple[Any, float, float]) -> None:
             )
 
 
+def check_positive(**numbers: object) -> None:
+    """Refuses sizes below 1.
+
+    Args:
+        **numbers: name = value.
+
+    Raises:
+        ValueError: If one is not an integer of at least 1.
+    """
+    for name, value in numbers.items():
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(
+                f"Expected `{name}` to be an integer of at least 1. "
+                f"Received: {name}={value!r}"
+            )
+
+
 def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
     """Refuses arguments that are not among those allowed.
 

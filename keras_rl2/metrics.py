@@ -48,6 +48,8 @@ class MeanOfEach(keras.metrics.Metric):
         self.sums = self.add_variable(
             shape=(len(self.totals) + len(self.names) + 1,),
             initializer="zeros",
+            # Replicas have the same numbers.
+            aggregation="only_first_replica",
             name="sums",
         )
 

@@ -22,6 +22,7 @@ from typing import Protocol
 import cloudpickle
 import gymnasium
 
+from keras_rl2 import fresh_python
 from keras_rl2 import video
 from keras_rl2.atomic_files import replacing
 from keras_rl2.envs import EnvWrapper
@@ -306,9 +307,6 @@ def _in_a_process(
 ) -> Recorded:
     """Has a fresh Python make and play; raises what was raised there.
 
-    Not `multiprocessing`: its processes import the script that is run, and
-    with it TensorFlow.
-
     Both ways are pickled, between two processes of one user and one job, and
     nothing is left of it. There the environment's maker is code, which JSON
     has no word for. Back, what an environment raises is to be caught here as
@@ -319,15 +317,12 @@ def _in_a_process(
         job = cloudpickle.dumps((recording, make, policy))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise _NotSentError(f"it cannot be sent: {error}") from error
-    folders = [os.path.abspath(folder) for folder in sys.path]
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer")
-        # `-P`: a module of the working directory is not to come first.
         done = subprocess.run(
-            [sys.executable, "-P", "-m", __name__, answer],
+            [*fresh_python.command(__name__), answer],
             input=job,
-            env=environ,
+            env=fresh_python.environ(),
             stderr=subprocess.PIPE,
         )
         if not answer.exists():

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_rl2 import replicas
 from keras_rl2.shapes import Tensor
 
 
@@ -203,6 +204,10 @@ class TargetNetworks:
         before = tf.cast(tf.convert_to_tensor(updates), "int64")
         yield
         after = tf.cast(tf.convert_to_tensor(updates), "int64")
+        replicas.once(lambda: self._after_update(before, after))
+
+    def _after_update(self, before: Tensor, after: Tensor) -> None:
+        """Moves the targets that are due."""
         for update in self.present:
             update.after_update(before, after)
 

@@ -91,3 +91,19 @@ def test_ppo_pendulum(tmp_path, seed):
     assert score >= -200
     assert holds_events(folder)
     assert (folder / "agent.keras").exists()
+
+
+@pytest.mark.learning
+def test_appo_cartpole(tmp_path):
+    score, folder = run("appo_cartpole.py", tmp_path)
+    assert score >= 475
+    assert holds_events(folder)
+    assert (folder / "agent.keras").exists()
+
+
+@pytest.mark.learning
+def test_distributed_ppo(tmp_path):
+    pytest.importorskip("ray", reason='needs Ray: pip install ".[ray]"')
+    score, folder = run("distributed_ppo.py", tmp_path)
+    assert score >= 200
+    assert (folder / "agent.keras").exists()

@@ -2,6 +2,7 @@
 
 from keras_rl2.agents.a2c import A2C
 from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.appo import APPO
 from keras_rl2.agents.behavior_cloning import BehaviorCloning
 from keras_rl2.agents.box_cql import BoxCQL
 from keras_rl2.agents.cql import CQL
@@ -20,6 +21,7 @@ from keras_rl2.agents.td3bc import TD3BC
 
 __all__ = [
     "A2C",
+    "APPO",
     "CQL",
     "DDPG",
     "DQN",

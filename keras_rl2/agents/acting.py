@@ -10,12 +10,12 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.agents.stochastic import Stochastic
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.finite import check_actions
+from keras_rl2.collecting.masks import check_mask
 from keras_rl2.data import actions
 from keras_rl2.data import policy_function
-from keras_rl2.data.finite import check_actions
-from keras_rl2.data.masks import check_mask
+from keras_rl2.data.agent_protocols import Stochastic
 from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.litert import for_environment
 from keras_rl2.shapes import Tensor
@@ -171,7 +171,7 @@ class Acting:
     def _check_mask(self, batch: Any, count: int) -> None:
         """Refuses to act where nothing is allowed."""
         waiting = np.zeros(count, np.bool_)
-        head = self._agent.policy_head
+        head = self._agent.policy_head.format
         check_mask(head, batch, waiting, "what `act` was given", 0)
 
 

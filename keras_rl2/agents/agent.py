@@ -26,6 +26,7 @@ from keras_rl2.agents import saved_networks
 from keras_rl2.agents import saving
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.learners import Learners
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
@@ -102,10 +103,12 @@ class Agent(keras.Model, abc.ABC):
         **unknown: Any,
     ) -> None:
         self.refuse_arguments(unknown)
-        round_execution.refuse_strategies()
+        learners = Learners()
         # Observations are not to lose precision before they are normalised;
         # each network casts for itself.
-        super().__init__(name=name, dtype=dtype, autocast=False)
+        with learners.unseen():
+            super().__init__(name=name, dtype=dtype, autocast=False)
+        self.learners = learners
         self.seed = seed
         self.env_steps = 0
         self._is_loaded = False
@@ -354,7 +357,8 @@ class Agent(keras.Model, abc.ABC):
         self.policy_head = head
         try:
             network_checks.refuse_memory(self)
-            self._check_and_build()
+            with self.learners.scope():
+                self._check_and_build()
             network_checks.refuse_stateful(self)
         except Exception:
             self.policy_head = cast(PolicyHead, None)
@@ -593,12 +597,13 @@ class Agent(keras.Model, abc.ABC):
                 rate is not finite.
         """
         given = CompileArguments(optimizer=optimizer, **kwargs)
-        super().compile(
-            optimizer=given.make_optimizer(self),
-            steps_per_execution=given.first_steps_per_execution,
-            jit_compile=given.jit_compile,
-            **given.keras,
-        )
+        with self.learners.scope():
+            super().compile(
+                optimizer=given.make_optimizer(self),
+                steps_per_execution=given.first_steps_per_execution,
+                jit_compile=given.jit_compile,
+                **given.keras,
+            )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
 
@@ -612,7 +617,8 @@ class Agent(keras.Model, abc.ABC):
         """Compiles as `get_compile_config` said, with built optimizers."""
         self.compile(**CompileArguments.from_config(config))
         if self.built:
-            self.optimizer.build(self.trainable_variables)
+            with self.learners.scope():
+                self.optimizer.build(self.trainable_variables)
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -664,6 +670,7 @@ class Agent(keras.Model, abc.ABC):
         if self.train_function is not None and not force:
             return self.train_function
         if self.run_eagerly or self.round_size is None:
+            self.learners.refuse_keras_loop()
             # Keeps what it makes, and returns nothing.
             super().make_train_function(force=force)
             made = round_execution.checked(self, self.train_function)

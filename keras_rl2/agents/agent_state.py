@@ -39,7 +39,7 @@ def read(agent: "Agent") -> dict[str, Any]:
     return {
         "class": type(agent).__name__,
         "env_steps": agent.env_steps,
-        "skipped_in_a_row": int(agent.skipped.in_a_row),
+        "skipped_in_a_row": int(agent.skipped.in_a_row.numpy()),
         "paths": [each.path for each in variables],
         "variables": [_stored(each.value.numpy()) for each in variables],
     }

@@ -5,6 +5,7 @@ from typing import Any
 from typing import cast
 
 import keras
+from keras import ops
 
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
@@ -168,7 +169,7 @@ def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:
         ValueError: If one is not finite.
     """
     for part in parts_of(optimizer):
-        rate = float(part.learning_rate)
+        rate = float(ops.convert_to_numpy(part.learning_rate))
         if not finite_weights.is_small(rate):
             raise ValueError(
                 "Expected a finite learning rate, and none that lets weights "

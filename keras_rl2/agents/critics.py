@@ -13,10 +13,10 @@ from keras_rl2.agents.default_agent import NetworkBuilder
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.objective import Terms
+from keras_rl2.agents.running import run_network
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_copies import sibling
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
 from keras_rl2.spaces import check_critic_space

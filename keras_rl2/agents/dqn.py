@@ -18,6 +18,7 @@ from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.running import run_network
 from keras_rl2.agents.unrolling import unroll
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
@@ -25,7 +26,6 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
@@ -80,6 +80,9 @@ class DQN(OffPolicyAgent):
             over environment steps. Probability of a random action; it changes
             from round to round. None for a linear fall from 1 to 0.05 within
             10 000 steps. Defaults to `None`.
+        epsilon_spread: float. α of Ape-X: environment i of B explores with
+            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
+            published. Defaults to `0.0`: all alike.
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `10.0`.
         tau: float. Share of the network that its target takes over when it
@@ -142,6 +145,7 @@ class DQN(OffPolicyAgent):
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
+        epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
         tau: float = 0.03,
         **kwargs: Any,
@@ -149,7 +153,7 @@ class DQN(OffPolicyAgent):
         network_checks.check_is_network("q_network", q_network)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
-        exploring = EpsilonGreedy(epsilon)
+        exploring = EpsilonGreedy(epsilon, epsilon_spread)
         super().__init__(max_gradient_norm=max_gradient_norm, tau=tau, **kwargs)
         self.q_network = q_network
         # Until the agent is bound.
@@ -161,6 +165,7 @@ class DQN(OffPolicyAgent):
         self.support = support
         self.loss_name = loss
         self.epsilon = exploring.epsilon
+        self.epsilon_spread = exploring.spread
         self._values = values
         self._exploring = exploring
         self._bind_requested()
@@ -439,4 +444,5 @@ class DQN(OffPolicyAgent):
             "support": list(self.support),
             "loss": self.loss_name,
             "epsilon": epsilon,
+            "epsilon_spread": self.epsilon_spread,
         }

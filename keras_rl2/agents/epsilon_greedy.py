@@ -21,9 +21,12 @@ class EpsilonGreedy:
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps; None for a linear fall from 1 to 0.05
             within 10 000 steps.
+        spread: float. α of Ape-X: environment i of B explores with
+            ε^(1 + α i / (B - 1)) in rollouts, so that some of them hardly do.
+            Defaults to `0.0`: all alike.
 
     Raises:
-        ValueError: If a number is not a probability.
+        ValueError: If a number is not a probability, or the spread below 0.
 
     Example:
 
@@ -31,12 +34,18 @@ class EpsilonGreedy:
     >>> noise = exploring.draw(np.random.default_rng(0), (4,), 3, env_steps=0)
     >>> noise.shape, (noise > 0).sum(axis=-1).tolist()
     ((4, 3), [1, 1, 1, 1])
+
+    Reference:
+        - [Horgan et al., 2018](https://arxiv.org/abs/1803.00933), of `spread`.
     """
 
     def __init__(
         self,
         epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None,
+        spread: float = 0.0,
     ) -> None:
+        check_in_range(epsilon_spread=(spread, 0.0, 1e6))
+        self.spread = spread
         if epsilon is None:
             epsilon = keras.optimizers.schedules.PolynomialDecay(
                 1.0, 10_000, 0.05
@@ -94,7 +103,11 @@ class EpsilonGreedy:
             numbers at all actions.
         """
         shape = tuple(shape)
-        explores = generator.random(shape) < self.present(env_steps)
+        epsilon: float | np.ndarray = self.present(env_steps)
+        if self.spread and len(shape) > 1:
+            # [B], of a rollout [T, B]
+            epsilon = epsilon ** (1 + self.spread * np.linspace(0, 1, shape[1]))
+        explores = generator.random(shape) < epsilon
         if ranked:
             rank = 1.0 - generator.random((*shape, actions))
             forced = explores[..., None] * rank * _FORCED

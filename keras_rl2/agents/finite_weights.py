@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import keras
 import numpy as np
 
-from keras_rl2.data.finite import is_finite
+from keras_rl2.collecting.finite import is_finite
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent

@@ -73,7 +73,7 @@ def fit(
         FloatingPointError: If too many updates in a row were skipped; its
             notes name the last checkpoint of callbacks that keep any.
     """
-    round_execution.refuse_strategies()
+    _refuse_scope()
     kwargs.setdefault("shuffle", False)
     given = _list(callbacks)
     give_directions(given)
@@ -98,9 +98,19 @@ def fit(
     agent.rollouts = x
     if not agent.compiled:
         agent.compile()
-    agent.optimizer.build(agent.trainable_variables)
+    with agent.learners.scope():
+        agent.optimizer.build(agent.trainable_variables)
     size = round_execution.prepare_rounds(agent, x)
+    if size is None:
+        agent.learners.refuse_keras_loop()
+    agent.learners.check(agent, x, total_steps)
     begin = FitPosition.beginning(agent, x, kwargs.pop("initial_epoch", 0))
+    data = (
+        x.as_rounds(agent, size.from_trajectory)
+        if size is not None
+        else x.as_dataset(agent)
+    )
+    agent.learners.check_rows(data.element_spec)
     # Before anything is put back: what does not fit each other is refused.
     rounds = _rounds_per_epoch(x, total_steps, begin)
     checkpoint = _checkpoint(given)
@@ -117,15 +127,27 @@ def fit(
     agent.updates_already_made = begin.rounds * x.updates_per_round
     with _watching(checkpoint, all_callbacks):
         return keras_fit(
-            x.as_rounds(agent, size.from_trajectory)
-            if size is not None
-            else x.as_dataset(agent),
+            data,
             initial_epoch=min(begin.epoch, last),
             epochs=last,
             steps_per_epoch=rounds * x.updates_per_round,
             callbacks=all_callbacks,
             verbose=0 if verbose == "auto" else verbose,
             **kwargs,
+        )
+
+
+def _refuse_scope() -> None:
+    """Refuses to train within a scope of `tf.distribute`.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "Expected `fit` after the `strategy.scope()` in which the agent "
+            "was made, which it enters where it needs to. Received: `fit` "
+            f"within one of {type(tf.distribute.get_strategy()).__name__}"
         )
 
 

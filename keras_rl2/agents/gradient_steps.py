@@ -9,6 +9,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_rl2 import replicas
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
@@ -86,7 +87,7 @@ class GradientSteps:
         """
         key = id(optimizer) if due is None else -1 - len(self._steps)
         step = self._steps.setdefault(key, _Gradients(optimizer, due))
-        step.gradients += gradients
+        step.gradients += replicas.mean(gradients)
         step.variables += variables
 
     def apply(self, then: Callable[[], None] | None = None) -> Step:

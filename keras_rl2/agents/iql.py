@@ -17,12 +17,12 @@ from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
+from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_actor import StochasticActor
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead

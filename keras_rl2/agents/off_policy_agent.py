@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_rl2 import replicas
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.gradient_steps import GradientSteps
@@ -145,7 +146,7 @@ class OffPolicyAgent(Agent):
         if "td_error" in terms:
             terms["td_error"] = ops.mean(terms["td_error"])
         counted = tf.logical_not(terms["skipped_updates"])
-        return self._logs(terms, counted)
+        return replicas.once(lambda: self._logs(terms, counted))
 
     def update(self, batch: Batch) -> Terms:
         """Makes a step along each objective, if all gradients are finite.
@@ -186,7 +187,7 @@ class OffPolicyAgent(Agent):
             self._feed_back(batch, terms)
             self.updates.assign_add(1)
 
-        step = steps.apply(then)
+        step = replicas.once(lambda: steps.apply(then))
         for name in objectives:
             terms.setdefault(f"{name}_loss", losses[name])
         return {
@@ -246,7 +247,14 @@ class OffPolicyAgent(Agent):
                 tf.zeros_like(each.value) for each in objective.trained
             ]
 
-        found: tuple[Tensor, list[Tensor]] = tf.cond(due, now, not_now)
+        found: tuple[Tensor, list[Tensor]]
+        if replicas.within_one():
+            # In a branch it could not get the others' rows.
+            found = tf.nest.map_structure(
+                lambda one, other: tf.where(due, one, other), now(), not_now()
+            )
+        else:
+            found = tf.cond(due, now, not_now)
         return found
 
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:

@@ -12,9 +12,9 @@ from keras import ops
 from keras_rl2 import returns
 from keras_rl2.agents.fitted_q import FittedQ
 from keras_rl2.agents.fitted_q import networks_beside
-from keras_rl2.agents.stochastic import Stochastic
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.data import OfflineDataset
+from keras_rl2.data.agent_protocols import Stochastic
 from keras_rl2.data.recorded_episodes import RecordedEpisodes
 from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads.discrete_head import DiscreteHead

@@ -12,6 +12,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2 import replicas
+from keras_rl2 import returns
 from keras_rl2 import statistics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.default_agent import NetworkBuilder
@@ -20,6 +22,7 @@ from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.rollout_samples import RolloutSamples
+from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.agents.unrolling import unroll
 from keras_rl2.agents.updating import minibatch_of
@@ -31,7 +34,6 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import added_losses
 from keras_rl2.network_inputs import Memory
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_network
 from keras_rl2.sequences import flat
 from keras_rl2.sequences import of_one_step
 from keras_rl2.sequences import sequences_like
@@ -395,9 +397,9 @@ class OnPolicyAgent(StochasticPolicy):
             variables = self.trainable_variables
             gradients = tape.gradient(scaled, variables)
             steps.add(self.optimizer, gradients, variables)
-            step = self._learn(terms, steps)
+            step = replicas.once(lambda: self._learn(terms, steps))
         terms |= {"gradient_norm": step.norm, "skipped_updates": step.skipped}
-        return self._logs(terms, step.counted)
+        return replicas.once(lambda: self._logs(terms, step.counted))
 
     def _learn(self, terms: dict[str, Tensor], steps: GradientSteps) -> Step:
         """Follows the gradient of a loss, whose terms are given too."""
@@ -419,6 +421,36 @@ class OnPolicyAgent(StochasticPolicy):
         return keras.optimizers.Adam(3e-4, epsilon=1e-5)
 
     # Preparing a rollout.
+
+    def targets(
+        self,
+        arrays: dict[str, Any],
+        log_prob: Tensor | None,
+        values: Tensor,
+        next_values: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns what is learned of each step of a rollout.
+
+        Args:
+            arrays: dict, as of `Trajectory.arrays`, in the graph.
+            log_prob: `[T, B]` or None. Of the actions under the present
+                policy, where another one may have acted.
+            values: `[T, B]` float32. Of the observations.
+            next_values: `[T, B]` float32. Of the true next observations.
+
+        Returns:
+            Advantages and targets of the values, `[T, B]` each.
+        """
+        del log_prob
+        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
+        return returns.generalized_advantage_estimation(
+            arrays["reward"],
+            self.gamma * going_on,
+            values,
+            next_values,
+            self.gae_lambda,
+            truncated=arrays["truncated"],
+        )
 
     def prepare(
         self, trajectory: Trajectory

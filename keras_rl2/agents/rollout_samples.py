@@ -10,10 +10,9 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2 import returns
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data import Trajectory
-from keras_rl2.data.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
 from keras_rl2.sequences import flat
 from keras_rl2.sequences import of_one_step
@@ -84,7 +83,7 @@ class RolloutSamples:
             Samples, a dict of arrays `[N, ...]`, and statistics, a dict of
             floats.
         """
-        key = trajectory.action.shape[:2]
+        key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
         if key not in self._functions:
             self._functions[key] = tf.function(
                 self._prepared,
@@ -117,7 +116,11 @@ class RolloutSamples:
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Does what `prepare` promises, in the graph."""
         policy, _, samples = self.of(arrays, training=False)
-        samples["log_prob"] = policy.log_prob(samples["action"])
+        samples["log_prob"] = (
+            flat(arrays["log_prob"])
+            if "log_prob" in arrays
+            else policy.log_prob(samples["action"])
+        )
         computed = ("log_prob", "advantage", "returns", "value")
         return (
             {key: samples[key] for key in computed},
@@ -177,13 +180,20 @@ class RolloutSamples:
                 known[steps + num_envs :],
             )[:steps]
         values = rollout(known[:steps])
-        advantages, targets = self._targets(arrays, values, rollout(following))
+        taken = flat(arrays["action"])
+        advantages, targets = self._agent.targets(
+            arrays,
+            # [N] -> [T, B], where another policy may have acted
+            rollout(policy.log_prob(taken)) if "log_prob" in arrays else None,
+            values,
+            rollout(following),
+        )
         return (
             policy,
             value[:steps],
             {
                 "observation": map_leaves(lambda each: each[:steps], rows),
-                "action": flat(arrays["action"]),
+                "action": taken,
                 "advantage": flat(advantages),
                 "returns": flat(targets),
                 "value": known[:steps],
@@ -232,20 +242,6 @@ class RolloutSamples:
             )
             values.append(flat(value))
         return policy, ops.concatenate(values, axis=0)
-
-    def _targets(
-        self, arrays: dict[str, Any], values: Tensor, next_values: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns advantages and value targets `[T, B]`."""
-        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
-        return returns.generalized_advantage_estimation(
-            arrays["reward"],
-            self._agent.gamma * going_on,
-            values,
-            next_values,
-            self._agent.gae_lambda,
-            truncated=arrays["truncated"],
-        )
 
 
 def _in_sequences(

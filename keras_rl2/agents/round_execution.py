@@ -39,20 +39,6 @@ class RoundSize(NamedTuple):
     from_trajectory: bool
 
 
-def refuse_strategies() -> None:
-    """Refuses to work within a scope of `tf.distribute`.
-
-    Raises:
-        ValueError: If there is one.
-    """
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            "Expected no scope of `tf.distribute`: an agent is made and "
-            "trained on one device. "
-            f"Received: {type(tf.distribute.get_strategy()).__name__}"
-        )
-
-
 def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     """Makes one call of TensorFlow that makes all updates of a round.
 
@@ -68,7 +54,8 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
         A function from the dataset's iterator to the logs of the last update;
         or from what `train_on_batch` passes, a generator of one minibatch.
     """
-    step = tf.function(agent.train_step, autograph=False)
+    update = agent.learners.on_each(agent.train_step)
+    step = tf.function(update, autograph=False)
 
     def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
         def update(index: Tensor) -> dict[str, Tensor]:
@@ -192,6 +179,7 @@ def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
                 agent.learns_from_trajectories
                 and updates == 1
                 and agent.memory is None
+                and agent.learners.strategy is None
             ),
         )
     _set_execution(agent, steps, size)
@@ -236,6 +224,8 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
 def _is_compiled(agent: "Agent", batch_size: int) -> bool:
     """Whether XLA compiles a round."""
     asked = _arguments(agent).jit_compile
+    if agent.learners.strategy is not None:
+        return False
     if asked == "auto":
         return pays_to_compile(agent, batch_size)
     return bool(asked)

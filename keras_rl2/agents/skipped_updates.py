@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents.updating import parts_of
@@ -136,7 +137,7 @@ class SkippedUpdates:
     def _cause(self) -> str:
         """Says what can be seen from outside of the updates."""
         for part in parts_of(self._agent.optimizer):
-            rate = float(part.learning_rate)
+            rate = float(ops.convert_to_numpy(part.learning_rate))
             if not finite_weights.is_small(rate):
                 return f"a learning rate of {rate} of {part.name!r}"
         name = finite_weights.first_not_finite(self._agent.variables)

@@ -18,11 +18,11 @@ from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.agents.running import run_network
 from keras_rl2.arguments import check_in_range
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_inputs import inputs_for
-from keras_rl2.network_inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor

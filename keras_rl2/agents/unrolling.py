@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.agents.running import run_memory
 from keras_rl2.network_inputs import Memory
-from keras_rl2.network_inputs import run_memory
 from keras_rl2.sequences import flat
 from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor

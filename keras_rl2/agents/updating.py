@@ -85,9 +85,10 @@ def apply_gradients(
     What Keras' optimizers do on each replica before they change anything is
     to sum gradients over all of them. TensorFlow registers a gradient of that
     sum, for as long as the process lives, and with it the graph of the update:
-    some megabytes for each agent that was trained. There is only one replica
-    here, and what is called from between replicas makes no such sum. One that
-    scales losses refuses to be called from there, and sums as Keras does.
+    some megabytes for each agent that was trained. What is called from between
+    replicas makes no such sum; nor is there anything to be summed, with one
+    replica, or of gradients that are those of all. One that scales losses
+    refuses to be called from there, and sums as Keras does.
 
     Args:
         optimizer: `keras.optimizers.Optimizer`. One that is built.
@@ -95,6 +96,9 @@ def apply_gradients(
         variables: Sequence of `keras.Variable`. What they are the gradients
             of.
     """
+    if tf.distribute.in_cross_replica_context():
+        _apply_once(optimizer, gradients, variables)
+        return
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         optimizer.apply(gradients, variables)
         return
@@ -103,6 +107,37 @@ def apply_gradients(
         optimizer.apply(gradients, variables)
 
     tf.distribute.get_replica_context().merge_call(apply)
+
+
+def _apply_part(
+    optimizer: keras.optimizers.Optimizer,
+    gradients: Sequence[Tensor | None],
+    variables: Sequence[keras.Variable],
+) -> None:
+    """Makes a step within a replica, where Keras sums over all of them."""
+    number = tf.distribute.get_strategy().num_replicas_in_sync
+    parts = [None if each is None else each / number for each in gradients]
+    optimizer.apply(parts, variables)
+
+
+def _apply_once(
+    optimizer: keras.optimizers.Optimizer,
+    gradients: Sequence[Tensor | None],
+    variables: Sequence[keras.Variable],
+) -> None:
+    """Makes a step between replicas, of gradients that all of them have."""
+    strategy = tf.distribute.get_strategy()
+    if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        strategy.run(_apply_part, args=(optimizer, gradients, variables))
+        return
+    # What it does itself with gradients that are finite, as they are here.
+    scale = tf.convert_to_tensor(optimizer.dynamic_scale.value)
+    unscaled = [None if each is None else each / scale for each in gradients]
+    _apply_once(optimizer.inner_optimizer, unscaled, variables)
+    made = tf.convert_to_tensor(optimizer.step_counter.value) + 1
+    grows = made >= optimizer.dynamic_growth_steps
+    optimizer.step_counter.assign(tf.where(grows, tf.zeros_like(made), made))
+    optimizer.dynamic_scale.assign(tf.where(grows, 2.0 * scale, scale))
 
 
 def parts_of(

@@ -55,15 +55,16 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     Example:
 
     >>> check_spaces(Box(-1, 1, (3,)), Discrete(2)).text
-    'Box([-1, 1], (3,), float32), Discrete(2): A2C, BehaviorCloning, CQL, DQN,
-    IQL, PPO, REINFORCE, SAC; with a memory A2C, CQL, DQN, PPO, REINFORCE'
+    'Box([-1, 1], (3,), float32), Discrete(2): A2C, APPO, BehaviorCloning, CQL,
+    DQN, IQL, PPO, REINFORCE, SAC; with a memory A2C, APPO, CQL, DQN, PPO,
+    REINFORCE'
     """
     try:
         spaces.check_observation_space(observation)
         spaces.check_action_space(action)
     except ValueError as error:
         return Finding("spaces", False, " ".join(str(error).split()))
-    names = ["A2C", "BehaviorCloning", "PPO", "REINFORCE"]
+    names = ["A2C", "APPO", "BehaviorCloning", "PPO", "REINFORCE"]
     if isinstance(action, Discrete):
         names += ["CQL", "DQN", "IQL", "SAC"]
     masked = spaces.is_masked(observation)
@@ -81,7 +82,7 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     if isinstance(action, Box) and not unbounded:
         names += ["CQL", "DDPG", "IQL", "SAC", "TD3", "TD3BC"]
     seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
-    remembering = {"A2C", "DQN", "PPO", "REINFORCE"}
+    remembering = {"A2C", "APPO", "DQN", "PPO", "REINFORCE"}
     if isinstance(action, Discrete):
         remembering.add("CQL")
     remember = sorted(remembering.intersection(names))

@@ -1,10 +1,12 @@
 """Data: from environments to the batches of `fit`."""
 
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.actors import ActorSnapshot
-from keras_rl2.data.collector import Collector
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.data.mixed import MixedDataset
 from keras_rl2.data.offline import OfflineDataset
+from keras_rl2.data.packed_trajectory import unpack
 from keras_rl2.data.policy_function import actions
 from keras_rl2.data.policy_function import policy_function
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
@@ -15,8 +17,6 @@ from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.sum_tree import SumTree
-from keras_rl2.data.trajectory import Trajectory
-from keras_rl2.data.trajectory import unpack
 
 __all__ = [
     "ActorSnapshot",

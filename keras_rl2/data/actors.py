@@ -2,26 +2,28 @@
 
 import logging
 import os
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
 import gymnasium
+import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.finite import check_weights
+from keras_rl2.collecting.policy_actor import PolicyActor
+from keras_rl2.collecting.policy_actor import PolicyRunner
+from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.data import conversions
 from keras_rl2.data.agent_protocols import ActingAgent
-from keras_rl2.data.finite import check_actions
-from keras_rl2.data.finite import check_weights
+from keras_rl2.data.policy_function import actions_and_log_prob
 from keras_rl2.data.policy_function import input_specs
 from keras_rl2.data.policy_function import policy_function
 from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.litert import LiteRTRunner
-from keras_rl2.litert import for_environment
 from keras_rl2.spaces import action_spec
 from keras_rl2.spaces import space_tree
 from keras_rl2.trees import leaves
@@ -29,19 +31,11 @@ from keras_rl2.trees import map_leaves
 
 logger = logging.getLogger(__name__)
 
-# The policy's actions [B, ...], and the same as environments take them, a tree
-# of arrays perhaps.
-Actions = tuple[np.ndarray, Any]
-
-# From observations [B, ...] and the noise of one step to actions: an
-# `ActorSnapshot`, or whatever takes its place.
-Actor = Callable[[Any, Any], Actions]
-
 # Actions that decide whether a conversion is to be trusted.
 _COMPARED_ACTIONS = 16
 
 
-class ActorSnapshot:
+class ActorSnapshot(PolicyActor):
     """A copy of an agent's policy that acts without TensorFlow.
 
     A call into TensorFlow costs 100 to 400 microseconds, more than the whole
@@ -63,6 +57,9 @@ class ActorSnapshot:
         deterministic: bool. Whether it takes the mode of the policy instead
             of a sample. Defaults to `False`.
 
+    Attributes:
+        backend: str. What runs the policy: `"litert"` or `"tensorflow"`.
+
     Example:
 
     >>> import keras_rl2 as rl
@@ -77,25 +74,18 @@ class ActorSnapshot:
         self, agent: ActingAgent, num_envs: int, deterministic: bool = False
     ) -> None:
         self.deterministic = deterministic
-        self.num_envs = num_envs
         self.variables = list(agent.acting_variables)
-        self._action = action_spec(agent.action_space)
-        #: What it remembers of each environment, `[B, ...]` each; or nothing.
-        self.state = agent.initial_state(num_envs)
-        #: Environments whose next step is the first of an episode, `[B]`.
-        self.begins = np.ones(num_envs, np.float32)
-        # Choices are numbers of a table: never NaN, whatever they come from.
-        self._gives_numbers = (
-            np.dtype(agent.policy_head.action_dtype).kind == "f"
-        )
         check_weights(self.variables, _read(self.variables))
-        self._runner = _make_runner(agent, num_envs, deterministic, self)
+        runner = _make_runner(agent, num_envs, deterministic, self.variables)
+        self.backend = runner.backend
+        super().__init__(
+            runner,
+            action_spec(agent.action_space),
+            agent.initial_state(num_envs),
+            num_envs,
+            gives_numbers(agent),
+        )
         self.sync()
-
-    @property
-    def backend(self) -> str:
-        """What runs the policy: `"litert"` or `"tensorflow"`."""
-        return self._runner.backend
 
     def sync(self) -> None:
         """Takes over the agent's present weights.
@@ -103,69 +93,108 @@ class ActorSnapshot:
         Raises:
             ValueError: If they are not finite.
         """
-        values = _read(self.variables)
-        check_weights(self.variables, values)
-        self._runner.set_weights(values)
+        self.set_weights(weights_of(self.variables))
 
-    def __call__(
-        self, observation: Any, noise: np.ndarray | None = None
-    ) -> Actions:
-        """Chooses actions.
 
-        Args:
-            observation: `[B, ...]`. Observations, a tree of contiguous
-                arrays.
-            noise: `[B, *noise_shape]` float32. Standard noise of the policy;
-                None for a deterministic actor. Defaults to `None`.
+def weights_of(variables: list[Any]) -> list[np.ndarray]:
+    """Reads what is to be acted with.
 
-        Returns:
-            The policy's actions `[B, ...]`, and the same as the environment
-            takes them (shifted or clipped to its space).
+    Args:
+        variables: list of `keras.Variable`.
+
+    Returns:
+        list of arrays.
+
+    Raises:
+        ValueError: If they are not finite.
+    """
+    values = _read(variables)
+    check_weights(variables, values)
+    return values
+
+
+def gives_numbers(agent: ActingAgent) -> bool:
+    """Says whether an agent's actions are numbers, which could be NaN.
+
+    Choices are numbers of a table: never NaN, whatever they come from.
+    """
+    return np.dtype(agent.policy_head.action_dtype).kind == "f"
+
+
+class SentActor:
+    """An agent's policy for workers, which act with it elsewhere.
+
+    As an `ActorSnapshot` it holds the weights of the last `sync()`; what it
+    remembers of episodes, workers do.
+
+    Args:
+        agent: `ActingAgent`, bound to its spaces.
+        num_envs: int. Environments of each worker.
+        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+            `False`.
+
+    Attributes:
+        policy: `SentPolicy`.
+        weights: list of arrays.
+
+    Raises:
+        ValueError: If the policy does not convert to LiteRT.
+    """
+
+    def __init__(
+        self, agent: ActingAgent, num_envs: int, with_log_prob: bool = False
+    ) -> None:
+        self.variables = list(agent.acting_variables)
+        self.weights = weights_of(self.variables)
+        self.policy = sent_policy(agent, num_envs, with_log_prob)
+
+    def sync(self) -> None:
+        """Takes over the agent's present weights.
 
         Raises:
-            ValueError: If actions are numbers that are not finite.
+            ValueError: If they are not finite.
         """
-        if self.state:
-            return self._remembering(observation, noise)
-        outputs = self._runner(observation, noise)
-        if self._gives_numbers:
-            check_actions(outputs[0], observation)
-        return outputs[0], for_environment(self._action, outputs)
+        self.weights = weights_of(self.variables)
 
-    def _remembering(self, observation: Any, noise: Any) -> Actions:
-        """Chooses actions, and remembers what it is for the next step."""
-        count = len(self.state)
-        outputs = self._runner(observation, noise, (self.begins, *self.state))
-        if self._gives_numbers:
-            check_actions(outputs[0], observation)
-        self.state = tuple(outputs[-count:])
-        self.begins = np.zeros(self.num_envs, np.float32)
-        acted = outputs[:-count]
-        return acted[0], for_environment(self._action, acted)
 
-    def get_state(self) -> dict[str, Any]:
-        """Returns what it remembers of each environment, as plain data."""
-        return {
-            "state": [np.array(each) for each in self.state],
-            "begins": self.begins.copy(),
-        }
+def sent_policy(
+    agent: ActingAgent, num_envs: int, with_log_prob: bool = False
+) -> SentPolicy:
+    """Returns an agent's policy for processes that step environments.
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+    Args:
+        agent: `ActingAgent`, bound to its spaces.
+        num_envs: int. Environments of one process, B.
+        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+            `False`.
 
-        Args:
-            state: dict, as returned by `get_state`.
-        """
-        self.state = tuple(state["state"])
-        self.begins = state["begins"]
+    Returns:
+        `SentPolicy`, without weights.
 
-    def begin(self, envs: np.ndarray) -> None:
-        """Says that the next step is the first of an episode.
-
-        Args:
-            envs: `[B]` bool. Of which environments.
-        """
-        self.begins = np.maximum(self.begins, envs).astype(np.float32)
+    Raises:
+        ValueError: If the policy does not convert to LiteRT.
+    """
+    # What the interpreter computes for a single row differs in the last bit.
+    batch = num_envs if sees_pictures(agent) else max(num_envs, 2)
+    variables = list(agent.acting_variables)
+    runner = _make_runner(agent, batch, False, variables, with_log_prob)
+    if not isinstance(runner, LiteRTRunner):
+        raise ValueError(
+            "Expected a policy that converts to LiteRT: workers act without "
+            "TensorFlow. Received: one that does not, for which the log has "
+            f"the reason, of {type(agent).__name__}"
+        )
+    return SentPolicy(
+        converted=runner.converted,
+        weights=len(variables),
+        inputs=runner.observations,
+        action=action_spec(agent.action_space),
+        initial_state=agent.initial_state(num_envs),
+        num_envs=num_envs,
+        batch=batch,
+        gives_numbers=gives_numbers(agent),
+        with_log_prob=with_log_prob,
+    )
 
 
 def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
@@ -189,24 +218,15 @@ def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
         runner.threads,
         agent.observation_spec,
         runner.observations,
-        actor._action,
+        action_spec(agent.action_space),
         agent.initial_state(1),
     )
 
 
-class _Runner(Protocol):
-    """Runs the traced policy with weights of its own."""
+class _Runner(PolicyRunner, Protocol):
+    """Runs the policy, and says by what."""
 
     backend: str
-
-    def set_weights(self, weights: list[np.ndarray]) -> None: ...
-
-    def __call__(
-        self,
-        observation: Any,
-        noise: np.ndarray | None,
-        memory: Sequence[np.ndarray] = (),
-    ) -> list[np.ndarray]: ...
 
 
 class _TensorFlowRunner:
@@ -241,37 +261,29 @@ def _make_runner(
     agent: ActingAgent,
     num_envs: int,
     deterministic: bool,
-    snapshot: ActorSnapshot,
+    variables: list[keras.Variable],
+    with_log_prob: bool = False,
 ) -> _Runner:
     """Converts the policy, checks it once against TensorFlow, or falls back."""
     function = policy_function(
-        agent, deterministic, num_envs, snapshot.variables
+        agent,
+        deterministic,
+        num_envs,
+        variables,
+        actions_and_log_prob if with_log_prob else None,
     )
     seen = input_specs(agent.observation_spec)
     names = [str(spec.name) for spec in seen]
-    # Images are worth a thread per core, small networks are not.
-    pictures = any(len(spec.shape) > 2 for spec in seen)
-    threads = os.cpu_count() if pictures else 1
+    threads = os.cpu_count() if sees_pictures(agent) else 1
+    states = len(agent.initial_state(1))
     key = conversions.fingerprint(function)
     converted = conversions.find(key)
     if converted is not None:
-        return LiteRTRunner(
-            converted,
-            len(snapshot.variables),
-            threads,
-            names,
-            len(snapshot.state),
-        )
+        return LiteRTRunner(converted, len(variables), threads, names, states)
     fallback = _TensorFlowRunner(function)
     try:
         converted = conversions.convert(function)
-        runner = LiteRTRunner(
-            converted,
-            len(snapshot.variables),
-            threads,
-            names,
-            len(snapshot.state),
-        )
+        runner = LiteRTRunner(converted, len(variables), threads, names, states)
     except Exception as error:
         # Whatever the converter dislikes, TensorFlow itself can still run.
         reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -281,7 +293,7 @@ def _make_runner(
             reason[0],
         )
         return fallback
-    weights = _read(snapshot.variables)
+    weights = _read(variables)
     runner.set_weights(weights)
     fallback.set_weights(weights)
     if all(
@@ -295,6 +307,16 @@ def _make_runner(
         "gave other actions than TensorFlow."
     )
     return fallback
+
+
+def sees_pictures(agent: ActingAgent) -> bool:
+    """Says whether acting is worth a thread per core: small networks are not.
+
+    Args:
+        agent: `ActingAgent`. Whose observations are looked at.
+    """
+    seen = input_specs(agent.observation_spec)
+    return any(len(spec.shape) > 2 for spec in seen)
 
 
 def _read(variables: list[Any]) -> list[np.ndarray]:

@@ -11,13 +11,14 @@ from typing import NoReturn
 from typing import Protocol
 from typing import SupportsInt
 from typing import TypeGuard
+from typing import runtime_checkable
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.distributions import Distribution
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.shapes import Tensor
@@ -135,6 +136,23 @@ class ActingAgent(Protocol):
         Returns:
             As of `sample_action`.
         """
+
+
+@runtime_checkable
+class Stochastic(Protocol):
+    """An agent whose policy is a distribution: actions have probabilities."""
+
+    def distribution(self, observation: Any) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """An agent that may learn from rollouts of a policy it had before."""
+
+    @property
+    def max_lag(self) -> int | None:
+        """Updates between acting and learning; None for those of a round."""
 
 
 class CollectingAgent(ActingAgent, Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.transition_block import TransitionBlock
 from keras_rl2.trees import map_leaves
 

@@ -1,31 +1,36 @@
 """What rollout and replay datasets share: environments and an actor."""
 
 import abc
-import logging
+import functools
+from collections import deque
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Generic
 from typing import TypeVar
+from typing import cast
 
 import numpy as np
 
-from keras_rl2.data.actors import Actor
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.collector import StepNoise
+from keras_rl2.collecting.episode_collector import EpisodeCollector
+from keras_rl2.collecting.policy_actor import Actor
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.actors import ActorSnapshot
+from keras_rl2.data.actors import SentActor
 from keras_rl2.data.agent_protocols import CollectingAgent
-from keras_rl2.data.collector import Collector
-from keras_rl2.data.collector import StepNoise
-from keras_rl2.data.episode_collector import EpisodeCollector
+from keras_rl2.data.agent_protocols import Lagging
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import TimedEnv
+from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
-from keras_rl2.envs import env_state
 from keras_rl2.stopwatch import in_section
-
-logger = logging.getLogger(__name__)
+from keras_rl2.workers import WorkerCollector
+from keras_rl2.workers import WorkerEnv
+from keras_rl2.workers import Workers
 
 AgentT = TypeVar("AgentT", bound=CollectingAgent)
 
@@ -47,6 +52,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         step_timeout: float or None. Seconds that a step may take. Defaults to
             `None`: as long as it likes.
         on_env_error: str. `"raise"` or `"restart"`. Defaults to `"raise"`.
+        workers: `Workers` or None. Processes that step the environments.
+            Defaults to `None`: this one.
     """
 
     #: Steps of one round in each environment, T; set by a subclass.
@@ -64,6 +71,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
         on_env_error: str = "raise",
+        workers: Workers | None = None,
     ) -> None:
         super().__init__(rounds_per_epoch)
         if on_env_error not in ("raise", "restart"):
@@ -71,23 +79,37 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
                 "Expected `on_env_error` to be 'raise' or 'restart'. "
                 f"Received: on_env_error={on_env_error!r}"
             )
-        self.env = as_vector_env(
-            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
-        )
-        if step_timeout is not None:
-            self.env.limit_steps(step_timeout)
+        if workers is not None and step_timeout is not None:
+            raise ValueError(
+                "Expected `step_timeout=None` with `workers`, which have a "
+                f"`timeout` of their own. Received: step_timeout={step_timeout}"
+            )
         self.step_timeout = step_timeout
         self.on_env_error = on_env_error
         self.seed = seed
         env_seed, noise, own = np.random.SeedSequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.
         self._env_seed = int(env_seed.generate_state(1)[0] >> 2)
+        make: Any = as_vector_env
+        if workers is not None:
+            make = functools.partial(workers.start, seed=self._env_seed)
+        self.env: VectorEnvAdapter = make(
+            env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
+        )
+        if step_timeout is not None:
+            self.env.limit_steps(step_timeout)
         self._noise = np.random.default_rng(noise)
         self._noise_state: object = None
         self._own_seed = own
-        self._actor: ActorSnapshot | None = None
+        self._actor: ActorSnapshot | SentActor | None = None
         self._collector: Collector | None = None
-        self._env_repeats: bool | None = None
+        # Rounds that workers collect while there are updates of earlier ones.
+        self._rounds_ahead = 0
+        # Rounds that had been given before each rollout under way was begun.
+        self._begun_at: deque[int] = deque()
+        self._rounds_given = 0
+        self._lag = 0
+        self._whole_episodes = False
         # Of a training that goes on in environments that are new.
         self._resets_before = 0
 
@@ -113,12 +135,25 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._actor = None
         self._noise_state = None
         self._ready.clear()
-        kind = EpisodeCollector if agent.whole_episodes else Collector
-        if type(self._collector) is not kind:
-            self._collector = kind(self.env, self.horizon, agent.policy_head)
+        self._drop()
+        if self._collector is None or (
+            self._whole_episodes != agent.whole_episodes
+        ):
+            self._collector = self._make_collector(agent)
             if self.on_env_error == "restart":
                 self._collector.restart_seed = self._restart_seed
+        self._whole_episodes = agent.whole_episodes
         self._collector.sequence_length = self._sequence_length_for(accepted)
+
+    def _make_collector(self, agent: CollectingAgent) -> Collector:
+        """Makes what steps the environments for an agent."""
+        action = agent.policy_head.format
+        if isinstance(self.env, WorkerEnv):
+            return WorkerCollector(
+                self.env, self.horizon, action, agent.whole_episodes
+            )
+        kind = EpisodeCollector if agent.whole_episodes else Collector
+        return kind(self.env, self.horizon, action)
 
     def _sequence_length_for(self, agent: AgentT) -> int | None:
         """Returns how often the state of an agent that remembers is kept."""
@@ -140,6 +175,19 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
+        collector = self._bound_collector()
+        if collector.adrift:
+            self._drop()
+        try:
+            while collector.under_way <= self._rounds_ahead:
+                self._begin_rollout()
+            return self._take()
+        except BaseException:
+            self._drop()
+            raise
+
+    def _begin_rollout(self) -> None:
+        """Begins the next rollout with the agent's present weights."""
         agent = self._bound_agent()
         agent.begin_round()
         actor = self._present_actor()
@@ -147,12 +195,29 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         noise, self._noise_state = agent.draw_noise(
             self._noise, (self.horizon, self.env.num_envs), self._noise_state
         )
-        return self._take(actor, noise)
+        self._begin(actor, noise)
 
-    def _present_actor(self) -> ActorSnapshot:
+    def _drop(self) -> None:
+        """Forgets rollouts that are under way."""
+        self._begun_at.clear()
+        if self._collector is not None:
+            self._collector.drop()
+
+    def _present_actor(self) -> ActorSnapshot | SentActor:
         """Returns what acts for the agent, which is made when first needed."""
         if self._actor is None:
-            self._actor = ActorSnapshot(self._bound_agent(), self.env.num_envs)
+            agent = self._bound_agent()
+            self._actor = (
+                SentActor(
+                    agent,
+                    self.env.envs_per_worker,
+                    with_log_prob=(
+                        self._rounds_ahead > 0 and isinstance(agent, Lagging)
+                    ),
+                )
+                if isinstance(self.env, WorkerEnv)
+                else ActorSnapshot(agent, self.env.num_envs)
+            )
         return self._actor
 
     def _bound_agent(self) -> AgentT:
@@ -165,44 +230,61 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             )
         return self.agent
 
-    def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
-        """Takes steps with an actor, and tells the agent of them."""
-        agent = self._bound_agent()
-        assert self._collector is not None
-        self._collector.env = (
+    def _begin(self, actor: Actor | SentActor, noise: StepNoise) -> None:
+        """Begins a rollout with an actor."""
+        collector = self._bound_collector()
+        collector.env = (
             self.env
             if self.stopwatch is None
             else TimedEnv(self.env, self.stopwatch)
         )
-        if self._collector.adrift:
+        if collector.adrift:
             self._begin_episodes()
             if isinstance(actor, ActorSnapshot):
                 actor.begin(np.ones(self.env.num_envs, np.bool_))
-        trajectory = self._collector.collect(actor, noise)
+        collector.begin(actor, noise)
+        self._begun_at.append(self._rounds_given)
+
+    def _take(self) -> Trajectory:
+        """Takes over the rollout begun first, and tells the agent of it."""
+        agent = self._bound_agent()
+        trajectory = self._bound_collector().finish()
+        rounds = self._rounds_given - self._begun_at.popleft()
+        self._lag = rounds * self.updates_per_round
         # May be refused, and is then to have left no trace.
         agent.observe(trajectory)
         agent.env_steps += int(np.count_nonzero(trajectory.valid))
         return trajectory
 
+    def _bound_collector(self) -> Collector:
+        """Returns what steps the environments of a dataset with an agent."""
+        self._bound_agent()
+        assert self._collector is not None
+        return self._collector
+
     def _begin_episodes(self) -> None:
         """Resets all environments, and what goes with an episode."""
         assert self._collector is not None
-        first = self._collector.observation is None
-        seed = self._env_seed + self._resets_before if first else None
+        seed = None
+        if not self._collector.has_begun:
+            seed = self._env_seed + self._resets_before
         self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes, and what failed."""
         collector = self._collector
         logs = {"episode_return": np.nan, "episode_length": np.nan}
-        if collector is not None and collector.episode_returns:
+        if collector is not None and collector.episodes.returns:
+            episodes = collector.episodes
             logs = {
-                "episode_return": float(np.mean(collector.episode_returns)),
-                "episode_length": float(np.mean(collector.episode_lengths)),
+                "episode_return": float(np.mean(episodes.returns)),
+                "episode_length": float(np.mean(episodes.lengths)),
             }
         if self.on_env_error == "restart":
             restarts = 0 if collector is None else collector.env_restarts
             logs["env_restarts"] = float(restarts)
+        if self._rounds_ahead:
+            logs["lag"] = float(self._lag)
         return logs
 
     def settings(self) -> dict[str, Any]:
@@ -223,28 +305,20 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             "env": self.env.get_state(),
             "collector": self._collector.get_state() if self._collector else {},
             "simulation": self._simulation(),
+            "begun_at": [n - self._rounds_given for n in self._begun_at],
         }
 
     def _simulation(self) -> dict[str, Any] | None:
         """Returns where the environments are, if that can be copied."""
         if self._collector is None or not self.env.resets:
             return None
-        if self._env_repeats is None:
-            self._env_repeats = env_state.repeats(self.env)
-            if not self._env_repeats:
-                logger.info(
-                    "The state of %s cannot be saved: a training that is "
-                    "resumed begins with new episodes.",
-                    self.env.name,
-                )
-        if not self._env_repeats:
+        simulation = self._collector.simulation()
+        if simulation is None:
             return None
-        actor = self._actor
-        return {
-            "env": env_state.read(self.env.env),
-            "adrift": self._collector.adrift,
-            "memory": None if actor is None else actor.get_state(),
-        }
+        # What workers remember, they keep with their environments.
+        here = isinstance(self._actor, ActorSnapshot)
+        memory = cast(ActorSnapshot, self._actor).get_state() if here else None
+        return {**simulation, "memory": memory}
 
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
@@ -260,41 +334,23 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self.env.set_state(state["env"])
         if self._collector is None or not state["collector"]:
             return
+        self._drop()
         self._collector.set_state(state["collector"])
+        begun_at = state.get("begun_at", ())
+        self._begun_at.extend(n + self._rounds_given for n in begun_at)
         # States of earlier releases have none.
         simulation = state.get("simulation")
-        if simulation is not None:
-            self._go_on(simulation, state["collector"]["observation"])
-        else:
+        if simulation is None or not self._collector.can_go_on(simulation):
             # Not the episodes that it began with.
             self._resets_before = self.env.num_envs * self.env.resets
-
-    def _go_on(self, simulation: dict[str, Any], observation: Any) -> None:
-        """Has the environments go on where others were."""
-        assert self._collector is not None
-        env_state.write(self.env.env, simulation["env"])
-        if not simulation["adrift"] or self._bound_agent().whole_episodes:
-            self._collector.go_on(observation)
-        if simulation["memory"] is not None:
-            self._present_actor().set_state(simulation["memory"])
+            return
+        actor = self._present_actor()
+        if isinstance(actor, SentActor):
+            cast(WorkerCollector, self._collector).plan(actor)
+        elif simulation["memory"] is not None:
+            actor.set_state(simulation["memory"])
+        self._collector.go_on(simulation, state["collector"]["observation"])
 
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""
         self.env.close()
-
-
-def check_positive(**numbers: object) -> None:
-    """Refuses sizes below 1.
-
-    Args:
-        **numbers: name = value.
-
-    Raises:
-        ValueError: If one is not an integer of at least 1.
-    """
-    for name, value in numbers.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(
-                f"Expected `{name}` to be an integer of at least 1. "
-                f"Received: {name}={value!r}"
-            )

@@ -11,7 +11,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
 
-from keras_rl2.data.record import first_not_finite
+from keras_rl2.collecting.record import first_not_finite
 from keras_rl2.spaces import space_tree
 from keras_rl2.trees import Tree
 from keras_rl2.trees import named_leaves

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.collecting.masks import check_mask
+from keras_rl2.collecting.masks import masking_head
+from keras_rl2.collecting.record import first_not_finite
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.agent_protocols import ActingAgent
-from keras_rl2.data.masks import check_mask
-from keras_rl2.data.masks import masking_head
-from keras_rl2.data.record import first_not_finite
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
 from keras_rl2.trees import map_leaves
@@ -149,7 +149,7 @@ class EvaluationDataset:
         returns: list[float] = []
         lengths: list[int] = []
         observation = env.reset(seed=self.seed)
-        masking = masking_head(env.observation_space, agent.policy_head)
+        masking = masking_head(env.observation_space, agent.policy_head.format)
         actor.begin(np.ones(env.num_envs, np.bool_))
         step = 0
         while share.any():

@@ -5,11 +5,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2.arguments import check_positive
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
 from keras_rl2.data.agent_protocols import refuse_on_policy
-from keras_rl2.data.collecting_dataset import check_positive
 from keras_rl2.data.episode_rows import EpisodeRows
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs

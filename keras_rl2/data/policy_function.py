@@ -15,6 +15,8 @@ import tensorflow as tf
 
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import ActingAgent
+from keras_rl2.data.agent_protocols import Stochastic
+from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
 from keras_rl2.trees import leaves
@@ -180,3 +182,36 @@ def actions(
     if not agent.policy_head.changes_action:
         return [own, *state]
     return [own, *leaves(agent.policy_head.to_environment(own)), *state]
+
+
+def actions_and_log_prob(
+    agent: ActingAgent,
+    observation: Tree[Tensor],
+    noise: Tensor | None = None,
+    memory: Sequence[Tensor] = (),
+) -> list[Tensor]:
+    """Chooses actions, in the graph, and says how probable they were.
+
+    Args:
+        agent: `ActingAgent`, a `Stochastic` one. Whose policy it is.
+        observation: `[B, ...]`. Raw observations.
+        noise: `[B, *noise_shape]` float32 or None. As of `actions`. Defaults
+            to `None`.
+        memory: Sequence. As of `actions`. Defaults to `()`.
+
+    Returns:
+        list: as of `actions`, with the log-probability `[B]` float32 of the
+        policy's own action before the state.
+    """
+    outputs = actions(agent, observation, noise, memory)
+    policy: Distribution
+    if memory:
+        policy, _ = agent.policy_step(observation, memory[0], memory[1:])
+    else:
+        policy = cast(Stochastic, agent).distribution(observation)
+    count = len(outputs) - max(len(memory) - 1, 0)
+    return [
+        *outputs[:count],
+        policy.log_prob(outputs[0]),
+        *outputs[count:],
+    ]

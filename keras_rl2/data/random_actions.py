@@ -4,7 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.data.actors import Actions
+from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.random_actor import AllowedChoice
+from keras_rl2.collecting.random_actor import random_actor
+from keras_rl2.policy_heads import DiscreteHead
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.spaces import is_masked
@@ -60,22 +63,12 @@ def random_play(
         The actor, and what it is to be given at each step.
     """
     if is_masked(observation_space):
+        if isinstance(head, DiscreteHead):
+            scores = generator.random((*shape, head.n))
+            return AllowedChoice(head.start), scores
         # What is allowed, only the environment knows, step by step.
         return MaskedRandomActor(head, generator), np.zeros(shape)
     return random_actor, random_actions(head, generator, shape)
-
-
-def random_actor(observation: Any, actions: Actions) -> Actions:
-    """Acts with what `random_actions` drew; takes the place of an actor.
-
-    Args:
-        observation: `[B, ...]`. Not looked at.
-        actions: Pair of actions, of the policy and of the environment.
-
-    Returns:
-        The pair.
-    """
-    return actions
 
 
 def random_actions(

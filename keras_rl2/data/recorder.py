@@ -10,19 +10,19 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from keras_rl2.data.actors import Actions
+from keras_rl2.arguments import check_positive
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.random_actor import random_actor
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.array_source import ArraySource
-from keras_rl2.data.collecting_dataset import check_positive
-from keras_rl2.data.collector import Collector
 from keras_rl2.data.minari_writing import check_new
 from keras_rl2.data.minari_writing import write_minari
 from keras_rl2.data.offline import OfflineDataset
 from keras_rl2.data.random_actions import MaskedRandomActor
 from keras_rl2.data.random_actions import random_actions
-from keras_rl2.data.random_actions import random_actor
 from keras_rl2.data.random_actions import steps_for_environments
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
@@ -262,7 +262,7 @@ def _player(
 def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
     """Takes the steps, and returns them as one record."""
     horizon = min(-(-steps // env.num_envs), _MOST_STEPS)
-    collector = Collector(env, horizon, player.head)
+    collector = Collector(env, horizon, player.head.format)
     collector.sequence_length = horizon if player.remembers else None
     actor = player.actor()
     collector.reset(seed=player.env_seed)

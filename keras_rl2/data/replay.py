@@ -11,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_rl2.data.actors import Actor
+from keras_rl2.arguments import check_positive
+from keras_rl2.collecting.collector import MOST_RESTARTS
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import ReplayAgent
 from keras_rl2.data.agent_protocols import learns_from_replay
 from keras_rl2.data.agent_protocols import refuse_on_policy
 from keras_rl2.data.collecting_dataset import CollectingDataset
-from keras_rl2.data.collecting_dataset import check_positive
-from keras_rl2.data.collector import MOST_RESTARTS
-from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
@@ -35,10 +34,10 @@ from keras_rl2.data.replay_sizes import check_sequences_fit
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.data.td_error_feedback import TDErrorFeedback
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.stopwatch import in_section
 from keras_rl2.trees import map_leaves
+from keras_rl2.workers import Workers
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +103,15 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             environment raises something, dies or hangs, and learn nothing of
             the episode that failed: docs/failing_environments.md. Defaults to
             `"raise"`.
+        workers: `Workers` or None. Processes that step the environments:
+            `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
+            `env` is an id then, or a function that makes an environment.
+            Defaults to `None`: this process.
+        rounds_ahead: int or None. Rounds that workers may collect ahead, with
+            the weights that there are, while there are updates of earlier
+            ones: with 0, either workers or updates wait; with more, the ratio
+            of updates to steps stays what it is. None for 1 with `workers`.
+            Defaults to `None`.
         sequence_length: int or None. For an agent that remembers:
             transitions that are trained in one piece, through which gradients
             flow back; `batch_size` counts sequences then. None for 32.
@@ -157,6 +165,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
         on_env_error: str = "raise",
+        workers: Workers | None = None,
+        rounds_ahead: int | None = None,
         sequence_length: int | None = None,
         burn_in: int | None = None,
     ) -> None:
@@ -179,6 +189,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             wrappers=wrappers,
             step_timeout=step_timeout,
             on_env_error=on_env_error,
+            workers=workers,
         )
         envs = self.env.num_envs
         self.steps_per_round = _or(
@@ -188,6 +199,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self.rounds_per_epoch = _or(
             rounds_per_epoch, max(_STEPS_PER_EPOCH // self.steps_per_round, 1)
         )
+        self._rounds_ahead = _ahead(rounds_ahead, workers)
         self.capacity = capacity
         self.warm_up = warm_up
         self.n_step = n_step
@@ -324,6 +336,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self.fill(self.steps_before_first_round)
         assert self.buffer is not None
         self.buffer.extend(self.collect())
+        self._rounds_given += 1
         for _ in range(MOST_RESTARTS):
             if len(self.buffer):
                 return
@@ -341,7 +354,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """
         agent = self._bound_agent()
         assert self.buffer is not None
-        trained = int(agent.updates) > 0 or agent.initial_state(1)
+        while steps > 0 and self._bound_collector().under_way:
+            # Of before, and not yet in the buffer.
+            self.buffer.extend(self._take())
+            steps -= self.steps_per_round
+        # A variable of several devices is no number by itself.
+        updates = int(np.asarray(agent.updates))
+        trained = updates > 0 or agent.initial_state(1)
         for _ in range(-(-steps // self.steps_per_round)):
             self.buffer.extend(
                 self.collect() if trained else self._collect_at_random()
@@ -357,17 +376,16 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             self.env.observation_space,
             (self.horizon, self.env.num_envs),
         )
-        return self._take(actor, noise)
+        self._begin(actor, noise)
+        return self._take()
 
-    def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
-        """Takes steps with an actor; forgets what failures have spoilt."""
-        trajectory = super()._take(actor, noise)
-        assert self._collector is not None
-        broken = self._collector.broken
+    def _take(self) -> Trajectory:
+        """Takes over a rollout; forgets what failures have spoilt."""
+        trajectory = super()._take()
+        broken = self._bound_collector().broken
         if broken is not None and self.buffer is not None:
             self.buffer.discard_episodes(broken.discarded_before)
-            if broken.cut_before:
-                self.buffer.cut()
+            self.buffer.cut(broken.cut_before)
         return trajectory
 
     def _begin_episodes(self) -> None:
@@ -492,3 +510,15 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 def _or(value: int | None, default: int) -> int:
     """Returns the value, or the default where there is none."""
     return default if value is None else value
+
+
+def _ahead(asked: int | None, workers: Workers | None) -> int:
+    """Returns how many rounds are collected ahead."""
+    if asked is None:
+        return 0 if workers is None else 1
+    if asked < 0 or (asked and workers is None):
+        raise ValueError(
+            "Expected `rounds_ahead` to be at least 0, and more only with "
+            f"`workers`. Received: rounds_ahead={asked}, workers={workers}"
+        )
+    return int(asked)

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.minibatches import transition_spec
 from keras_rl2.data.ring_log import StateLog
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.transition_ring import TransitionRing
 from keras_rl2.trees import Tree
 from keras_rl2.trees import is_leaf
@@ -218,14 +218,18 @@ class ReplayBuffer:
         """
         self._ring.discard_episodes(envs)
 
-    def cut(self) -> None:
+    def cut(self, envs: np.ndarray | None = None) -> None:
         """Says that the next step does not follow on the last one.
 
         To be called if the environments are reset, or used by somebody else,
         between two steps that are stored. The episodes under way count as
         truncated.
+
+        Args:
+            envs: `[B]` bool. Which environments; None for all. Defaults to
+                `None`.
         """
-        self._ring.cut()
+        self._ring.cut(envs)
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws transitions uniformly, with replacement.

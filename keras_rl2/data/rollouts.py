@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -10,23 +9,24 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.data.actors import Actor
+from keras_rl2.arguments import check_positive
+from keras_rl2.collecting.collector import MOST_RESTARTS
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.agent_protocols import Lagging
 from keras_rl2.data.agent_protocols import RolloutAgent
 from keras_rl2.data.agent_protocols import learns_from_rollouts
 from keras_rl2.data.collecting_dataset import CollectingDataset
-from keras_rl2.data.collecting_dataset import check_positive
-from keras_rl2.data.collector import MOST_RESTARTS
-from keras_rl2.data.collector import StepNoise
 from keras_rl2.data.minibatches import tensor_specs
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.shuffling import shuffled_rows
-from keras_rl2.data.trajectory import Trajectory
-from keras_rl2.data.trajectory import as_sequences
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
 from keras_rl2.stopwatch import in_section
 from keras_rl2.trees import map_leaves
+from keras_rl2.workers import WorkerEnv
+from keras_rl2.workers import Workers
 
 
 class RolloutDataset(CollectingDataset[RolloutAgent]):
@@ -65,6 +65,10 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             environment raises something, dies or hangs, and learn nothing of
             the episode that failed: docs/failing_environments.md. Defaults to
             `"raise"`.
+        workers: `Workers` or None. Processes that step the environments:
+            `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
+            `env` is an id then, or a function that makes an environment.
+            Defaults to `None`: this process.
         sequence_length: int or None. For an agent that remembers: steps that
             are trained in one piece, through which gradients flow back, a
             divisor of `horizon`; minibatches are whole sequences. None for
@@ -105,6 +109,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
         on_env_error: str = "raise",
+        workers: Workers | None = None,
         sequence_length: int | None = None,
     ) -> None:
         check_positive(
@@ -125,6 +130,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             wrappers=wrappers,
             step_timeout=step_timeout,
             on_env_error=on_env_error,
+            workers=workers,
         )
         self.horizon = horizon
         self.passes = passes
@@ -181,9 +187,19 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 spaces do not fit those of the environment.
         """
         bound = self.agent
+        self._rounds_ahead = self._allowed_ahead(agent)
         super().bind(agent)
         if self.scale_rewards and agent is not bound:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
+
+    def _allowed_ahead(self, agent: CollectingAgent) -> int:
+        """Returns how many rounds an agent lets its workers be ahead."""
+        if not isinstance(agent, Lagging) or not isinstance(
+            self.env, WorkerEnv
+        ):
+            return 0
+        lag = agent.max_lag
+        return 1 if lag is None else lag // self.updates_per_round
 
     def _sequence_length_for(self, agent: RolloutAgent) -> int | None:
         """Returns the steps of a sequence, of an agent that remembers."""
@@ -217,6 +233,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 observation or reward is not finite.
         """
         trajectory = self._collect_something()
+        self._rounds_given += 1
         self._trajectory = trajectory
         self.valid_rows = np.flatnonzero(trajectory.valid)
         self._ready.clear()
@@ -234,8 +251,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Collects a rollout that failures have left something of."""
         for _ in range(MOST_RESTARTS):
             trajectory = self.collect()
-            assert self._collector is not None
-            if self._collector.broken is None or trajectory.valid.any():
+            broken = self._bound_collector().broken
+            if broken is None or trajectory.valid.any():
                 return trajectory
         raise RuntimeError(
             f"Expected environments of {self.env.name} that fail now and "
@@ -263,36 +280,29 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     @property
     def _collected_length(self) -> int | None:
         """Steps of a sequence; None where each step is for itself."""
-        assert self._collector is not None
-        return self._collector.sequence_length
+        return self._bound_collector().sequence_length
 
-    def _take(self, actor: Actor, noise: StepNoise) -> Trajectory:
-        """Takes steps with an actor, and scales their rewards."""
-        trajectory = super()._take(actor, noise)
-        if self._scaler is None:
+    def _take(self) -> Trajectory:
+        """Takes over a rollout, and scales its rewards."""
+        trajectory = super()._take()
+        scaler, broken = self._scaler, self._bound_collector().broken
+        if scaler is None:
             return trajectory
-        assert self._collector is not None
-        broken = self._collector.broken
-        beginnings = [] if broken is None else [row + 1 for row in broken.rows]
-        parts = []
-        for first, end in itertools.pairwise([0, *beginnings, self.horizon]):
-            if first:
-                self._scaler.returns = np.zeros(self.env.num_envs)
-            steps = slice(first, end)
-            parts.append(
-                self._scaler.scale_rollout(
-                    trajectory.reward[steps],
-                    trajectory.ended[steps],
-                    trajectory.valid[steps],
-                )
-            )
-        return dataclasses.replace(trajectory, reward=np.concatenate(parts))
+        if broken is not None:
+            scaler.begin(broken.cut_before)
+        scaled = scaler.scale_rollout(
+            trajectory.reward,
+            trajectory.ended,
+            trajectory.valid,
+            None if broken is None else broken.anew,
+        )
+        return dataclasses.replace(trajectory, reward=scaled)
 
     def _begin_episodes(self) -> None:
         """Resets all environments, and what goes with an episode."""
         super()._begin_episodes()
         if self._scaler is not None:
-            self._scaler.returns = np.zeros(self.env.num_envs)
+            self._scaler.begin(np.ones(self.env.num_envs, np.bool_))
 
     @property
     def samples(self) -> dict[str, Any]:

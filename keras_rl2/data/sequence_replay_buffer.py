@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.ring_log import StateLog
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
 

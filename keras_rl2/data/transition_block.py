@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.episode_rows import EpisodeRows
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.windows import complete_windows
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.trees import Tree

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.final_observations import Layout
 from keras_rl2.data.final_observations import check_final_index
@@ -13,7 +14,6 @@ from keras_rl2.data.ring_arrays import RingArrays
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.ring_log import new_name
 from keras_rl2.data.ring_log import together
-from keras_rl2.data.trajectory import Trajectory
 from keras_rl2.data.windows import complete_windows
 from keras_rl2.trees import Tree
 
@@ -295,9 +295,15 @@ class TransitionRing:
             self._complete(stop - start)
             start = stop
 
-    def cut(self) -> None:
-        """Says that the next step does not follow on the last one."""
-        self._cut(np.ones(self.num_envs, np.bool_))
+    def cut(self, envs: np.ndarray | None = None) -> None:
+        """Says that the next step does not follow on the last one.
+
+        Args:
+            envs: `[B]` bool. Which environments; None for all. Defaults to
+                `None`.
+        """
+        every = np.ones(self.num_envs, np.bool_)
+        self._cut(every if envs is None else envs)
 
     def discard_episodes(self, envs: np.ndarray) -> None:
         """Takes the episodes under way out of reach, of some environments.

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import Trajectory
 
 
 class TransitionStore(Protocol):

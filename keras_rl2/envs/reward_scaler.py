@@ -94,6 +94,7 @@ class RewardScaler:
         rewards: np.ndarray,
         ended: np.ndarray,
         valid: np.ndarray | None = None,
+        anew: np.ndarray | None = None,
     ) -> np.ndarray:
         """Scales the rewards of T steps, just as T calls would.
 
@@ -103,6 +104,8 @@ class RewardScaler:
                 truncated in that step.
             valid: `[T, B]` bool. False where the step was only a reset. Such a
                 step leaves no trace. Defaults to `None`: all are valid.
+            anew: `[T, B]` bool. Steps after which the environment begins a new
+                episode, whether or not one ended. Defaults to `None`: none.
 
         Returns:
             Scaled rewards `[T, B]`, of the dtype of `rewards` if that is
@@ -119,9 +122,12 @@ class RewardScaler:
             valid = np.ones(rewards.shape, np.bool_)
         valid = np.asarray(valid, np.bool_)
         self._check(rewards, ended, valid)
+        over = valid & ended
+        if anew is not None:
+            over |= anew
         before = self.get_state()
         with np.errstate(over="ignore", invalid="ignore"):
-            returns = self._accumulate(rewards, ended, valid)
+            returns = self._accumulate(rewards, over, valid)
             variance = self._merge(returns, valid)
         if not self.moments.is_finite:
             self.set_state(before)
@@ -129,6 +135,14 @@ class RewardScaler:
         scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
         dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)
+
+    def begin(self, envs: np.ndarray) -> None:
+        """Says that environments begin new episodes.
+
+        Args:
+            envs: `[B]` bool. Which ones.
+        """
+        self.returns = np.where(envs, 0.0, self.returns)
 
     def _check(
         self, rewards: np.ndarray, ended: np.ndarray, valid: np.ndarray
@@ -147,12 +161,12 @@ class RewardScaler:
             )
 
     def _accumulate(
-        self, rewards: np.ndarray, ended: np.ndarray, valid: np.ndarray
+        self, rewards: np.ndarray, over: np.ndarray, valid: np.ndarray
     ) -> np.ndarray:
         """Returns G after each step `[T, B]`, and keeps the last of them."""
         gains = np.where(valid, rewards, 0.0)
         kept = np.where(valid, self.gamma, 1.0)
-        goes_on = np.where(valid & ended, 0.0, 1.0)
+        goes_on = np.where(over, 0.0, 1.0)
         returns = np.empty(rewards.shape)
         current = self.returns
         for t in range(len(rewards)):

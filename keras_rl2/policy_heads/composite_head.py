@@ -1,5 +1,6 @@
 """Several kinds of actions at once."""
 
+import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -121,15 +122,16 @@ class CompositeHead(PolicyHead):
         ]
         return ops.concatenate(pieces, axis=-1)
 
-    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Says where one of the parts has nothing left to choose: `[B]`."""
-        masks = _cut(mask, [head.mask_size for head in self.heads])
-        nothing = [
-            head.leaves_nothing(own)
-            for head, own in zip(self.heads, masks, strict=True)
-            if head.mask_size
-        ]
-        return np.asarray(np.any(nothing, axis=0))
+    @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """Where each choice of any part stands in the common mask."""
+        sizes = [head.mask_size for head in self.heads]
+        starts = itertools.accumulate(sizes, initial=0)
+        return tuple(
+            (first + start, first + end)
+            for first, head in zip(starts, self.heads, strict=False)
+            for start, end in head.choices
+        )
 
     def to_environment(self, action: Tensor) -> Any:
         """Returns a dict or tuple of the parts' actions."""

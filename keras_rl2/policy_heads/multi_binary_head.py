@@ -78,9 +78,10 @@ class MultiBinaryHead(PolicyHead):
         shape = (*leading_shape, *self.action_shape)
         return generator.integers(2, size=shape, dtype="int32")
 
-    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Says that all switches may be off: `[B]`, nowhere True."""
-        return np.zeros(mask.shape[:-1], np.bool_)
+    @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """None: all switches may be off."""
+        return ()
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments as plain JSON."""

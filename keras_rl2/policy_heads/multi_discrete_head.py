@@ -1,5 +1,6 @@
 """Several choices at once."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,11 +92,11 @@ class MultiDiscreteHead(PolicyHead):
         shape = (*leading_shape, *self.action_shape)
         return generator.integers(self.nvec.ravel(), size=shape, dtype="int32")
 
-    def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Says where one of the choices has nothing left to choose: `[B]`."""
-        some = [np.any(part > 0, axis=-1) for part in self._parts(mask)]
-        nothing: npt.NDArray[np.bool_] = ~np.all(some, axis=0)
-        return nothing
+    @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """Where each choice stands in an action mask."""
+        ends = np.cumsum(self.nvec.ravel()).tolist()
+        return tuple(itertools.pairwise([0, *ends]))
 
     def _parts(self, mask: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
         """Cuts masks `[..., sum(nvec)]` into those of each choice."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
+from keras_rl2.action_format import ActionFormat
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import forbid
 from keras_rl2.distributions import noise
@@ -108,6 +109,18 @@ class PolicyHead(abc.ABC):
         shape = (*leading_shape, *self.noise_shape)
         return type(self)._noise(generator, shape)
 
+    @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """Where each choice that has to be made stands in an action mask."""
+        return ((0, self.mask_size),) if self.mask_size else ()
+
+    @property
+    def format(self) -> ActionFormat:
+        """The form of the policy's own actions, as plain data."""
+        return ActionFormat(
+            tuple(self.action_shape), self.action_dtype, self.choices
+        )
+
     def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
         """Takes what a mask forbids out of the network's output.
 
@@ -129,7 +142,7 @@ class PolicyHead(abc.ABC):
         Returns:
             `[B]` bool.
         """
-        nothing: npt.NDArray[np.bool_] = np.all(mask <= 0, axis=-1)
+        nothing: npt.NDArray[np.bool_] = self.format.leaves_nothing(mask)
         return nothing
 
     @abc.abstractmethod

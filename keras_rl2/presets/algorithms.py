@@ -55,6 +55,13 @@ _ON_POLICY = {
     "max_gradient_norm": _OPTIONAL_NUMBER,
     "initial_log_std": NUMBER,
 }
+_PPO = {
+    **_ON_POLICY,
+    "gae_lambda": NUMBER,
+    "clip_ratio": _SCHEDULED,
+    "value_clip_range": _OPTIONAL_NUMBER,
+    "target_kl": _OPTIONAL_NUMBER,
+}
 _OFF_POLICY = {
     "gamma": NUMBER,
     "max_gradient_norm": _OPTIONAL_NUMBER,
@@ -70,6 +77,7 @@ _DQN = {
     "support": NUMBERS,
     "loss": one_of("huber", "mse"),
     "epsilon": either(NUMBER, SCHEDULE, NONE),
+    "epsilon_spread": NUMBER,
 }
 _SAC = {
     **_OFF_POLICY,
@@ -105,6 +113,16 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "batch_size": None,
             "rounds_per_epoch": 200,
         },
+    ),
+    "APPO": Algorithm(
+        on_policy=True,
+        settings={
+            **_PPO,
+            "max_lag": either(COUNT, NONE),
+            "clip_rho": NUMBER,
+            "clip_c": NUMBER,
+        },
+        optimizer={**_ADAM, "epsilon": 1e-5},
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
@@ -153,13 +171,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "PPO": Algorithm(
         on_policy=True,
-        settings={
-            **_ON_POLICY,
-            "gae_lambda": NUMBER,
-            "clip_ratio": _SCHEDULED,
-            "value_clip_range": _OPTIONAL_NUMBER,
-            "target_kl": _OPTIONAL_NUMBER,
-        },
+        settings=_PPO,
         optimizer={**_ADAM, "epsilon": 1e-5},
     ),
     "REINFORCE": Algorithm(

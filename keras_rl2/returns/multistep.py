@@ -230,7 +230,7 @@ def vtrace(
     lambda_: TensorLike = 1.0,
     clip_rho: TensorLike = 1.0,
     clip_c: TensorLike = 1.0,
-    clip_pg_rho: TensorLike = 1.0,
+    clip_pg_rho: TensorLike | None = 1.0,
     truncated: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Corrects value targets and advantages for a policy that has moved on.
@@ -258,8 +258,9 @@ def vtrace(
             what the values converge to. Defaults to `1.0`.
         clip_c: Number or scalar tensor. Limit in the trace: bounds its
             variance. Defaults to `1.0`.
-        clip_pg_rho: Number or scalar tensor. Limit in the advantages. Defaults
-            to `1.0`.
+        clip_pg_rho: Number, scalar tensor or None. Limit in the advantages;
+            None for advantages without a ratio, for a loss that has one.
+            Defaults to `1.0`.
         truncated: `[T, B]` or None. True where a step limit ended the episode;
             None for nowhere. Defaults to `None`.
 
@@ -298,8 +299,11 @@ def vtrace(
     errors = rho * (rewards + discounts * next_values - values)
     targets = values + _backward_recurrence(errors, discounts * trace * going)
     later = _successors(targets, next_values, going * lambda_)
+    advantages = rewards + discounts * later - values
+    if clip_pg_rho is None:
+        return targets, advantages
     pg_rho = ops.minimum(ratios, as_scalar(rewards, clip_pg_rho=clip_pg_rho))
-    return targets, pg_rho * (rewards + discounts * later - values)
+    return targets, pg_rho * advantages
 
 
 def _time_major(**arrays: TensorLike) -> tuple[Tensor, ...]:

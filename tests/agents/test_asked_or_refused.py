@@ -121,17 +121,6 @@ def test_a_stateful_layer_is_refused():
         rl.DQN(network).bind(env.observation_space, env.action_space)
 
 
-def test_a_scope_of_distribution_is_refused():
-    env = make_env()
-    agent = make_agent(EVERY_AGENT["PPO"], env)
-    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
-    with strategy.scope():
-        with pytest.raises(ValueError, match=r"no scope of `tf.distribute`"):
-            make_agent(EVERY_AGENT["PPO"], env)
-        with pytest.raises(ValueError, match=r"no scope of `tf.distribute`"):
-            agent.fit(make_rollouts(env))
-
-
 # `fit`.
 
 

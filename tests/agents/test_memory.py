@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.data.trajectory import as_sequences
+from keras_rl2.collecting.trajectory import as_sequences
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue

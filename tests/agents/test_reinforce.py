@@ -153,7 +153,7 @@ def test_every_episode_begins_at_a_reset_and_goes_to_its_end(mode):
         assert not trajectory.truncated.any()
         rollouts.refresh()
     assert agent.env_steps == 5 * sum(LENGTHS)
-    assert sorted(rollouts._collector.episode_lengths) == sorted(5 * LENGTHS)
+    assert sorted(rollouts._collector.episodes.lengths) == sorted(5 * LENGTHS)
 
 
 def test_modes_collect_the_same_bit_for_bit():

@@ -91,7 +91,11 @@ def processes(request, tmp_path_factory):
 
 
 def of_run(result, name, run):
-    return [result[key] for key in sorted(result) if f"{name}/{run}/" in key]
+    return [
+        result[key]
+        for key in sorted(result)
+        if key.startswith(f"{name}/{run}/")
+    ]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ import keras
 import numpy as np
 
 import keras_rl2 as rl
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import Trajectory
 
 EPISODE = 200
 PICTURE = gymnasium.spaces.Box(0, 255, (84, 84, 1), np.uint8)

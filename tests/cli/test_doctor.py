@@ -138,8 +138,8 @@ def test_all_is_well_with_cartpole(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 7
     assert lines[0].endswith(
-        ": A2C, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC; "
-        "with a memory A2C, CQL, DQN, PPO, REINFORCE"
+        ": A2C, APPO, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC; "
+        "with a memory A2C, APPO, CQL, DQN, PPO, REINFORCE"
     )
     assert lines[3].endswith("1 to 1, mean 1, deviation 0")
 
@@ -156,7 +156,7 @@ def test_each_array_of_an_observation_is_looked_at(doctor):
     found = doctor(Structured)
     assert all(ok for ok, _ in found.values()), found
     assert (
-        ": A2C, BehaviorCloning, PPO, REINFORCE; with a memory A2C"
+        ": A2C, APPO, BehaviorCloning, PPO, REINFORCE; with a memory A2C"
         in found["spaces"][1]
     )
     env = Structured()
@@ -223,18 +223,21 @@ def test_warnings_of_gymnasium_are_passed_on(doctor):
     [
         (
             spaces.Discrete(3),
-            "A2C, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC",
+            "A2C, APPO, BehaviorCloning, CQL, DQN, IQL, PPO, REINFORCE, SAC",
         ),
-        (spaces.MultiBinary(3), "A2C, BehaviorCloning, PPO, REINFORCE"),
-        (spaces.MultiDiscrete([2, 3]), "A2C, BehaviorCloning, PPO, REINFORCE"),
+        (spaces.MultiBinary(3), "A2C, APPO, BehaviorCloning, PPO, REINFORCE"),
+        (
+            spaces.MultiDiscrete([2, 3]),
+            "A2C, APPO, BehaviorCloning, PPO, REINFORCE",
+        ),
         (
             spaces.Box(-1, 1, (2,)),
-            "A2C, BehaviorCloning, CQL, DDPG, IQL, PPO, REINFORCE, SAC, TD3, "
-            "TD3BC",
+            "A2C, APPO, BehaviorCloning, CQL, DDPG, IQL, PPO, REINFORCE, SAC, "
+            "TD3, TD3BC",
         ),
         (
             spaces.Box(-np.inf, np.inf, (2,)),
-            "A2C, BehaviorCloning, PPO, REINFORCE",
+            "A2C, APPO, BehaviorCloning, PPO, REINFORCE",
         ),
     ],
 )

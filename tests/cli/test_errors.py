@@ -14,7 +14,10 @@ TRAIN = ("train", "ppo", "CartPole-v1")
         ([], "COMMAND"),
         (["trian"], "'train'"),
         (["train", "ppo"], "ENV"),
-        (["train", "pop", "CartPole-v1"], "one of A2C, BehaviorCloning, CQL"),
+        (
+            ["train", "pop", "CartPole-v1"],
+            "one of A2C, APPO, BehaviorCloning, CQL",
+        ),
         (["train", "ppo", "CartPol-v1"], "nearest: CartPole-v1"),
         (["train", "ppo", "cartpole"], "nearest: CartPole-v1"),
         (["train", "ppo", "Ant-v99"], "nearest: Ant-v"),

@@ -130,7 +130,7 @@ def test_episode_statistics_equal_gymnasiums(mode):
         for r, n in zip(e.return_queue, e.length_queue, strict=True)
     )
     ours = sorted(
-        zip(collector.episode_returns, collector.episode_lengths, strict=True)
+        zip(collector.episodes.returns, collector.episodes.lengths, strict=True)
     )
     assert len(ours) > 15
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
@@ -156,7 +156,7 @@ def test_rewards_of_mere_resets_are_not_counted(careless):
         for _ in range(3):
             rollouts.refresh()
         logs.append(rollouts.logs()["episode_return"])
-        returns.append(list(rollouts._collector.episode_returns))
+        returns.append(list(rollouts._collector.episodes.returns))
     assert len(returns[0]) == 10
     assert returns[0] == returns[1]
     assert logs[0] == logs[1] < vector_envs.RESET_REWARD
@@ -175,7 +175,7 @@ def test_window_of_100_episodes():
     rollouts = make_rollouts(env, horizon=120)
     rollouts.bind(agent)
     rollouts.refresh()
-    assert len(rollouts._collector.episode_returns) == 100
+    assert len(rollouts._collector.episodes.returns) == 100
     # Episode k gives 10 k + 1; the last hundred are those from 20 on.
     expected = np.mean(10.0 * np.arange(20, 120) + 1)
     assert rollouts.logs()["episode_return"] == pytest.approx(expected)
@@ -299,7 +299,7 @@ def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
     assert (trajectory.observation[0, :, 2] == 0).all()
     assert is_continuous(trajectory)
     # Lengths are those of whole episodes.
-    assert set(rollouts._collector.episode_lengths) <= {1, 3, 5}
+    assert set(rollouts._collector.episodes.lengths) <= {1, 3, 5}
     # Without a disturbance episodes go on from round to round.
     last = trajectory.observation[-1]
     np.testing.assert_array_equal(rollouts.collect().observation[0], last)
@@ -316,7 +316,7 @@ def test_rollouts_and_evaluation_of_one_fit_may_share_an_environment():
         verbose=0,
     ).history
     assert len(history["val_episode_return"]) == 3
-    assert set(rollouts._collector.episode_lengths) <= {1, 3, 5}
+    assert set(rollouts._collector.episodes.lengths) <= {1, 3, 5}
 
 
 class InterruptedEnv(CountingEnv):

@@ -138,7 +138,7 @@ def test_a_hundredth_of_all_steps_fails(name, form):
     for variable in agent.variables:
         assert np.isfinite(variable.numpy()).all()
     # None that broke off counts as an episode.
-    assert {*data._collector.episode_lengths} == {LENGTH}
+    assert {*data._collector.episodes.lengths} == {LENGTH}
 
 
 @pytest.mark.parametrize("name", ["PPO", "DQN, prioritized"])

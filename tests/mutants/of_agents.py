@@ -5,7 +5,7 @@ from mutants.mutant import Mutant
 ON_POLICY = [
     Mutant(
         "gae_takes_truncation_for_termination",
-        "keras_rl2/agents/rollout_samples.py",
+        "keras_rl2/agents/on_policy_agent.py",
         'ops.cast(arrays["terminated"], "float32")',
         'ops.cast(arrays["terminated"] | arrays["truncated"], "float32")',
         [
@@ -14,7 +14,7 @@ ON_POLICY = [
     ),
     Mutant(
         "gae_of_rollouts_leaks_over_truncations",
-        "keras_rl2/agents/rollout_samples.py",
+        "keras_rl2/agents/on_policy_agent.py",
         'truncated=arrays["truncated"],',
         "truncated=None,",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
@@ -389,4 +389,35 @@ OFFLINE = [
     ),
 ]
 
-MUTANTS = [*ON_POLICY, *VALUES, *OFFLINE]
+LEARNERS = [
+    Mutant(
+        "gradients_of_devices_are_summed",
+        "keras_rl2/replicas.py",
+        "ReduceOp.MEAN",
+        "ReduceOp.SUM",
+        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+    ),
+    Mutant(
+        "an_optimizer_is_given_the_gradient_by_each_device",
+        "keras_rl2/agents/updating.py",
+        "None if each is None else each / number",
+        "None if each is None else each",
+        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+    ),
+    Mutant(
+        "a_device_counts_its_rows_as_one_of_several",
+        "keras_rl2/replicas.py",
+        "return part * tf.cast(_number(), part.dtype)",
+        "return part",
+        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+    ),
+    Mutant(
+        "each_device_has_the_rows_of_the_first",
+        "keras_rl2/replicas.py",
+        "[index[None] * size,",
+        "[0 * index[None] * size,",
+        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+    ),
+]
+
+MUTANTS = [*ON_POLICY, *VALUES, *OFFLINE, *LEARNERS]

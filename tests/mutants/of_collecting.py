@@ -49,14 +49,14 @@ ENVS = [
     ),
     Mutant(
         "rows_after_truncations_are_valid",
-        "keras_rl2/data/record.py",
+        "keras_rl2/collecting/record.py",
         "self.terminated[:-1] | self.truncated[:-1]",
         "self.terminated[:-1]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "a_reset_left_from_the_last_rollout_is_valid",
-        "keras_rl2/data/record.py",
+        "keras_rl2/collecting/record.py",
         "valid[0] &= ~self.pending_reset",
         "valid[0] &= True",
         [
@@ -104,7 +104,7 @@ ENVS = [
 COLLECTING = [
     Mutant(
         "returns_of_episodes_begin_with_the_rollout",
-        "keras_rl2/data/collector.py",
+        "keras_rl2/collecting/episode_statistics.py",
         "returns = self._return + np.cumsum(",
         "returns = np.cumsum(",
         [
@@ -113,7 +113,7 @@ COLLECTING = [
     ),
     Mutant(
         "returns_of_episodes_add_up",
-        "keras_rl2/data/collector.py",
+        "keras_rl2/collecting/episode_statistics.py",
         "before_return[b] = returns[t, b]",
         "before_return[b] = 0.0",
         [
@@ -122,7 +122,7 @@ COLLECTING = [
     ),
     Mutant(
         "rewards_of_resets_are_counted",
-        "keras_rl2/data/collector.py",
+        "keras_rl2/collecting/episode_statistics.py",
         "np.where(trajectory.valid, trajectory.reward, 0.0)",
         "trajectory.reward",
         [
@@ -131,7 +131,7 @@ COLLECTING = [
     ),
     Mutant(
         "memory_goes_on_into_the_next_episode",
-        "keras_rl2/data/collector.py",
+        "keras_rl2/collecting/collector.py",
         "ended: np.ndarray = record.terminated[t] | record.truncated[t]",
         "ended: np.ndarray = record.terminated[t]",
         [
@@ -140,7 +140,7 @@ COLLECTING = [
     ),
     Mutant(
         "memory_is_reset_a_step_early_in_next_step_mode",
-        "keras_rl2/data/collector.py",
+        "keras_rl2/collecting/collector.py",
         "if self.env.masks_reset_rows:\n            return resetting",
         "if self.env.masks_reset_rows:\n"
         "            return self.env.pending_reset",
@@ -184,7 +184,7 @@ COLLECTING = [
     ),
     Mutant(
         "sequences_mix_environments",
-        "keras_rl2/data/trajectory.py",
+        "keras_rl2/collecting/trajectory.py",
         "cut.swapaxes(1, 2).reshape(-1, length, *rest)",
         "cut.reshape(-1, length, *rest)",
         [
@@ -194,8 +194,8 @@ COLLECTING = [
     Mutant(
         "rewards_of_rollouts_are_scaled_over_ends",
         "keras_rl2/data/rollouts.py",
-        "trajectory.ended[steps]",
-        "trajectory.terminated[steps]",
+        "trajectory.ended,\n            trajectory.valid",
+        "trajectory.terminated,\n            trajectory.valid",
         [
             "tests/agents/test_normalization.py::test_rewards_are_scaled_as_by_the_scaler_itself"
         ],
@@ -203,8 +203,8 @@ COLLECTING = [
     Mutant(
         "scaled_returns_survive_a_reset",
         "keras_rl2/data/rollouts.py",
-        "\n            self._scaler.returns = np.zeros(self.env.num_envs)",
-        "\n            pass",
+        "self._scaler.begin(np.ones(self.env.num_envs, np.bool_))",
+        "pass",
         [
             "tests/agents/test_normalization.py::test_episodes_broken_off_leave_no_return_behind"
         ],
@@ -259,7 +259,7 @@ COLLECTING = [
     ),
     Mutant(
         "an_episode_that_is_over_is_learned_from",
-        "keras_rl2/data/episode_collector.py",
+        "keras_rl2/collecting/episode_collector.py",
         "running = running & ~(record.terminated[t] | record.truncated[t])",
         "running = running & ~record.terminated[t]",
         [

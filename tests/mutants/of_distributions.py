@@ -106,9 +106,9 @@ HEADS = [
     ),
     Mutant(
         "one_choice_without_an_action_passes",
-        "keras_rl2/policy_heads/multi_discrete_head.py",
-        "~np.all(some, axis=0)",
-        "~np.any(some, axis=0)",
+        "keras_rl2/action_format.py",
+        "nothing |= ~allowed[..., start:end].any(axis=-1)",
+        "nothing &= ~allowed[..., start:end].any(axis=-1)",
         [
             "tests/agents/test_masks.py::test_one_choice_of_several_without_anything_allowed"
         ],
@@ -192,8 +192,8 @@ EXPLORATION = [
     Mutant(
         "epsilon_is_the_share_of_greedy_actions",
         "keras_rl2/agents/epsilon_greedy.py",
-        "explores = generator.random(shape) < self.present(env_steps)",
-        "explores = generator.random(shape) > self.present(env_steps)",
+        "explores = generator.random(shape) < epsilon",
+        "explores = generator.random(shape) > epsilon",
         ["tests/agents/test_dqn.py::test_a_share_of_actions_is_random"],
     ),
 ]

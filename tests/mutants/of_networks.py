@@ -111,7 +111,7 @@ MUTANTS = [
     ),
     Mutant(
         "only_the_last_beginnings_count",
-        "keras_rl2/data/actors.py",
+        "keras_rl2/collecting/policy_actor.py",
         "np.maximum(self.begins, envs)",
         "np.maximum(0.0, envs)",
         [
@@ -120,7 +120,7 @@ MUTANTS = [
     ),
     Mutant(
         "each_step_begins_an_episode",
-        "keras_rl2/data/actors.py",
+        "keras_rl2/collecting/policy_actor.py",
         "self.begins = np.zeros(self.num_envs, np.float32)",
         "self.begins = np.ones(self.num_envs, np.float32)",
         [

@@ -176,7 +176,7 @@ REPLAY = [
     Mutant(
         "warming_up_by_the_untrained_policy",
         "keras_rl2/data/replay.py",
-        "trained = int(agent.updates) > 0 or agent.initial_state(1)",
+        "trained = updates > 0 or agent.initial_state(1)",
         "trained = True",
         [
             "tests/data/test_replay_dataset.py::test_the_warm_up_is_random_and_counts"

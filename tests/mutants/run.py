@@ -29,6 +29,7 @@ from mutants import of_distributions
 from mutants import of_losses
 from mutants import of_networks
 from mutants import of_replay
+from mutants import of_workers
 from mutants.mutant import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,7 @@ MUTANTS = [
     *of_replay.MUTANTS,
     *of_agents.MUTANTS,
     *of_networks.MUTANTS,
+    *of_workers.MUTANTS,
 ]
 
 _COPIED = ("keras_rl2", "callbacks", "tests", "conftest.py", "setup.cfg")

@@ -81,6 +81,8 @@ def test_dataset_settings_are_the_constructors_arguments(algorithm):
         "seed",
         # Of environments in processes, which no preset makes.
         "step_timeout",
+        "workers",
+        "rounds_ahead",
         "wrappers",
     }
 

@@ -19,7 +19,7 @@ def _cases():
             yield pytest.param(path, expected, id=f"{path.parent.name}-{name}")
 
 
-@pytest.mark.parametrize(("path", "expected"), _cases())
+@pytest.mark.parametrize(("path", "expected"), list(_cases()))
 def test_loads_acts_and_trains_on(path, expected):
     agent = rl.load(path)
     assert type(agent) is getattr(rl, expected["class"])

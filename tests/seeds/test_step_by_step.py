@@ -170,7 +170,12 @@ def test_a_trajectory_holds_nothing_of_a_network():
         "begins",
         "state",
         "final_state",
+        # Of an older policy, whose weights are gone; None of the present one.
+        "log_prob",
     }
+    rollouts = rl.RolloutDataset("CartPole-v1", horizon=4, seed=0)
+    rollouts.bind(rl.APPO.for_env(rollouts.env, hidden=(4,), seed=0))
+    assert rollouts.collect().log_prob is None
 
 
 def two_layers(seed):

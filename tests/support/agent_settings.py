@@ -34,6 +34,10 @@ def ppo():
     }
 
 
+def appo():
+    return {**ppo(), "max_lag": 40, "clip_rho": 2.0, "clip_c": 1.5}
+
+
 def a2c():
     settings = ppo()
     for key in ("clip_ratio", "value_clip_range", "target_kl"):
@@ -71,6 +75,7 @@ def dqn():
         "support": (-2.0, 3.0),
         "loss": "mse",
         "epsilon": _decay(0.5, 0.1),
+        "epsilon_spread": 7.0,
     }
 
 

@@ -156,6 +156,13 @@ AGENTS = {
         1e-2,
         {1: 704, 2: 704, 3: 640, 4: 960, 5: 960, 6: 768, 9: 3136},
     ),
+    "APPO": AgentCase(
+        rl.APPO,
+        agent_settings.appo,
+        {"horizon": 64, "passes": 10, "batch_size": 32},
+        1e-2,
+        {1: 704, 2: 704, 3: 640, 4: 960, 5: 960, 6: 768, 9: 3136},
+    ),
     "A2C": AgentCase(
         rl.A2C,
         agent_settings.a2c,
@@ -301,6 +308,7 @@ ANY = [
         "IQL",
         "BoxCQL",
         "DiscreteCQL",
+        "APPO",
     ]
 ]
 """One of all, for what `Agent` does."""

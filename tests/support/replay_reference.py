@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import Trajectory
 
 
 @dataclasses.dataclass

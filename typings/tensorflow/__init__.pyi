@@ -133,6 +133,7 @@ class Operation:
 
 class Graph:
     outputs: list[Tensor]
+    def as_default(self) -> AbstractContextManager[Graph]: ...
     def as_graph_def(
         self,
         from_version: int | None = None,
@@ -171,6 +172,9 @@ class GradientTape:
         unconnected_gradients: UnconnectedGradients,
     ) -> list[_Tensor]: ...
 
+def custom_gradient(
+    f: Callable[_Arguments, tuple[_Result, Callable[..., Any]]],
+) -> Callable[_Arguments, _Result]: ...
 @overload
 def function(
     func: Callable[_Arguments, _Result],

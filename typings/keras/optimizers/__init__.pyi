@@ -64,6 +64,7 @@ class LossScaleOptimizer(Optimizer):
     inner_optimizer: Optimizer
     dynamic_scale: Variable
     step_counter: Variable
+    dynamic_growth_steps: int
     def __init__(
         self,
         inner_optimizer: Optimizer,

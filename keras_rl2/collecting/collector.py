@@ -5,21 +5,26 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 import numpy as np
 
-from keras_rl2.data.actors import Actions
-from keras_rl2.data.actors import Actor
-from keras_rl2.data.broken_episodes import BrokenEpisodes
-from keras_rl2.data.masks import check_mask
-from keras_rl2.data.masks import masking_head
-from keras_rl2.data.record import Record
-from keras_rl2.data.record import check_finite
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.action_format import ActionFormat
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
+from keras_rl2.collecting.episode_statistics import EpisodeStatistics
+from keras_rl2.collecting.masks import check_mask
+from keras_rl2.collecting.masks import masking_head
+from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.policy_actor import Actor
+from keras_rl2.collecting.policy_actor import PolicyActor
+from keras_rl2.collecting.record import Record
+from keras_rl2.collecting.record import check_finite
+from keras_rl2.collecting.sent_policy import SendingActor
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import MismatchError
 from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs import env_state
 from keras_rl2.envs.timed_env import TimedEnv
-from keras_rl2.policy_heads import PolicyHead
 
 # What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
 # beforehand for an actor that has nothing learned.
@@ -40,7 +45,7 @@ class Collector:
     Args:
         env: `VectorEnvAdapter`. The environments, B.
         horizon: int. Steps of one rollout, T.
-        head: `PolicyHead`. Says what actions look like.
+        head: `ActionFormat`. Says what actions look like.
         window: int. Episodes over which returns are averaged. Defaults to
             `100`.
         sequence_length: int or None. Steps after which the state of a policy
@@ -55,7 +60,7 @@ class Collector:
         self,
         env: VectorEnvAdapter,
         horizon: int,
-        head: PolicyHead,
+        head: ActionFormat,
         window: int = 100,
         sequence_length: int | None = None,
     ) -> None:
@@ -64,18 +69,20 @@ class Collector:
         self.head = head
         self.sequence_length = sequence_length
         self.observation: Any = None
-        self.episode_returns: deque[float] = deque(maxlen=window)
-        self.episode_lengths: deque[int] = deque(maxlen=window)
+        self.episodes = EpisodeStatistics(env.num_envs, window)
+        self._begun: deque[tuple[Actor, StepNoise]] = deque()
         self._masking = masking_head(env.observation_space, head)
         self._resets_seen = -1
-        self._return = np.zeros(env.num_envs)
-        self._length = np.zeros(env.num_envs, np.int64)
         #: Seeds environments that are made again, by how many were before;
         #: None where a failure is not to be survived.
         self.restart_seed: Callable[[int], int] | None = None
         self.env_restarts = 0
         #: What failures have left of the last rollout; None without any.
         self.broken: BrokenEpisodes | None = None
+        #: Whether to keep log-probabilities, which the actor must give.
+        self.keeps_log_prob = False
+        self._adapter = env
+        self._env_repeats: bool | None = None
         self._failed = np.zeros(env.num_envs, np.bool_)
         self._failures = 0
         self._failed_at = -1
@@ -89,6 +96,11 @@ class Collector:
         """
         return self._resets_seen != self.env.resets
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the environments have ever been reset from here."""
+        return self.observation is not None
+
     def reset(self, seed: int | None = None) -> None:
         """Starts new episodes in every environment.
 
@@ -101,14 +113,38 @@ class Collector:
         except Exception as error:
             self.observation = self._begun_anew(error)
         self._resets_seen = self.env.resets
-        self._return[:] = 0.0
-        self._length[:] = 0
+        self.episodes.begin()
+
+    @property
+    def under_way(self) -> int:
+        """Rollouts that have been begun and not been finished."""
+        return len(self._begun)
+
+    def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
+        """Begins a rollout, which `finish` returns.
+
+        Here nothing happens before that; workers begin at once.
+
+        Args:
+            actor: As of `collect`.
+            noise: As of `collect`.
+        """
+        assert callable(actor)
+        self._begun.append((actor, noise))
+
+    def finish(self) -> Trajectory:
+        """Returns the rollout that was begun first; see `collect`."""
+        return self.collect(*self._begun.popleft())
+
+    def drop(self) -> None:
+        """Forgets rollouts that are under way."""
+        self._begun.clear()
 
     def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Takes T steps in each environment, from where it is.
 
         Args:
-            actor: `ActorSnapshot`, or a function alike. Chooses the actions.
+            actor: `PolicyActor`, or a function alike. Chooses the actions.
             noise: `[T, B, *noise_shape]` float32. Its noise, or what it
                 takes in place of that, by the step.
 
@@ -123,6 +159,8 @@ class Collector:
         record = self.record_kind(
             self.env, self.head, self.horizon, self.observation
         )
+        if self.keeps_log_prob:
+            record.log_prob = np.empty(record.reward.shape, np.float32)
         # Until all has gone well: also Ctrl-C may break the rollout off.
         self._resets_seen = -1
         try:
@@ -136,7 +174,7 @@ class Collector:
         self.observation = record.observation_at(self.horizon)
         self.broken = record.broken
         trajectory = record.trajectory()
-        self._count_episodes(trajectory)
+        self.episodes.count(trajectory, self.broken)
         return trajectory
 
     def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
@@ -155,6 +193,8 @@ class Collector:
         if self._masking is not None:
             self._check_mask(self._masking, observation, record, t)
         record.action[t], action = actor(observation, noise[t])
+        if record.log_prob is not None:
+            record.log_prob[t] = cast(PolicyActor, actor).log_prob
         try:
             (
                 observation,
@@ -252,7 +292,7 @@ class Collector:
         return record.observation_at(t)
 
     def _check_mask(
-        self, head: PolicyHead, observation: Any, record: Record, t: int
+        self, head: ActionFormat, observation: Any, record: Record, t: int
     ) -> None:
         """Refuses to act where nothing is allowed."""
         check_mask(
@@ -263,36 +303,10 @@ class Collector:
             t,
         )
 
-    def _count_episodes(self, trajectory: Trajectory) -> None:
-        """Adds up returns and lengths of the episodes that ended."""
-        if self.broken is not None and self.broken.cut_before:
-            self._return[:] = 0.0
-            self._length[:] = 0
-        # [T, B], each from the beginning of the rollout on.
-        reward = np.where(trajectory.valid, trajectory.reward, 0.0)
-        returns = self._return + np.cumsum(reward, axis=0, dtype=np.float64)
-        lengths = self._length + np.cumsum(trajectory.valid, axis=0)
-        before_return = np.zeros(self.env.num_envs)
-        before_length = np.zeros(self.env.num_envs, np.int64)
-        over, counted = trajectory.ended, trajectory.ended
-        if self.broken is not None:
-            over, counted = over | self.broken.cut, counted & ~self.broken.cut
-        for t, b in np.argwhere(over):
-            if counted[t, b]:
-                self.episode_returns.append(returns[t, b] - before_return[b])
-                self.episode_lengths.append(lengths[t, b] - before_length[b])
-            before_return[b] = returns[t, b]
-            before_length[b] = lengths[t, b]
-        self._return = returns[-1] - before_return
-        self._length = lengths[-1] - before_length
-
     def get_state(self) -> dict[str, Any]:
         """Returns what later statistics depend on, as plain data."""
         return {
-            "episode_returns": [float(r) for r in self.episode_returns],
-            "episode_lengths": [int(n) for n in self.episode_lengths],
-            "current_return": self._return.copy(),
-            "current_length": self._length.copy(),
+            **self.episodes.get_state(),
             "observation": self.observation,
             "env_restarts": self.env_restarts,
         }
@@ -303,19 +317,40 @@ class Collector:
         Args:
             state: dict, as returned by `get_state`.
         """
-        self.episode_returns.clear()
-        self.episode_returns.extend(state["episode_returns"])
-        self.episode_lengths.clear()
-        self.episode_lengths.extend(state["episode_lengths"])
-        self._return = np.array(state["current_return"], np.float64)
-        self._length = np.array(state["current_length"], np.int64)
+        self.episodes.set_state(state)
         self.env_restarts = int(state.get("env_restarts", 0))
 
-    def go_on(self, observation: Any) -> None:
-        """Goes on where environments are that got the state of others.
+    def simulation(self) -> dict[str, Any] | None:
+        """Returns where the environments are, if that can be copied."""
+        env = self._adapter
+        if self._env_repeats is None:
+            self._env_repeats = env_state.repeats(env)
+            if not self._env_repeats:
+                logger.info(
+                    "The state of %s cannot be saved: a training that is "
+                    "resumed begins with new episodes.",
+                    env.name,
+                )
+        if not self._env_repeats:
+            return None
+        return {"env": env_state.read(env.env), "adrift": self.adrift}
+
+    def can_go_on(self, simulation: dict[str, Any]) -> bool:
+        """Says whether what others gave is of environments held alike.
 
         Args:
-            observation: `[B, ...]`. What they have shown last.
+            simulation: dict, as returned by `simulation` of any collector.
         """
-        self.observation = observation
-        self._resets_seen = self.env.resets
+        return "env" in simulation
+
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+        """Has the environments go on where others were.
+
+        Args:
+            simulation: dict, as returned by `simulation`.
+            observation: `[B, ...]`. What those have shown last.
+        """
+        env_state.write(self._adapter.env, simulation["env"])
+        if not simulation["adrift"]:
+            self.observation = observation
+            self._resets_seen = self.env.resets

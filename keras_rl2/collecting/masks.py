@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.action_format import ActionFormat
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.spaces import is_masked
 
 
-def masking_head(space: Any, head: PolicyHead) -> PolicyHead | None:
+def masking_head(space: Any, head: ActionFormat) -> ActionFormat | None:
     """Returns the head whose masks are to be checked, if there are any.
 
     Args:
         space: `gymnasium.Space`. Of observations.
-        head: `PolicyHead`. Says what masks are for.
+        head: `ActionFormat`. Says what masks are for.
 
     Returns:
         The head, or None where observations hold no action mask.
@@ -23,7 +23,7 @@ def masking_head(space: Any, head: PolicyHead) -> PolicyHead | None:
 
 
 def check_mask(
-    head: PolicyHead,
+    head: ActionFormat,
     observation: Any,
     waiting: np.ndarray,
     env_name: str,
@@ -32,7 +32,7 @@ def check_mask(
     """Refuses to act where nothing is allowed.
 
     Args:
-        head: `PolicyHead`. Says what masks are for.
+        head: `ActionFormat`. Says what masks are for.
         observation: dict of `[B, ...]`, with a mask.
         waiting: `[B]` bool. Environments whose next step heeds no action.
         env_name: str. What the environment is called.

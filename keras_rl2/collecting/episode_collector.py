@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.data.actors import Actor
-from keras_rl2.data.collector import Collector
-from keras_rl2.data.collector import StepNoise
-from keras_rl2.data.record import Record
+from keras_rl2.action_format import ActionFormat
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.collector import StepNoise
+from keras_rl2.collecting.policy_actor import Actor
+from keras_rl2.collecting.record import Record
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
-from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.trees import Tree
 from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
@@ -25,7 +25,7 @@ class EpisodeRecord(Record):
 
     Args:
         env: `VectorEnvAdapter`. As of `Record`.
-        head: `PolicyHead`. As of `Record`.
+        head: `ActionFormat`. As of `Record`.
         horizon: int. As of `Record`.
         first: `[B, ...]`. As of `Record`.
     """
@@ -33,7 +33,7 @@ class EpisodeRecord(Record):
     def __init__(
         self,
         env: VectorEnvAdapter | TimedEnv,
-        head: PolicyHead,
+        head: ActionFormat,
         horizon: int,
         first: Tree[np.ndarray],
     ) -> None:
@@ -79,7 +79,7 @@ class EpisodeRecord(Record):
         """
         running = self.alive[t].copy()
         self.alive[: t + 1, running] = False
-        self._broken().rows.append(t)
+        self._broken().anew[t] = True
         self._keep_nothing(t)
         self.action[t] = 0
         self.keep_observation(t + 1, observation)
@@ -132,6 +132,10 @@ class EpisodeCollector(Collector):
     def adrift(self) -> bool:
         """Whether the environments are to be reset: always."""
         return True
+
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+        """Has the environments go on where others were."""
+        super().go_on({**simulation, "adrift": False}, observation)
 
     def _acted_on(self, record: Record, t: int) -> Any:
         """Returns what the actor is shown at step `t`.

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
 
@@ -40,6 +39,9 @@ class Trajectory:
             of each of the K sequences that the steps are trained in.
         final_state: tuple of `[E, ...]`. What it remembered after the steps
             of `final_index`.
+        log_prob: `[T, B]` float32. Log-probability of each action under the
+            policy that took it, where that may have been another one than
+            learns from it. None where it is the same.
     """
 
     observation: Tree[np.ndarray]
@@ -53,6 +55,7 @@ class Trajectory:
     begins: np.ndarray | None = None
     state: tuple[np.ndarray, ...] = ()
     final_state: tuple[np.ndarray, ...] = ()
+    log_prob: np.ndarray | None = None
 
     def arrays(self) -> dict[str, Any]:
         """Returns the arrays by their names, those that there are."""
@@ -63,7 +66,7 @@ class Trajectory:
         }
 
     def packed_arrays(self, with_final: bool) -> dict[str, Any]:
-        """Returns the arrays packed for one compiled call; see `unpack`.
+        """Returns the arrays packed for one compiled call; see `data.unpack`.
 
         Few arrays, since handing over each of them costs 30 to 50
         microseconds; of fixed shapes, since a compiled function needs them:
@@ -105,24 +108,6 @@ class Trajectory:
         """Steps that were the last of their episode, `[T, B]` bool."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
-
-
-def unpack(packed: dict[str, Any]) -> dict[str, Any]:
-    """Undoes `Trajectory.packed_arrays`, in the graph.
-
-    Args:
-        packed: dict of tensors.
-
-    Returns:
-        dict as of `Trajectory.arrays`; without final observations where none
-        were packed.
-    """
-    arrays = {key: value for key, value in packed.items() if key != "outcome"}
-    outcome: Tensor = packed["outcome"]
-    arrays["reward"] = outcome[0]
-    for position, flag in enumerate(("terminated", "truncated", "valid"), 1):
-        arrays[flag] = outcome[position] > 0.5
-    return arrays
 
 
 def as_sequences(array: np.ndarray, length: int) -> np.ndarray:

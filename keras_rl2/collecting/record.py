@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.data.broken_episodes import BrokenEpisodes
-from keras_rl2.data.trajectory import Trajectory
+from keras_rl2.action_format import ActionFormat
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
-from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.trees import Tree
 from keras_rl2.trees import is_leaf
 from keras_rl2.trees import leaves
@@ -25,7 +25,7 @@ class Record:
 
     Args:
         env: `VectorEnvAdapter`. The environments that are stepped.
-        head: `PolicyHead`. Says what actions look like.
+        head: `ActionFormat`. Of the policy's own actions.
         horizon: int. Steps of the rollout, T.
         first: `[B, ...]`. What the environments were left with: an array, or
             a tree of arrays.
@@ -34,7 +34,7 @@ class Record:
     def __init__(
         self,
         env: VectorEnvAdapter | TimedEnv,
-        head: PolicyHead,
+        head: ActionFormat,
         horizon: int,
         first: Tree[np.ndarray],
     ) -> None:
@@ -53,6 +53,8 @@ class Record:
         self.reward = np.empty(leading, np.float32)
         self.terminated = np.empty(leading, np.bool_)
         self.truncated = np.empty(leading, np.bool_)
+        #: Of the actions, `[T, B]` float32; None where nobody wants to know.
+        self.log_prob: np.ndarray | None = None
         self.steps = 0
         self.masks_reset_rows = env.masks_reset_rows
         self.pending_reset = np.array(env.pending_reset, np.bool_)
@@ -160,7 +162,7 @@ class Record:
 
     def restarts_at(self, t: int) -> bool:
         """Says whether step `t` failed and all environments began anew."""
-        return self.broken is not None and t in self.broken.rows
+        return self.broken is not None and bool(self.broken.anew[t].any())
 
     def is_over(self, t: int) -> np.ndarray:
         """Marks environments that step `t` is of no account for, `[B]`."""
@@ -188,6 +190,7 @@ class Record:
             valid=self.valid(),
             final_observation=final_observation,
             final_index=final_index,
+            log_prob=self.log_prob,
             **self._memory(),
         )
 

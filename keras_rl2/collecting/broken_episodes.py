@@ -1,5 +1,8 @@
 """What failures of environments leave of a rollout."""
 
+from collections.abc import Sequence
+from typing import Self
+
 import numpy as np
 
 
@@ -17,14 +20,14 @@ class BrokenEpisodes:
         shape: tuple. T and B.
 
     Attributes:
-        rows: list of ints. The steps in which they began anew.
+        anew: `[T, B]` bool. Steps in which environments began anew.
         discarded: `[T, B]` bool. Steps that are not to be learned from.
         cut: `[T, B]` bool. Last steps of episodes that were broken off: none
             whose return says anything.
         discarded_before: `[B]` bool. Environments of which the steps before
             the rollout, since their last reset, are to be discarded too.
-        cut_before: bool. Whether episodes were broken off by the first step,
-            so that they ended with the rollout before.
+        cut_before: `[B]` bool. Environments whose episodes were broken off
+            before the first step, so that they ended with the rollout before.
 
     Example:
 
@@ -37,11 +40,11 @@ class BrokenEpisodes:
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.rows: list[int] = []
+        self.anew = np.zeros(shape, np.bool_)
         self.discarded = np.zeros(shape, np.bool_)
         self.cut = np.zeros(shape, np.bool_)
         self.discarded_before = np.zeros(shape[1], np.bool_)
-        self.cut_before = False
+        self.cut_before = np.zeros(shape[1], np.bool_)
 
     def add(self, t: int, failed: np.ndarray, ended: np.ndarray) -> None:
         """Adds a failure.
@@ -51,8 +54,9 @@ class BrokenEpisodes:
             failed: `[B]` bool. The environments that failed.
             ended: `[T, B]` bool. Last steps of episodes, before step `t`.
         """
-        start = self.rows[-1] + 1 if self.rows else 0
-        self.rows.append(t)
+        (earlier,) = np.nonzero(self.anew.any(axis=1))
+        start = int(earlier[-1]) + 1 if earlier.size else 0
+        self.anew[t] = True
         self.discarded[t] = True
         for index in np.flatnonzero(failed):
             ends = np.flatnonzero(ended[start:t, index])
@@ -62,3 +66,20 @@ class BrokenEpisodes:
         if t > start:
             self.cut[t - 1] = ~ended[t - 1]
         self.cut_before |= t == 0
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Puts what is left of several environments' rollouts side by side.
+
+        Args:
+            parts: Sequence of `BrokenEpisodes`, all of T steps.
+
+        Returns:
+            `BrokenEpisodes` of all their environments.
+        """
+        steps = len(parts[0].anew)
+        joined = cls((steps, sum(len(each.cut_before) for each in parts)))
+        for name in vars(joined):
+            arrays = [vars(each)[name] for each in parts]
+            vars(joined)[name] = np.concatenate(arrays, axis=-1)
+        return joined

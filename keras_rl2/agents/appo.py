@@ -1,0 +1,125 @@
+"""Asynchronous proximal policy optimisation."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_rl2 import returns
+from keras_rl2.agents.ppo import PPO
+from keras_rl2.arguments import check_in_range
+from keras_rl2.shapes import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class APPO(PPO):
+    """Proximal policy optimisation from workers that do not wait for it.
+
+    While there are updates of one round, workers collect the next one with
+    the weights that they have. What they bring was done by an older policy μ
+    than the π which learns from it, so V-trace corrects the targets, with π as
+    it is when the round begins:
+
+        w = π(a|s) / μ(a|s)
+        δ = min(clip_rho, w) (r + γ V(s') - V(s))
+        R = V(s) + Σ (γ λ)ᵏ Π min(clip_c, w) δ
+        A = r + γ ((1 - λ) V(s') + λ R') - V(s)
+
+    Then come PPO's updates. Their ratio is to μ, so that it is the policy that
+    acted from which π has no reason to move by more than `clip_ratio`, however
+    old it is. (With Luo et al.'s ratio, to a target network, here π at the
+    beginning of the round, it moves as far again in each round; on CartPole it
+    fell back from its best.) Where nothing lags, w is 1, R and A are those of
+    PPO, and so is each gradient.
+
+    How far workers are behind follows from the order of events, not from their
+    speed: a run with workers repeats itself. Without workers it is PPO.
+
+    Args:
+        actor: `keras.Model`. As of `PPO`.
+        critic: `keras.Model` or None. As of `PPO`. Defaults to `None`.
+        max_lag: int or None. Updates that there may be between acting and
+            learning; whole rounds are begun ahead as far as it allows, none
+            with 0. None for the updates of one round. Defaults to `None`.
+        clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
+        clip_c: float. Limit of w in the trace. Defaults to `1.0`.
+        **kwargs: Arguments of `PPO` and `OnPolicyAgent`.
+
+    Raises:
+        ValueError: If a number is out of range or a network does not fit.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", num_envs=4, horizon=32,
+    ...                              workers=rl.LocalWorkers(2), seed=0)
+    >>> agent = rl.APPO.for_env(rollouts.env, seed=0)
+    >>> history = agent.fit(rollouts, epochs=3, verbose=0)
+    >>> rollouts.updates_per_round, history.history["lag"]
+    (4, [0.0, 4.0, 4.0])
+    >>> rollouts.close()
+
+    Reference:
+        - [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561).
+        - [Luo et al., 2020](https://arxiv.org/abs/1912.00167).
+    """
+
+    def __init__(
+        self,
+        actor: keras.Model,
+        critic: keras.Model | None = None,
+        *,
+        max_lag: int | None = None,
+        clip_rho: float = 1.0,
+        clip_c: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        if max_lag is not None and (
+            not isinstance(max_lag, int)
+            or isinstance(max_lag, bool)
+            or max_lag < 0
+        ):
+            raise ValueError(
+                "Expected `max_lag` to be an integer of at least 0, or None. "
+                f"Received: max_lag={max_lag!r}"
+            )
+        check_in_range(clip_rho=(clip_rho, 0.0, 1e6), clip_c=(clip_c, 0.0, 1e6))
+        super().__init__(actor, critic, **kwargs)
+        self.max_lag = max_lag
+        self.clip_rho = clip_rho
+        self.clip_c = clip_c
+
+    def targets(
+        self,
+        arrays: dict[str, Any],
+        log_prob: Tensor | None,
+        values: Tensor,
+        next_values: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns V-trace's advantages and targets; see `OnPolicyAgent`."""
+        log_ratios = ops.zeros_like(values)
+        if log_prob is not None:
+            log_ratios = log_prob - arrays["log_prob"]
+        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
+        targets, advantages = returns.vtrace(
+            log_ratios,
+            arrays["reward"],
+            self.gamma * going_on,
+            values,
+            next_values,
+            lambda_=self.gae_lambda,
+            clip_rho=self.clip_rho,
+            clip_c=self.clip_c,
+            clip_pg_rho=None,
+            truncated=arrays["truncated"],
+        )
+        return advantages, targets
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        return {
+            **super().get_config(),
+            "max_lag": self.max_lag,
+            "clip_rho": self.clip_rho,
+            "clip_c": self.clip_c,
+        }

@@ -1,0 +1,27 @@
+"""Stepping environments with a policy, and writing down what happens.
+
+Nothing here imports TensorFlow or Keras: processes that only step environments
+do with this and `keras_rl2.envs`.
+"""
+
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.episode_collector import EpisodeCollector
+from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.policy_actor import Actor
+from keras_rl2.collecting.policy_actor import PolicyActor
+from keras_rl2.collecting.sent_policy import SendingActor
+from keras_rl2.collecting.sent_policy import SentPolicy
+from keras_rl2.collecting.trajectory import Trajectory
+
+__all__ = [
+    "Actions",
+    "Actor",
+    "BrokenEpisodes",
+    "Collector",
+    "EpisodeCollector",
+    "PolicyActor",
+    "SendingActor",
+    "SentPolicy",
+    "Trajectory",
+]

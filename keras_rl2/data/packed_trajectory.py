@@ -1,0 +1,23 @@
+"""Trajectories as compiled functions are given them."""
+
+from typing import Any
+
+from keras_rl2.shapes import Tensor
+
+
+def unpack(packed: dict[str, Any]) -> dict[str, Any]:
+    """Undoes `Trajectory.packed_arrays`, in the graph.
+
+    Args:
+        packed: dict of tensors.
+
+    Returns:
+        dict as of `Trajectory.arrays`; without final observations where none
+        were packed.
+    """
+    arrays = {key: value for key, value in packed.items() if key != "outcome"}
+    outcome: Tensor = packed["outcome"]
+    arrays["reward"] = outcome[0]
+    for position, flag in enumerate(("terminated", "truncated", "valid"), 1):
+        arrays[flag] = outcome[position] > 0.5
+    return arrays

@@ -1,0 +1,117 @@
+"""What makes environments in another process."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import cloudpickle
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector import SyncVectorEnv
+
+from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import find_spec
+from keras_rl2.envs.making import make_vector_env
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvMaker:
+    """Makes environments wherever it is sent, by cloudpickle.
+
+    Attributes:
+        env: str, the id of a registered environment; or a function that makes
+            a `gymnasium.Env`.
+        env_kwargs: Mapping or None. Arguments of an environment given by its
+            id. Defaults to `None`.
+        wrappers: Sequence of functions that each environment is wrapped in,
+            with an id only. Defaults to `()`.
+        spec: `EnvSpec` or None. What the id stands for: a process that has
+            not run the user's script does not know it. Defaults to `None`.
+    """
+
+    env: str | Callable[[], gymnasium.Env[Any, Any]]
+    env_kwargs: Mapping[str, Any] | None = None
+    wrappers: Sequence[EnvWrapper] = ()
+    spec: EnvSpec | None = None
+
+    @classmethod
+    def of(
+        cls,
+        env: Any,
+        env_kwargs: Mapping[str, Any] | None,
+        wrappers: Sequence[EnvWrapper],
+    ) -> "EnvMaker":
+        """Returns what makes the environments of a dataset.
+
+        Args:
+            env: str, or a function without arguments.
+            env_kwargs: Mapping or None. As of the class.
+            wrappers: Sequence of functions. As of the class.
+
+        Returns:
+            `EnvMaker`.
+
+        Raises:
+            ValueError: If it is an environment that has been made, which
+                cannot be sent to workers.
+        """
+        if isinstance(env, str):
+            return cls(env, env_kwargs, wrappers, find_spec(env))
+        if not callable(env) or isinstance(env, gymnasium.Env):
+            raise ValueError(
+                "Expected the id of a registered environment, or a function "
+                "that makes one, with `workers`: they make their own. "
+                f"Received: env={env!r}"
+            )
+        if env_kwargs or wrappers:
+            raise ValueError(
+                "Expected no `env_kwargs` and no `wrappers` with a function, "
+                "which can do both itself. "
+                f"Received: env_kwargs={env_kwargs}, wrappers={wrappers}"
+            )
+        return cls(env)
+
+    def check_can_be_sent(self) -> None:
+        """Refuses what cannot be pickled, before there is any process.
+
+        Raises:
+            ValueError: If it cannot be.
+        """
+        try:
+            cloudpickle.dumps(self)
+        except Exception as error:
+            raise ValueError(
+                "Expected environments, with their arguments and wrappers, "
+                "that can be sent to workers by cloudpickle: what cannot be "
+                "is best made within the function that makes the "
+                f"environment. Received: env={self.env!r} ({error!r})"
+            ) from error
+
+    def __call__(self, num_envs: int) -> Any:
+        """Makes environments to be stepped together.
+
+        Args:
+            num_envs: int. How many.
+
+        Returns:
+            `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+        """
+        if isinstance(self.env, str):
+            if self.spec is not None:
+                gymnasium.registry.setdefault(self.spec.id, self.spec)
+            return make_vector_env(
+                self.env,
+                num_envs,
+                env_kwargs=self.env_kwargs,
+                wrappers=self.wrappers,
+            )
+        if num_envs == 1:
+            return self.env()
+        return SyncVectorEnv(
+            [functools.partial(self.env)] * num_envs,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )

@@ -1,0 +1,53 @@
+"""Worker processes of this machine, given to a dataset."""
+
+from keras_rl2.workers.local_transport import LocalTransport
+from keras_rl2.workers.transport import Transport
+from keras_rl2.workers.workers import Workers
+
+
+class LocalWorkers(Workers):
+    """Steps a dataset's environments in processes of this machine.
+
+    Worth it where a step of the environment takes long: 100 microseconds and
+    more. Each process holds its environments and a copy of the policy, so that
+    there is one message to it and one back for a whole rollout, not for each
+    step; arrays are passed in shared memory. What is collected is, bit for
+    bit, what one process would collect in the same environments, as far as
+    each of these has a random state of its own.
+
+    Environments are given to the dataset by their id, or as a function that
+    makes one: the script that is run is not imported again, and needs no
+    `if __name__ == "__main__"`.
+
+    Args:
+        count: int. Workers: as many as there are cores, or more where the
+            environments wait for something.
+        envs_per_worker: int or None. Environments of each; None for
+            `num_envs` of the dataset, shared out evenly. Defaults to `None`.
+        min_workers: int. Processes below which there is an error. One that is
+            lost is replaced; one that cannot be leaves its environments to
+            those that are left. Defaults to `1`.
+        timeout: float or None. Seconds that a worker may take for its share
+            of a rollout, after which it is replaced. Defaults to `None`: as
+            long as it likes.
+        start_timeout: float. Seconds that the processes may take to start and
+            to make their environments. Defaults to `60.0`.
+
+    Raises:
+        ValueError: If a number is out of bounds.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("Acrobot-v1", num_envs=4, horizon=32,
+    ...                              workers=LocalWorkers(2), seed=0)
+    >>> agent = rl.PPO.for_env(rollouts.env, seed=0)
+    >>> history = agent.fit(rollouts, epochs=1, verbose=0)
+    >>> history.history["env_steps"]
+    [128]
+    >>> rollouts.close()
+    """
+
+    def _transport(self) -> Transport:
+        """Makes what runs the processes."""
+        return LocalTransport()

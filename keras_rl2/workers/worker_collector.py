@@ -1,0 +1,222 @@
+"""Collecting rollouts with workers, as if it were done here."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from keras_rl2 import plain_data
+from keras_rl2.action_format import ActionFormat
+from keras_rl2.collecting import Actor
+from keras_rl2.collecting import Collector
+from keras_rl2.collecting import SendingActor
+from keras_rl2.collecting import Trajectory
+from keras_rl2.collecting.collector import StepNoise
+from keras_rl2.trees import map_leaves
+from keras_rl2.workers.call import Call
+from keras_rl2.workers.worker import CollectionPlan
+from keras_rl2.workers.worker import Order
+from keras_rl2.workers.worker import Share
+from keras_rl2.workers.worker_env import WorkerEnv
+from keras_rl2.workers.worker_rollout import WorkerRollout
+
+
+class WorkerCollector(Collector):
+    """Has workers collect, and puts together what they give.
+
+    A rollout is, bit for bit, what one process would collect in the same
+    environments: each step's noise is drawn here, for all of them.
+
+    Args:
+        env: `WorkerEnv`. The environments.
+        horizon: int. Steps of one rollout, T.
+        action: `ActionFormat`. Of the policy's own actions.
+        whole_episodes: bool. Whether a rollout is one episode of each
+            environment.
+    """
+
+    def __init__(
+        self,
+        env: WorkerEnv,
+        horizon: int,
+        action: ActionFormat,
+        whole_episodes: bool,
+    ) -> None:
+        super().__init__(env, horizon, action)
+        self.pool = env.pool
+        self._whole_episodes = whole_episodes
+        self._planned: CollectionPlan | None = None
+        self._reset: tuple[int | None] | None = None
+        self._rollouts: deque[WorkerRollout] = deque()
+        self._has_begun = False
+
+    @property
+    def adrift(self) -> bool:
+        """Whether new episodes are to be begun."""
+        return self._whole_episodes or super().adrift
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the environments have ever been reset from here."""
+        return self._has_begun
+
+    def reset(self, seed: int | None = None) -> None:
+        """Has new episodes begin with the next rollout.
+
+        Args:
+            seed: int or None. As of `Collector`. Defaults to `None`.
+        """
+        self._has_begun = True
+        self._reset = (seed,)
+        self._adapter.resets += 1
+        self._resets_seen = self._adapter.resets
+        self.episodes.begin()
+
+    @property
+    def under_way(self) -> int:
+        """Rollouts that have been begun and not been finished."""
+        return len(self._rollouts)
+
+    def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
+        """Asks all workers for their share of a rollout.
+
+        Args:
+            actor: Callable. A `SendingActor`, or what acts at random.
+            noise: As of `Collector.collect`.
+        """
+        weights, instead = None, None
+        if isinstance(actor, SendingActor):
+            self.plan(actor)
+            weights = self.pool.share(actor.weights)
+        else:
+            self.plan(None)
+            instead = actor
+        calls: list[Call] = []
+        try:
+            for share in self.pool.shares:
+                order = Order(
+                    _own(noise, share),
+                    instead,
+                    self._reset_of(share),
+                )
+                calls.append(
+                    self.pool.submit(
+                        share.index, "collect", weights, order, repeatable=True
+                    )
+                )
+        except BaseException:
+            # Some workers would be a rollout ahead of the others.
+            self.pool.drop(calls)
+            self.drop()
+            self._resets_seen = -1
+            raise
+        self._reset = None
+        self._rollouts.append(WorkerRollout(self.pool, calls, weights))
+
+    def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
+        """Collects a rollout; see `Collector.collect`."""
+        self.begin(actor, noise)
+        return self.finish()
+
+    def plan(self, actor: SendingActor | None) -> None:
+        """Tells workers how to collect, if they do not know it yet.
+
+        Args:
+            actor: `SendingActor` or None. Whose policy they act with.
+        """
+        plan = CollectionPlan(
+            self.horizon,
+            self._whole_episodes,
+            self.head,
+            self.sequence_length,
+            self.restart_seed is not None,
+            None if actor is None else actor.policy,
+        )
+        before = self._planned
+        if plan == before or (actor is None and before is not None):
+            return
+        self._planned = plan
+        self.pool.plan(plan)
+
+    def _reset_of(self, share: Share) -> tuple[int | None] | None:
+        """Returns what a worker is to be reset with, if at all."""
+        if self._reset is None or self._reset[0] is None:
+            return self._reset
+        return (self._reset[0] + share.first,)
+
+    def finish(self) -> Trajectory:
+        """Waits for the rollout that was begun first."""
+        try:
+            collected = self._rollouts[0].gather()
+        except BaseException:
+            # Also Ctrl-C may break the rollout off.
+            self.drop()
+            raise
+        self._rollouts.popleft()
+        self.broken = collected.broken
+        self.env_restarts = collected.env_restarts
+        self._adapter.pending_reset = collected.pending_reset
+        self._adapter.steps += self.horizon
+        self.episodes.count(collected.trajectory, self.broken)
+        return collected.trajectory
+
+    def drop(self) -> None:
+        """Forgets rollouts that are under way, and where they have led."""
+        for rollout in self._rollouts:
+            rollout.drop()
+        if self._rollouts:
+            self._resets_seen = -1
+        self._rollouts.clear()
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what later rollouts depend on, as plain data."""
+        under_way = [rollout.get_state() for rollout in self._rollouts]
+        return {**super().get_state(), "under_way": under_way}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave."""
+        super().set_state(state)
+        self.drop()
+        for each in state.get("under_way", ()):
+            self._rollouts.append(WorkerRollout.of_state(self.pool, each))
+
+    def simulation(self) -> dict[str, Any] | None:
+        """Returns where the environments are, if that can be copied."""
+        calls = [
+            self.pool.submit(share.index, "get_state", repeatable=True)
+            for share in self.pool.shares
+        ]
+        # Copies: what workers give lies in their memory.
+        states = [plain_data.copied(each) for each in self.pool.gather(calls)]
+        self.pool.release(calls)
+        if any(state is None for state in states):
+            return None
+        return {"workers": states, "adrift": self.adrift}
+
+    def can_go_on(self, simulation: dict[str, Any]) -> bool:
+        """Says whether it is that of as many workers."""
+        return len(simulation.get("workers", ())) == len(self.pool.shares)
+
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+        """Has the environments go on where others were."""
+        calls = [
+            self.pool.submit(share.index, "set_state", state, repeatable=True)
+            for share, state in zip(
+                self.pool.shares, simulation["workers"], strict=True
+            )
+        ]
+        self.pool.gather(calls)
+        self.pool.release(calls)
+        self._has_begun = True
+        if not simulation["adrift"]:
+            self._resets_seen = self._adapter.resets
+
+
+def _own(noise: StepNoise, share: Share) -> StepNoise:
+    """Returns the noise of one worker's environments."""
+    if isinstance(noise, np.ndarray):
+        return np.ascontiguousarray(noise[:, share.envs])
+    return [
+        map_leaves(lambda each: np.ascontiguousarray(each[share.envs]), step)
+        for step in noise
+    ]

@@ -1,0 +1,98 @@
+"""What runs in a worker process: workers, and calls of their methods."""
+
+import contextlib
+import pickle
+import traceback
+from typing import Any
+
+import cloudpickle
+
+from keras_rl2.workers.worker import Share
+from keras_rl2.workers.worker import Worker
+
+
+class WorkerHost:
+    """Holds the workers of one process, and does what they are asked for.
+
+    One process has one worker, until it takes over that of a process that is
+    lost and cannot be replaced.
+    """
+
+    def __init__(self) -> None:
+        self._workers: dict[int, Worker] = {}
+
+    def call(
+        self, index: int, method: str, *arguments: Any
+    ) -> tuple[bool, Any]:
+        """Calls a method of a worker.
+
+        Args:
+            index: int. Which worker.
+            method: str. The method's name; `"make"` makes the worker.
+            *arguments: What it is given.
+
+        Returns:
+            Whether it went well, and what it returned; else the error, as
+            `cloudpickle` has it.
+        """
+        try:
+            if method == "make":
+                return True, self._make(index, *arguments)
+            return True, getattr(self._workers[index], method)(*arguments)
+        except Exception as error:
+            worker = self._workers.get(index)
+            if worker is not None:
+                error.add_note(
+                    f"In worker {index}, whose environment 0 is environment "
+                    f"{worker.share.first} of all."
+                )
+            else:
+                error.add_note(f"In worker {index}, as it was made.")
+            return False, packed_error(error)
+
+    def close(self) -> None:
+        """Closes all environments."""
+        for worker in self._workers.values():
+            # One that fails is not to keep the others from it.
+            with contextlib.suppress(Exception):
+                worker.close()
+
+    def _make(self, index: int, made: bytes) -> bytes:
+        """Makes a worker and returns its description, by cloudpickle."""
+        share, maker, seed = pickle.loads(made)
+        assert isinstance(share, Share)
+        before = self._workers.pop(index, None)
+        if before is not None:
+            with contextlib.suppress(Exception):
+                before.close()
+        worker = Worker(share, maker, seed)
+        self._workers[index] = worker
+        described: bytes = cloudpickle.dumps(worker.describe())
+        return described
+
+
+def packed_error(error: Exception) -> bytes:
+    """Returns an error as it is sent to another process.
+
+    Its traceback, which cannot be sent, becomes a note.
+
+    Args:
+        error: Exception. Its notes go with it.
+
+    Returns:
+        bytes, for `pickle.loads`.
+    """
+    lines = traceback.format_tb(error.__traceback__)
+    error.add_note("Where it was raised:\n" + "".join(lines).rstrip())
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    try:
+        packed: bytes = cloudpickle.dumps(error)
+        # Some can be pickled and not be made again.
+        pickle.loads(packed)
+    except Exception:
+        notes = getattr(error, "__notes__", ())
+        stand_in = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in notes:
+            stand_in.add_note(note)
+        packed = cloudpickle.dumps(stand_in)
+    return packed

@@ -1,0 +1,452 @@
+"""Workers that may be lost, as if they could not."""
+
+import logging
+import math
+import pickle
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from keras_rl2.envs import WorkerError
+from keras_rl2.workers.call import Call
+from keras_rl2.workers.env_maker import EnvMaker
+from keras_rl2.workers.transport import Link
+from keras_rl2.workers.transport import LinkLostError
+from keras_rl2.workers.transport import Transport
+from keras_rl2.workers.worker import CollectionPlan
+from keras_rl2.workers.worker import Share
+
+# Losses of one worker in a row, with no answer between them, after which there
+# is no use.
+MOST_LOSSES = 5
+# Processes that may die as they start or make a worker's environments, of which
+# one may have been killed by chance, before another worker makes them.
+_MOST_TRIES = 2
+# What takes the place of a lost process may take so long, or twice as long as
+# the first ones took.
+_SECONDS_TO_REPLACE = 8.0
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerPool:
+    """Calls workers in processes, and replaces processes that are lost.
+
+    A process that has died, or has not answered in time, is replaced by
+    another one, in which the same environments are made anew and what was
+    asked for is asked for again. One that cannot be replaced leaves its
+    environments to those that are left. Ctrl-C ends all processes, which are
+    started again when something is asked for: what they were at may never end.
+
+    Args:
+        transport: `Transport`. Runs the processes.
+        maker: `EnvMaker`. Makes environments.
+        shares: Sequence of `Share`. What each worker holds.
+        min_workers: int. Processes below which there is an error.
+        timeout: float or None. Seconds that a call may take.
+        start_timeout: float. Seconds that processes may take to start.
+        seed: int. Seeds environments that take the place of others.
+
+    Attributes:
+        shares: list of `Share`.
+        losses: int. Processes that were lost so far.
+        descriptions: list of dict. What each worker says of its environments.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        maker: EnvMaker,
+        shares: Sequence[Share],
+        min_workers: int,
+        timeout: float | None,
+        start_timeout: float,
+        seed: int,
+    ) -> None:
+        self.shares = list(shares)
+        self.losses = 0
+        self._seed = seed
+        self._transport = transport
+        self._maker = maker
+        self._min_workers = min_workers
+        self._timeout = timeout
+        self._replace_seconds = _SECONDS_TO_REPLACE
+        self._plan: CollectionPlan | None = None
+        self._losses_in_a_row = [0] * len(self.shares)
+        # What each process holds, and what it was asked for.
+        self._held: dict[Link, list[int]] = {}
+        self._calls: dict[Link, deque[Call]] = {}
+        # What was asked for by others than the pool, and not answered so far.
+        self._open: dict[Call, None] = {}
+        self._broken_off = False
+        self._start_seconds = start_timeout
+        self.closed = False
+        began = time.monotonic()
+        try:
+            self.descriptions = self._start()
+        except BaseException:
+            self.close()
+            raise
+        took = time.monotonic() - began
+        self._replace_seconds = max(_SECONDS_TO_REPLACE, 2.0 * took)
+
+    @property
+    def workers_left(self) -> int:
+        """Processes that live."""
+        return len(self._held)
+
+    def share(self, value: Any) -> Any:
+        """Makes something known to all workers; see `Transport.share`."""
+        return self._transport.share(value)
+
+    def forget(self, shared: Any) -> None:
+        """Undoes `share`, once all calls that it was given to are done."""
+        self._transport.forget(shared)
+
+    def submit(
+        self, index: int, method: str, *arguments: Any, repeatable: bool = False
+    ) -> Call:
+        """Asks a worker for something, without waiting for it.
+
+        Args:
+            index: int. Which worker.
+            method: str. As of `Worker`.
+            *arguments: What it is given.
+            repeatable: bool. Whether it may be done by another worker, if
+                that one is lost. Defaults to `False`.
+
+        Returns:
+            `Call`, for `gather`.
+        """
+        if self.closed:
+            raise ValueError("Expected workers that are open. Received: closed")
+        call = Call(index, method, arguments, repeatable, self._timeout)
+        try:
+            self._start_again()
+            [link] = [
+                each for each, held in self._held.items() if index in held
+            ]
+            self._open[call] = None
+            self._send(link, call)
+        except BaseException as error:
+            self._open.pop(call, None)
+            self._break_off(error)
+            raise
+        return call
+
+    def plan(self, plan: CollectionPlan) -> None:
+        """Tells all workers how to collect, and those that replace them.
+
+        Args:
+            plan: `CollectionPlan`.
+        """
+        self._plan = plan
+        calls = [
+            self.submit(share.index, "plan", plan, repeatable=True)
+            for share in self.shares
+        ]
+        self.gather(calls)
+        self.release(calls)
+
+    def gather(self, calls: Sequence[Call]) -> list[Any]:
+        """Waits for answers.
+
+        Args:
+            calls: Sequence of `Call`, of `submit`.
+
+        Returns:
+            list of what they returned. Arrays in it are good until `release`.
+
+        Raises:
+            WorkerError: If too few workers are left, or one was lost that had
+                been asked for what cannot be repeated.
+            Exception: What a worker raised.
+        """
+        try:
+            self._start_again()
+            while not all(call.done for call in calls):
+                self._receive()
+            for call in calls:
+                if call.error is not None:
+                    raise call.error
+        except BaseException as error:
+            self.drop(calls)
+            self._break_off(error)
+            raise
+        return [call.answer for call in calls]
+
+    def release(self, calls: Sequence[Call]) -> None:
+        """Says that the arrays of answers are not used any more.
+
+        Args:
+            calls: Sequence of `Call` that are done.
+        """
+        for call in calls:
+            call.answer = None
+            if call.link in self._held:
+                call.link.release(call.token)
+            call.link = call.token = None
+
+    def drop(self, calls: Sequence[Call]) -> None:
+        """Says that nobody wants the answers to calls any more.
+
+        Args:
+            calls: Sequence of `Call`, under way or done.
+        """
+        self.release([call for call in calls if call.done])
+        for call in calls:
+            call.dropped = True
+
+    def close(self) -> None:
+        """Ends all processes."""
+        self.closed = True
+        self._held.clear()
+        self._calls.clear()
+        self._open.clear()
+        self._transport.close()
+
+    def _give_up(self) -> None:
+        """Ends all processes, at once those that are at something."""
+        for link, asked in self._calls.items():
+            if asked:
+                link.kill()
+        self.close()
+
+    # Starting and replacing.
+
+    def _start(self) -> list[dict[str, Any]]:
+        """Starts all processes and makes the environments in them."""
+        calls = []
+        for link, share in zip(self._processes(), self.shares, strict=True):
+            self._held[link].append(share.index)
+            call = self._making(share.index, self._start_seconds)
+            self._send(link, call)
+            calls.append(call)
+        described = [pickle.loads(each) for each in self.gather(calls)]
+        self.release(calls)
+        return described
+
+    def _processes(self) -> list[Link]:
+        """Starts a process for each worker."""
+        try:
+            links = self._transport.start(len(self.shares), self._start_seconds)
+        except LinkLostError as error:
+            raise WorkerError(
+                f"Expected {len(self.shares)} workers. Received: {error}"
+            ) from error
+        for link in links:
+            self._held[link] = []
+            self._calls[link] = deque()
+        return links
+
+    def _break_off(self, error: BaseException) -> None:
+        """Ends all processes if something broke in, Ctrl-C above all.
+
+        What they are at may never end, and a message may be half sent.
+        """
+        if isinstance(error, Exception) or self.closed:
+            return
+        self._broken_off = True
+        self.losses += len(self.shares)
+        for link in self._held:
+            link.kill()
+        self._held.clear()
+        self._calls.clear()
+
+    def _start_again(self) -> None:
+        """Starts all processes after something broke in."""
+        if not self._broken_off:
+            return
+        calls = [call for call in self._open if not call.dropped]
+        self._open = dict.fromkeys(calls)
+        for call in calls:
+            if not call.repeatable:
+                self._lose_call(call, self._lost([call.index], "a break"))
+        for link, share in zip(self._processes(), self.shares, strict=True):
+            own = [
+                call
+                for call in calls
+                if call.index == share.index and call.repeatable
+            ]
+            self._take_over(link, [share.index], own)
+        self._broken_off = False
+
+    def _making(self, index: int, seconds: float) -> Call:
+        """Returns the call that makes a worker."""
+        seed = np.random.SeedSequence((self._seed, self.losses, index))
+        made = cloudpickle.dumps(
+            (
+                self.shares[index],
+                self._maker,
+                int(seed.generate_state(1)[0] >> 2),
+            )
+        )
+        return Call(index, "make", (made,), False, seconds)
+
+    def _lose(self, link: Link, why: str, hangs: bool = False) -> None:
+        """Does without a process: replaces it, or shares out what it held."""
+        self.losses += 1
+        indices = self._held.pop(link)
+        calls = self._calls.pop(link)
+        link.kill()
+        logger.warning("Worker %s is replaced: %s.", _named(indices), why)
+        again = []
+        for call in calls:
+            if call.repeatable or call.method == "make":
+                again += [] if call.own or call.dropped else [call]
+            else:
+                self._lose_call(call, self._lost(indices, why))
+        tries = [
+            self._losses_in_a_row[call.index]
+            for call in calls
+            if call.method == "make"
+        ]
+        if tries and (hangs or max(tries) >= _MOST_TRIES):
+            # It was one that took the place of another.
+            why = f"{why}, and so did what took its place"
+            self._give_away(indices, again, why)
+            return
+        for index in indices:
+            self._losses_in_a_row[index] += 1
+            if self._losses_in_a_row[index] > MOST_LOSSES:
+                self._give_up()
+                raise self._lost(indices, f"{why}, {MOST_LOSSES + 1} times")
+        try:
+            another = self._another()
+        except LinkLostError as error:
+            self._give_away(indices, again, f"{why}; {error}")
+            return
+        self._held[another] = []
+        self._calls[another] = deque()
+        self._take_over(another, indices, again)
+
+    def _another(self) -> Link:
+        """Starts a process in the place of another, twice if it dies."""
+        began = time.monotonic()
+        for tries in range(1, _MOST_TRIES + 1):
+            try:
+                [link] = self._transport.start(1, self._replace_seconds)
+                return link
+            except LinkLostError:
+                late = time.monotonic() - began > self._replace_seconds / 2
+                if late or tries == _MOST_TRIES:
+                    raise
+        raise AssertionError
+
+    def _give_away(
+        self, indices: list[int], calls: list[Call], why: str
+    ) -> None:
+        """Leaves what a process held to those that are left."""
+        left = self.workers_left
+        if left < self._min_workers:
+            self._give_up()
+            raise WorkerError(
+                f"Expected at least {self._min_workers} workers. Received: "
+                f"{left} that are left; worker {_named(indices)} was lost: "
+                f"{why}"
+            )
+        for index in indices:
+            link = min(self._held, key=lambda each: len(self._held[each]))
+            own = [call for call in calls if call.index == index]
+            self._take_over(link, [index], own)
+
+    def _take_over(
+        self, link: Link, indices: list[int], calls: list[Call]
+    ) -> None:
+        """Has a process do what another one was to do."""
+        self._held[link] += indices
+        made = [call.index for call in calls if call.method == "make"]
+        for index in indices:
+            if index not in made:
+                make = self._making(index, self._replace_seconds)
+                make.own = True
+                self._send(link, make)
+            if self._plan is not None:
+                plan = Call(index, "plan", (self._plan,), True, None, own=True)
+                self._send(link, plan)
+        for call in calls:
+            self._send(link, call)
+
+    def _lose_call(self, call: Call, error: WorkerError) -> None:
+        """Says of a call that it is lost, to whoever waits for it."""
+        self._open.pop(call, None)
+        call.done, call.error = True, error
+
+    def _lost(self, indices: list[int], why: str) -> WorkerError:
+        """Returns what is raised of a worker that is lost."""
+        return WorkerError(
+            f"Expected worker {_named(indices)} to answer. Received: {why}"
+        )
+
+    # Asking and receiving.
+
+    def _send(self, link: Link, call: Call) -> None:
+        """Sends a call; a process that is gone is found out by waiting."""
+        calls = self._calls[link]
+        if not calls:
+            call.since = time.monotonic()
+        calls.append(call)
+        try:
+            link.send(call.index, call.method, call.arguments)
+        except LinkLostError as error:
+            logger.debug("A worker is gone: %s", error)
+        except BaseException:
+            # It cannot be sent at all, say.
+            calls.remove(call)
+            raise
+
+    def _receive(self) -> None:
+        """Waits for one answer at least, or for a process to be lost."""
+        links = [link for link, asked in self._calls.items() if asked]
+        first = min(self._calls[link][0].deadline for link in links)
+        seconds = None
+        if first < math.inf:
+            seconds = max(first - time.monotonic(), 0.0)
+        ready = self._transport.wait(links, seconds)
+        for link in ready:
+            try:
+                self._take_answer(link)
+            except LinkLostError as error:
+                self._lose(
+                    link, f"it ended ({error})" if str(error) else "it ended"
+                )
+        if ready:
+            return
+        for link in links:
+            call = self._calls[link][0]
+            if time.monotonic() >= call.deadline:
+                self._lose(
+                    link,
+                    f"it did not answer {call.method!r} within "
+                    f"{call.seconds:.3g} s",
+                    hangs=True,
+                )
+
+    def _take_answer(self, link: Link) -> None:
+        """Receives the answer to what a process was asked first."""
+        well, answer, token = link.receive()
+        asked = self._calls[link]
+        call = asked.popleft()
+        self._open.pop(call, None)
+        if asked:
+            asked[0].since = time.monotonic()
+        call.done, call.link, call.token = True, link, token
+        if call.method == "collect":
+            self._losses_in_a_row[call.index] = 0
+        if well:
+            call.answer = answer
+        else:
+            call.error = pickle.loads(answer)
+        if call.dropped or call.own:
+            self.release([call])
+        if call.own and call.error is not None:
+            raise call.error
+
+
+def _named(indices: Sequence[int]) -> str:
+    """Returns numbers for people."""
+    return ", ".join(map(str, indices))

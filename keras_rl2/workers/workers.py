@@ -1,0 +1,144 @@
+"""What a dataset is given to collect with several processes."""
+
+import abc
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from keras_rl2.arguments import check_positive
+from keras_rl2.envs import EnvWrapper
+from keras_rl2.workers.env_maker import EnvMaker
+from keras_rl2.workers.transport import Transport
+from keras_rl2.workers.worker import Share
+from keras_rl2.workers.worker_env import WorkerEnv
+from keras_rl2.workers.worker_pool import WorkerPool
+
+
+class Workers(abc.ABC):
+    """Base of what says where a dataset's environments are stepped.
+
+    Each worker is a process that holds as many environments as the others and
+    a copy of the policy, and imports no TensorFlow.
+
+    Args:
+        count: int. Workers.
+        envs_per_worker: int or None. Environments of each; None for
+            `num_envs` of the dataset, shared out evenly. Defaults to `None`.
+        min_workers: int. Processes below which there is an error. One that is
+            lost is replaced; one that cannot be leaves its environments to
+            those that are left. Defaults to `1`.
+        timeout: float or None. Seconds that a worker may take for its share
+            of a rollout, after which it is replaced. Defaults to `None`: as
+            long as it likes.
+        start_timeout: float. Seconds that the processes may take to start and
+            to make their environments. Defaults to `60.0`.
+
+    Raises:
+        ValueError: If a number is out of bounds.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        envs_per_worker: int | None = None,
+        *,
+        min_workers: int = 1,
+        timeout: float | None = None,
+        start_timeout: float = 60.0,
+    ) -> None:
+        check_positive(
+            count=count,
+            envs_per_worker=1 if envs_per_worker is None else envs_per_worker,
+            min_workers=min_workers,
+        )
+        if min_workers > count:
+            raise ValueError(
+                f"Expected `min_workers` to be at most `count`, {count}. "
+                f"Received: min_workers={min_workers}"
+            )
+        for name, seconds in (
+            ("timeout", timeout),
+            ("start_timeout", start_timeout),
+        ):
+            if seconds is not None and not seconds > 0:
+                raise ValueError(
+                    f"Expected `{name}` to be above 0. "
+                    f"Received: {name}={seconds!r}"
+                )
+        self.count = count
+        self.envs_per_worker = envs_per_worker
+        self.min_workers = min_workers
+        self.timeout = timeout
+        self.start_timeout = start_timeout
+
+    @abc.abstractmethod
+    def _transport(self) -> Transport:
+        """Makes what runs the processes."""
+
+    def start(
+        self,
+        env: Any,
+        num_envs: int,
+        *,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
+        seed: int = 0,
+    ) -> WorkerEnv:
+        """Starts the processes and makes the environments in them.
+
+        Args:
+            env: str, the id of a registered environment; or a function that
+                makes a `gymnasium.Env`. Sent by cloudpickle.
+            num_envs: int. Environments of all workers together.
+            env_kwargs: Mapping or None. Arguments of an environment given by
+                its id. Defaults to `None`.
+            wrappers: Sequence of functions that each environment is wrapped
+                in, with an id only. Defaults to `()`.
+            seed: int. Seeds environments that take the place of lost ones.
+                Defaults to `0`.
+
+        Returns:
+            `WorkerEnv`. To be closed.
+
+        Raises:
+            ValueError: If the environments cannot be shared out or sent.
+            WorkerError: If a process does not start.
+        """
+        maker = EnvMaker.of(env, env_kwargs, wrappers)
+        maker.check_can_be_sent()
+        each = self._envs_of_each(num_envs)
+        shares = [Share(i, i * each, each) for i in range(self.count)]
+        pool = WorkerPool(
+            self._transport(),
+            maker,
+            shares,
+            min_workers=self.min_workers,
+            timeout=self.timeout,
+            start_timeout=self.start_timeout,
+            seed=seed,
+        )
+        try:
+            return WorkerEnv(pool)
+        except BaseException:
+            pool.close()
+            raise
+
+    def _envs_of_each(self, num_envs: int) -> int:
+        """Returns how many environments each worker has."""
+        each = self.envs_per_worker
+        if each is not None:
+            if num_envs not in (1, each * self.count):
+                raise ValueError(
+                    "Expected `num_envs` to be left out, or to be `count` x "
+                    f"`envs_per_worker` = {self.count} x {each}. "
+                    f"Received: num_envs={num_envs}"
+                )
+            return each
+        # One for each worker, where nothing is said.
+        total = self.count if num_envs == 1 else num_envs
+        if total % self.count:
+            raise ValueError(
+                "Expected `num_envs` to be a multiple of the number of "
+                f"workers, {self.count}. Received: num_envs={num_envs}"
+            )
+        return total // self.count

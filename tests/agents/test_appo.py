@@ -1,0 +1,171 @@
+"""APPO: what lags, what V-trace makes of it, and that nothing else differs."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+
+SETTINGS = {"num_envs": 4, "horizon": 16, "passes": 2, "batch_size": 32}
+ENV = "Acrobot-v1"
+
+
+def trained(algorithm, workers=None, epochs=4, env=ENV, **kwargs):
+    """Trains an agent, and returns it and its history."""
+    rollouts = rl.RolloutDataset(env, seed=0, workers=workers, **SETTINGS)
+    agent = getattr(rl, algorithm).for_env(
+        rollouts.env, hidden=(8,), seed=0, **kwargs
+    )
+    agent.compile(keras.optimizers.SGD(0.01))
+    history = agent.fit(rollouts, epochs=epochs, verbose=0).history
+    rollouts.close()
+    return agent, history
+
+
+def weights(agent):
+    return [variable.numpy() for variable in agent.trainable_variables]
+
+
+def assert_close(first, second):
+    for one, other in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("env", [ENV, "Pendulum-v1"])
+@pytest.mark.spread(env=["Pendulum-v1"])
+def test_without_a_lag_it_is_ppo(env):
+    ppo, expected = trained("PPO", env=env)
+    appo, history = trained("APPO", env=env)
+    assert_close(ppo, appo)
+    assert "lag" not in history
+    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-4)
+
+
+def test_a_lag_of_0_waits_for_the_updates():
+    ppo, _ = trained("PPO")
+    appo, history = trained("APPO", rl.LocalWorkers(2), max_lag=3)
+    # Less than the 4 updates of a round.
+    assert "lag" not in history
+    assert_close(ppo, appo)
+
+
+@pytest.mark.parametrize(
+    ("max_lag", "lags"),
+    [(None, [0, 4, 4, 4]), (4, [0, 4, 4, 4]), (11, [0, 4, 8, 8])],
+)
+def test_the_lag_is_logged_and_bounded(max_lag, lags):
+    _, history = trained("APPO", rl.LocalWorkers(2), max_lag=max_lag)
+    assert history["lag"] == lags
+
+
+def test_runs_repeat_bit_for_bit_however_fast_workers_are():
+    one, _ = trained("APPO", rl.LocalWorkers(2))
+    other, _ = trained("APPO", rl.LocalWorkers(4))
+    for first, second in zip(weights(one), weights(other), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_log_probs_are_those_of_the_weights_that_acted():
+    rollouts = rl.RolloutDataset(
+        ENV, seed=0, workers=rl.LocalWorkers(2), **SETTINGS
+    )
+    agent = rl.APPO.for_env(rollouts.env, hidden=(8,), seed=0)
+    agent.compile(keras.optimizers.SGD(1.0))
+    acted, seen = [], []
+    begin_round = agent.begin_round
+
+    def noted():
+        begin_round()
+        acted.append(agent.get_weights())
+
+    agent.begin_round = noted
+    agent.observers.add(seen.append)
+    agent.fit(rollouts, epochs=3, verbose=0)
+    rollouts.close()
+    # One more round is under way.
+    assert (len(seen), len(acted)) == (3, 4)
+    assert any(
+        not np.array_equal(*pair)
+        for pair in zip(acted[1], acted[2], strict=True)
+    )
+    for before, trajectory in zip(acted, seen, strict=False):
+        agent.set_weights(before)
+        policy = agent.distribution(trajectory.observation[:-1].reshape(64, 6))
+        np.testing.assert_allclose(
+            trajectory.log_prob.ravel(),
+            policy.log_prob(trajectory.action.ravel()),
+            atol=1e-5,
+        )
+
+
+def test_targets_by_hand():
+    """Two steps of one environment; π/μ is 0.5, then 4, which is clipped."""
+    agent = rl.APPO.for_env(
+        "CartPole-v1", seed=0, gamma=0.5, gae_lambda=0.5, clip_c=2.0
+    )
+    arrays = {
+        "reward": np.array([[1.0], [2.0]], np.float32),
+        "terminated": np.zeros((2, 1), np.bool_),
+        "truncated": np.zeros((2, 1), np.bool_),
+        "log_prob": np.log([[0.5], [0.125]]).astype(np.float32),
+    }
+    advantages, targets = agent.targets(
+        arrays,
+        np.log([[0.25], [0.5]]).astype(np.float32),
+        np.array([[1.0], [4.0]], np.float32),
+        np.array([[4.0], [2.0]], np.float32),
+    )
+    # Errors 0.5 (1 + 0.5 4 - 1) and 1 (2 + 0.5 2 - 4); trace 0.5 0.5 0.5.
+    np.testing.assert_allclose(targets, [[1 + 1.0 - 0.125], [3.0]], atol=1e-6)
+    # The first looks ahead to 0.5 4 + 0.5 3.
+    np.testing.assert_allclose(
+        advantages, [[1 + 0.5 * 3.5 - 1], [-1.0]], atol=1e-6
+    )
+
+
+def test_a_rollout_of_another_policy_is_learned_otherwise():
+    rollouts = rl.RolloutDataset(ENV, seed=0, **SETTINGS)
+    agent = rl.APPO.for_env(rollouts.env, hidden=(8,), seed=0)
+    agent.compile()
+    rollouts.bind(agent)
+    trajectory = rollouts.collect()
+    fresh, _ = agent.prepare(trajectory)
+    own = fresh["log_prob"].reshape(trajectory.reward.shape)
+    same, _ = agent.prepare(dataclasses.replace(trajectory, log_prob=own))
+    np.testing.assert_allclose(same["advantage"], fresh["advantage"], atol=1e-6)
+    # What was half as probable moves a value half as far.
+    other = dataclasses.replace(
+        trajectory, log_prob=own + np.float32(np.log(2.0))
+    )
+    agent = rl.APPO.for_env(rollouts.env, hidden=(8,), seed=0, gae_lambda=0.0)
+    fresh, _ = agent.prepare(trajectory)
+    lagging, _ = agent.prepare(other)
+    for key, share in (("advantage", 1.0), ("returns", 0.5)):
+        value = fresh["value"] if key == "returns" else 0.0
+        np.testing.assert_allclose(
+            lagging[key] - value, share * (fresh[key] - value), atol=1e-5
+        )
+    # The ratio is to the policy that acted.
+    np.testing.assert_array_equal(lagging["log_prob"], other.log_prob.ravel())
+
+
+@pytest.mark.parametrize("max_lag", [-1, 1.5, "all", True])
+def test_lags_that_are_none(max_lag):
+    with pytest.raises(ValueError, match="Expected `max_lag`"):
+        rl.APPO.for_env("CartPole-v1", max_lag=max_lag)
+
+
+@pytest.mark.slow
+def test_an_agent_that_remembers_lags_as_well():
+    rollouts = rl.RolloutDataset(
+        ENV, seed=0, workers=rl.LocalWorkers(2), **SETTINGS
+    )
+    agent = rl.APPO.for_env(
+        rollouts.env, hidden=(8,), memory=keras.layers.LSTMCell(4), seed=0
+    )
+    history = agent.fit(rollouts, epochs=3, verbose=0).history
+    rollouts.close()
+    assert history["lag"] == [0, 4, 4]
+    assert np.isfinite(history["loss"]).all()

@@ -1,0 +1,298 @@
+"""Several learners learn what one would learn from the same batches."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from keras_rl2.envs import as_vector_env
+from support import learners
+from support.agents import EITHER_KIND
+from support.agents import EVERY_AGENT
+from support.agents import assert_equal_weights
+from support.agents import make_agent
+from support.agents import make_env
+from support.agents import make_replay
+from support.agents import make_rollouts
+from support.agents import weights_of
+
+FEW = ["PPO", "DQN prioritized"]
+FLOAT16 = ["PPO float16", "DQN float16"]
+
+
+def started(mode, folder, names, **environment):
+    """Starts a program of `support.learners`."""
+    paths = os.pathsep.join(sys.path)
+    return subprocess.Popen(
+        [sys.executable, learners.__file__, mode, str(folder), *names],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def printed_by(process):
+    """Returns what such a program has printed, once it has ended."""
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors[-4000:]
+    return json.loads(output.splitlines()[-1])
+
+
+def check(result, tolerance=1e-5):
+    assert result["updates"] >= 19
+    assert result["difference"] <= tolerance
+    assert result["optimizer"] <= tolerance
+    assert result["logs"] <= max(tolerance, 1e-5)
+    # So that it is not for want of learning.
+    assert result["moved"] > 100 * tolerance
+    assert result["devices"] == 0.0
+    assert result["skipped"] == [0.0, 0.0]
+    assert result["loaded acts alike"]
+    assert result["evaluated"][1] == pytest.approx(
+        result["evaluated"][0], abs=10 * tolerance
+    )
+
+
+# Two devices.
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learners")
+    return printed_by(started("devices", folder, FEW))
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_two_devices_learn_what_one_does(name, results):
+    check(results[name])
+
+
+def test_rows_that_would_be_left_over_are_refused(results):
+    refused = results["left over"]
+    assert "change `batch_size`. Received: 5 of them" in refused["error"]
+    assert refused["env_steps"] == 0
+
+
+@pytest.fixture(scope="module")
+def all_results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learners")
+    others = [name for name in learners.VARIANTS if name not in FEW]
+    return printed_by(started("devices", folder, others))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [n for n in learners.VARIANTS if n not in (*FEW, *FLOAT16)]
+)
+def test_every_agent_learns_by_two_devices(name, all_results):
+    check(all_results[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLOAT16)
+def test_float16_is_as_near_as_its_digits(name, all_results):
+    """Gradients of halves of a minibatch are rounded, then added."""
+    check(all_results[name], tolerance=1e-3)
+
+
+# Two processes.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
+def test_two_workers_learn_from_what_both_collect(name, tmp_path):
+    addresses = []
+    with contextlib.ExitStack() as free:
+        for _ in range(2):
+            server = socket.create_server(("127.0.0.1", 0))
+            free.enter_context(server)
+            addresses.append(f"127.0.0.1:{server.getsockname()[1]}")
+    cluster = {"worker": addresses}
+    workers = [
+        started(
+            "worker",
+            tmp_path,
+            [name],
+            TF_CONFIG=json.dumps(
+                {"cluster": cluster, "task": {"type": "worker", "index": i}}
+            ),
+        )
+        for i in range(2)
+    ]
+    try:
+        logs = [printed_by(each)["logs"] for each in workers]
+    finally:
+        for each in workers:
+            each.kill()
+    assert logs[0] == logs[1]
+    saved = [np.load(tmp_path / f"{i}.npz") for i in range(2)]
+    first, second = ([each[key] for key in each] for each in saved)
+    assert learners.difference(first, second) == 0.0
+    # Trained here, beside its own beginning.
+    alone = weights_of(learners.of_both_workers(name))
+    assert learners.difference(first, alone) <= 1e-5
+    begun = weights_of(learners.make(name)[0])
+    assert learners.difference(begun, alone) > 1e-2
+
+
+# What is refused.
+
+
+@pytest.fixture(scope="module")
+def strategy():
+    return tf.distribute.MirroredStrategy(["/cpu:0"])
+
+
+def shared(strategy, name="PPO", **settings):
+    with strategy.scope():
+        return make_agent(EVERY_AGENT[name], make_env(), **settings)
+
+
+def test_another_strategy_is_refused():
+    other = tf.distribute.OneDeviceStrategy("/cpu:0")
+    refused = pytest.raises(ValueError, match=r"Received: OneDeviceStrategy")
+    with refused, other.scope():
+        make_agent(EVERY_AGENT["PPO"], make_env())
+
+
+def test_fit_within_the_scope_is_refused(strategy):
+    agent = shared(strategy)
+    refused = pytest.raises(ValueError, match=r"Expected `fit` after the `str")
+    with refused, strategy.scope():
+        agent.fit(make_rollouts(make_env()), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        ({"jit_compile": True}, r"XLA compiles no update that.*=True"),
+        ({"run_eagerly": True}, r"in whole rounds: without `run_eagerly`"),
+        ({"steps_per_execution": 1}, r"with `steps_per_execution='auto'`"),
+    ],
+)
+def test_another_way_of_executing_is_refused(arguments, refused, strategy):
+    agent = shared(strategy, compile_arguments=arguments)
+    with pytest.raises(ValueError, match=refused):
+        agent.fit(make_rollouts(make_env()), verbose=0)
+    assert agent.env_steps == 0
+
+
+def test_minibatches_of_ones_own_are_refused(strategy):
+    agent = shared(strategy, "DQN")
+    replay = make_replay(make_env())
+    minibatches = replay.as_dataset(agent).take(1)
+    with pytest.raises(ValueError, match=r"on a dataset of `keras_rl2`"):
+        agent.fit(minibatches, verbose=0)
+
+
+def test_jit_compile_auto_means_no_xla(strategy):
+    agent = shared(strategy, compile_arguments={"jit_compile": "auto"})
+    agent.fit(make_rollouts(make_env()), verbose=0)
+    assert not agent.round_size.compiled
+    assert int(agent.optimizer.iterations.numpy()) == 2
+
+
+@pytest.mark.parametrize("within", ["network", "optimizer", "agent"])
+def test_what_was_made_elsewhere_is_refused(within, strategy):
+    """Networks, optimizer and agent belong into one scope."""
+    env = make_env()
+    spaces = env.observation_space, env.action_space
+
+    def scope(part):
+        return strategy.scope() if part == within else contextlib.nullcontext()
+
+    with scope("network"):
+        network = rl.networks.mlp((3,), 3, seed=0)
+    with scope("agent"):
+        agent = rl.DQN(network, seed=0)
+        agent.bind(*spaces)
+    with scope("optimizer"):
+        optimizer = keras.optimizers.SGD(0.1)
+    agent.compile(optimizer)
+    with pytest.raises(
+        ValueError, match=r"within the same `strategy.scope\(\)"
+    ):
+        agent.fit(make_replay(env), verbose=0)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        keras.layers.BatchNormalization(),
+        keras.layers.Dense(4, activity_regularizer="l2"),
+    ],
+    ids=["BatchNormalization", "activity_regularizer"],
+)
+def test_layers_that_look_at_the_whole_minibatch_are_refused(layer, strategy):
+    with strategy.scope():
+        layer = layer.from_config(layer.get_config())
+        network = keras.Sequential(
+            [keras.Input((3,)), layer, keras.layers.Dense(3)]
+        )
+        agent = rl.DQN(network, seed=0)
+        agent.compile()
+    with pytest.raises(ValueError, match=f"Received: '{layer.name}'"):
+        agent.fit(make_replay(make_env()), verbose=0)
+
+
+def test_spaces_may_be_learned_by_fit(strategy):
+    """Target networks are made then, and are those of the strategy too."""
+    with strategy.scope():
+        agent = rl.DQN(rl.networks.mlp((3,), 3, seed=0), seed=0)
+    agent.fit(make_replay(make_env()), verbose=0)
+    assert int(agent.updates.numpy()) == 2
+    kinds = {type(each.value) for each in agent.target_network.variables}
+    assert kinds == {type(each.value) for each in agent.q_network.variables}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "data", "refused"),
+    [
+        ("PPO", {"normalize_observations": True}, {}, "ObservationNormal"),
+        ("DQN", {}, {"prioritized": True}, "prioritized=True"),
+        ("DQN", {"seed": None}, {}, "seed=None"),
+        ("REINFORCE", {}, {"total_steps": 64}, "`total_steps` of whole"),
+    ],
+)
+def test_what_workers_would_have_to_tell_one_another_is_refused(
+    name, settings, data, refused, strategy, monkeypatch
+):
+    agent = shared(strategy, name, **settings)
+    steps = {k: data.pop(k) for k in list(data) if k == "total_steps"}
+    dataset = EVERY_AGENT[name].make_dataset(make_env(), **data)
+    monkeypatch.setattr(type(agent.learners), "workers", 2)
+    with pytest.raises(ValueError, match=f"of several workers.*{refused}"):
+        agent.fit(dataset, verbose=0, **steps)
+    assert agent.env_steps == 0
+
+
+# Beside training.
+
+
+@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_a_run_is_resumed_from_its_checkpoint(name, strategy, tmp_path):
+    case = EVERY_AGENT[name]
+
+    def trained(folder, epochs):
+        dataset = case.make_dataset(as_vector_env("CartPole-v1", 2))
+        with strategy.scope():
+            agent = make_agent(case, dataset.env)
+        checkpoint = rl.callbacks.Checkpoint(tmp_path / folder)
+        agent.fit(dataset, epochs=epochs, callbacks=[checkpoint], verbose=0)
+        return agent
+
+    whole = trained("whole", 4)
+    trained("resumed", 2)
+    resumed = trained("resumed", 4)
+    assert int(resumed.optimizer.iterations.numpy()) == 8
+    assert_equal_weights(resumed, weights_of(whole))

@@ -1,0 +1,128 @@
+"""Replay that workers fill while updates run: how much, and in which order."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+
+ENV = "Acrobot-v1"
+SETTINGS = {
+    "num_envs": 4,
+    "capacity": 4000,
+    "batch_size": 16,
+    "steps_per_round": 32,
+    "updates_per_round": 8,
+    "warm_up": 64,
+    "seed": 0,
+}
+
+
+def made(workers=None, **kwargs):
+    replay = rl.ReplayDataset(ENV, workers=workers, **{**SETTINGS, **kwargs})
+    agent = rl.DQN.for_env(replay.env, hidden=(8,), seed=0)
+    agent.compile(keras.optimizers.SGD(0.01))
+    return agent, replay
+
+
+def assert_equal_weights(one, other):
+    for first, second in zip(
+        one.trainable_variables, other.trainable_variables, strict=True
+    ):
+        np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+def test_none_ahead_is_what_one_process_does():
+    one, replay = made()
+    one.fit(replay, total_steps=320, verbose=0)
+    other, replay = made(rl.LocalWorkers(2), rounds_ahead=0)
+    history = other.fit(replay, total_steps=320, verbose=0).history
+    replay.close()
+    assert "lag" not in history
+    assert_equal_weights(one, other)
+
+
+def test_updates_and_steps_keep_their_ratio():
+    agent, replay = made(rl.LocalWorkers(2), rounds_per_epoch=1)
+    seen = []
+    agent.observers.add(lambda trajectory: seen.append(trajectory.reward.size))
+    history = agent.fit(replay, epochs=5, verbose=0).history
+    assert history["lag"] == [0, 8, 8, 8, 8]
+    # The warm-up, and a round for each 8 updates; what is ahead is not yet in.
+    assert history["env_steps"] == [64 + 32 * n for n in range(1, 6)]
+    assert sum(seen) == replay.buffer.steps == agent.env_steps
+    assert int(agent.updates) == 40
+    history = agent.fit(replay, epochs=2, verbose=0).history
+    assert history["env_steps"] == [256, 288]
+    assert int(agent.updates) == 56
+    replay.close()
+
+
+def test_runs_repeat_bit_for_bit():
+    agents = []
+    for count in (2, 4):
+        agent, replay = made(rl.LocalWorkers(count), rounds_ahead=2)
+        agent.fit(replay, total_steps=256, verbose=0)
+        replay.close()
+        agents.append(agent)
+    assert_equal_weights(*agents)
+
+
+def test_who_plays_there_meanwhile_is_not_learned_from():
+    agent, replay = made(rl.LocalWorkers(2), rounds_per_epoch=1)
+    seen = []
+    agent.observers.add(seen.append)
+    agent.fit(replay, epochs=2, verbose=0)
+    agent.evaluate(replay.env, episodes=1)
+    agent.fit(replay, epochs=1, verbose=0)
+    replay.close()
+    # Episodes begin anew: what was under way has been dropped.
+    last = seen[-1].observation[0]
+    assert (np.abs(last[:, [1, 3]]) < 0.1).all()
+    assert not np.array_equal(last, seen[-2].observation[-1])
+    assert agent.env_steps == 64 + 3 * 32
+
+
+def test_a_state_goes_on_with_what_is_under_way():
+    one, replay = made(rl.LocalWorkers(2), rounds_per_epoch=1)
+    one.fit(replay, epochs=3, verbose=0)
+    state = replay.get_state()
+    assert len(state["collector"]["under_way"]) == 1
+    values = [np.array(variable) for variable in one.variables]
+    slots = [np.array(variable) for variable in one.optimizer.variables]
+    one.fit(replay, epochs=3, verbose=0)
+    replay.close()
+
+    other, replay = made(rl.LocalWorkers(2), rounds_per_epoch=1)
+    replay.bind(other)
+    other.optimizer.build(other.trainable_variables)
+    for variable, value in zip(other.variables, values, strict=True):
+        variable.assign(value)
+    for variable, value in zip(other.optimizer.variables, slots, strict=True):
+        variable.assign(value)
+    other.env_steps = 64 + 3 * 32
+    replay.set_state(state)
+    history = other.fit(replay, epochs=3, verbose=0).history
+    replay.close()
+    assert history["lag"] == [8, 8, 8]
+    assert_equal_weights(one, other)
+
+
+@pytest.mark.parametrize(
+    ("workers", "ahead"), [(None, 1), (rl.LocalWorkers(2), -1)]
+)
+def test_rounds_ahead_that_cannot_be(workers, ahead):
+    with pytest.raises(ValueError, match="Expected `rounds_ahead`"):
+        made(workers, rounds_ahead=ahead)
+
+
+def test_environments_explore_as_in_ape_x():
+    agent = rl.DQN.for_env("CartPole-v1", seed=0, epsilon=0.4, epsilon_spread=7)
+    noise, _ = agent.draw_noise(np.random.default_rng(0), (20_000, 3))
+    random = (noise != 0).any(axis=-1).mean(axis=0)
+    # Environment i of 3: 0.4 to the power of 1 + 7 i / 2.
+    np.testing.assert_allclose(
+        random, [0.4, 0.4**4.5, 0.4**8], rtol=0.1, atol=1e-3
+    )
+    noise, _ = agent.draw_noise(np.random.default_rng(0), (20_000,))
+    assert abs((noise != 0).any(axis=-1).mean() - 0.4) < 0.02

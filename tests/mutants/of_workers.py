@@ -1,0 +1,106 @@
+"""Mistakes in the processes that step environments."""
+
+from mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "final_observations_of_workers_follow_one_another",
+        "keras_rl2/workers/worker_rollout.py",
+        "step * num_envs + env + share.first",
+        "step * share.num_envs + env + share.first",
+        ["tests/workers/test_equality.py::test_shares_are_put_together"],
+    ),
+    Mutant(
+        "all_workers_reset_with_one_seed",
+        "keras_rl2/workers/worker_collector.py",
+        "return (self._reset[0] + share.first,)",
+        "return (self._reset[0],)",
+        ["tests/workers/test_equality.py::test_shares_are_put_together"],
+    ),
+    Mutant(
+        "whoever_plays_resets_all_workers_with_one_seed",
+        "keras_rl2/workers/worker_env.py",
+        "None if seed is None else seed + share.first",
+        "seed",
+        ["tests/workers/test_equality.py::test_whoever_plays_sees_the_same"],
+    ),
+    Mutant(
+        "episodes_go_on_in_other_environments",
+        "keras_rl2/workers/worker.py",
+        "broken.cut_before[:] = True",
+        "broken.cut_before[:] = False",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "environments_that_replace_others_repeat_them",
+        "keras_rl2/workers/worker_pool.py",
+        "(self._seed, self.losses, index)",
+        "(self._seed, index)",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "environments_that_replace_others_are_not_seeded",
+        "keras_rl2/workers/worker.py",
+        "self._next_seed(0) if seed is None and not begun else seed",
+        "seed",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "a_plan_stays_in_memory_that_is_written_to_again",
+        "keras_rl2/workers/worker.py",
+        "copy.deepcopy(plan.policy).actor()",
+        "plan.policy.actor()",
+        ["tests/workers/test_equality.py"],
+    ),
+    Mutant(
+        "a_state_stays_in_memory_that_is_written_to_again",
+        "keras_rl2/workers/worker.py",
+        "state = plain_data.copied(state)",
+        "pass",
+        ["tests/workers/test_resuming.py::test_states_may_be_given_again"],
+    ),
+    Mutant(
+        "a_worker_that_replaces_another_does_not_know_the_plan",
+        "keras_rl2/workers/worker_pool.py",
+        "if self._plan is not None:",
+        "if self._plan is None:",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "what_always_dies_is_replaced_too_often",
+        "keras_rl2/workers/worker_pool.py",
+        "if self._losses_in_a_row[index] > MOST_LOSSES:",
+        "if self._losses_in_a_row[index] > 3 * MOST_LOSSES:",
+        ["tests/workers/test_faults.py::test_what_always_dies_is_an_error"],
+    ),
+    Mutant(
+        "fewer_workers_than_asked_for_go_on",
+        "keras_rl2/workers/worker_pool.py",
+        "if left < self._min_workers:",
+        "if left < 1:",
+        [
+            "tests/workers/test_faults.py::test_too_few_are_an_error_within_ten_seconds"
+        ],
+    ),
+    Mutant(
+        "processes_go_on_after_ctrl_c",
+        "keras_rl2/workers/worker_pool.py",
+        "if isinstance(error, Exception) or self.closed:",
+        "if True:",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "a_worker_is_a_rollout_ahead_of_others",
+        "keras_rl2/workers/worker_collector.py",
+        "            self.drop()\n            self._resets_seen = -1\n",
+        "",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "a_block_is_written_to_before_it_was_read",
+        "keras_rl2/workers/shared_memory.py",
+        "            self._free.remove(block)\n",
+        "            pass\n",
+        ["tests/workers/test_processes.py::test_blocks_are_written_to_again"],
+    ),
+]

@@ -1,0 +1,256 @@
+"""Trainings by several learners, beside those by one on the same batches.
+
+As a program it prints as JSON what came of them: TensorFlow is told of its
+devices and its workers before anything else, which a test is too late for.
+
+- `python learners.py devices FOLDER NAME ...`: two devices of one process.
+- `python learners.py worker FOLDER NAME ...`: one of the workers of
+  `TF_CONFIG`; its weights go to `FOLDER/<index>.npz`.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from support.agents import EVERY_AGENT
+from support.agents import make_env
+from support.agents import make_replay
+from support.agents import make_rollouts
+from support.agents import weights_of
+from support.structured_envs import MASKED_ACTIONS
+from support.structured_envs import MaskedEnv
+from support.structured_envs import batch_of
+from support.structured_envs import structured
+from support.structured_envs import vector
+
+UPDATES = 20
+
+FLOAT16 = {"dtype": "mixed_float16"}
+MEMORY = {"memory": "gru"}
+
+ENVIRONMENTS = {
+    "dicts": structured,
+    "masks": lambda: vector(lambda: MaskedEnv(MASKED_ACTIONS["discrete"])),
+}
+
+# Name: agent, pair of spaces, its settings, those of the dataset.
+VARIANTS = {
+    "PPO normalized": (
+        "PPO",
+        "act_box",
+        {"normalize_observations": True, "target_kl": 0.02},
+        {},
+    ),
+    "PPO float16": ("PPO", "act_discrete", FLOAT16, {}),
+    "PPO of dicts": ("PPO", "dicts", {}, {}),
+    "PPO masked": ("PPO", "masks", {}, {}),
+    "PPO of pictures": ("PPO", "observe_image", {}, {}),
+    "PPO with memory": (
+        "PPO",
+        "act_discrete",
+        MEMORY,
+        {"horizon": 16, "sequence_length": 4, "batch_size": 16},
+    ),
+    "DQN prioritized": (
+        "DQN",
+        "act_discrete",
+        {"double": True, "dueling": True},
+        {"prioritized": True, "n_step": 3},
+    ),
+    "DQN categorical": (
+        "DQN",
+        "act_discrete",
+        {"distributional": "categorical", "atoms": 5},
+        {},
+    ),
+    "DQN quantile": (
+        "DQN",
+        "act_discrete",
+        {"distributional": "quantile", "atoms": 5},
+        {},
+    ),
+    "DQN float16": ("DQN", "act_discrete", FLOAT16, {}),
+    "DQN with memory": (
+        "DQN",
+        "act_discrete",
+        MEMORY,
+        {"sequence_length": 4, "burn_in": 2},
+    ),
+    "SAC discrete": ("SAC", "act_discrete", {}, {}),
+    "TD3 prioritized": ("TD3", "act_box", {}, {"prioritized": True}),
+}
+for name, case in EVERY_AGENT.items():
+    VARIANTS[name] = (name, case.pairs[0], {}, {})
+
+
+def make(name, seed=0):
+    """Makes an agent and its dataset.
+
+    Args:
+        name: str. One of `VARIANTS`.
+        seed: int. Of the dataset.
+    """
+    kind, pair, settings, data = VARIANTS[name]
+    case = EVERY_AGENT[kind]
+    env = environment(pair)
+    settings = {"hidden": (8,), "seed": 0, **settings}
+    if "memory" in settings:
+        settings["memory"] = keras.layers.GRUCell(4)
+    agent = case.make.for_env(env, **settings)
+    # Of Adam, a gradient and twice that gradient are the same.
+    optimizer = keras.optimizers.SGD(0.1)
+    if settings.get("dtype") == "mixed_float16":
+        # It is to grow, but not so far that numbers end.
+        optimizer = keras.optimizers.LossScaleOptimizer(
+            optimizer, initial_scale=64.0, dynamic_growth_steps=8
+        )
+    agent.compile(optimizer, jit_compile=False)
+    if case.on_policy:
+        # Of 22 samples, minibatches have seven or eight.
+        dealt = {"horizon": 11, "passes": 4, "batch_size": 8}
+        dataset = make_rollouts(env, **{**dealt, "seed": seed, **data})
+    else:
+        drawn = {"updates_per_round": 10, "seed": seed, **data}
+        dataset = make_replay(env, **drawn)
+    return agent, dataset
+
+
+def environment(pair):
+    """Makes an environment for a name of spaces."""
+    return ENVIRONMENTS.get(pair, lambda: make_env(pair))()
+
+
+def epochs(dataset):
+    return -(-UPDATES // dataset.updates_per_round)
+
+
+def train(name, scope=None, seed=0):
+    """Trains an agent that was made within a scope."""
+    with scope or contextlib.nullcontext():
+        agent, dataset = make(name, seed)
+    before = weights_of(agent)
+    history = agent.fit(dataset, epochs=epochs(dataset), verbose=0).history
+    return agent, before, history
+
+
+def difference(one, other):
+    """Returns by how much the weights of two agents differ at most."""
+    pairs = zip(one, other, strict=True)
+    return max(float(np.max(np.abs(a - b), initial=0.0)) for a, b in pairs)
+
+
+def of_two_devices(strategy, name, folder):
+    """Trains by one and by two devices, and compares."""
+    one, before, logs = train(name)
+    two, _, logs_of_two = train(name, strategy.scope())
+    each_device = [
+        strategy.experimental_local_results(variable.value)
+        for variable in (*two.variables, *two.optimizer.variables)
+    ]
+    path = str(folder / f"{name}.keras")
+    two.save(path)
+    loaded = keras.models.load_model(path)
+    _, pair, _, _ = VARIANTS[name]
+    observations = batch_of(environment(pair).observation_space, 8)
+    acted = [
+        agent.act(observations, deterministic=True) for agent in (two, loaded)
+    ]
+    played = [
+        agent.evaluate(environment(pair), episodes=2, seed=0)
+        for agent in (one, two)
+    ]
+    trained = [
+        index
+        for index, weight in enumerate(two.weights)
+        if any(weight is each for each in two.trainable_variables)
+    ]
+    return {
+        "updates": int(two.optimizer.iterations.numpy()),
+        "difference": difference(weights_of(one), weights_of(two)),
+        "moved": difference(
+            [before[i] for i in trained], [weights_of(two)[i] for i in trained]
+        ),
+        "optimizer": difference(
+            [each.numpy() for each in one.optimizer.variables],
+            [each.numpy() for each in two.optimizer.variables],
+        ),
+        "devices": difference(
+            [copies[0].numpy() for copies in each_device],
+            [copies[1].numpy() for copies in each_device],
+        ),
+        "logs": max(
+            float(np.max(np.abs(np.subtract(logs[key], logs_of_two[key]))))
+            for key in one.statistics.names
+        ),
+        "skipped": [
+            sum(each["skipped_updates"]) for each in (logs, logs_of_two)
+        ],
+        "loaded acts alike": bool(np.array_equal(*acted)),
+        "evaluated": [each["episode_return"] for each in played],
+    }
+
+
+def left_over(strategy):
+    """Returns what is said of minibatches that cannot be shared out."""
+    with strategy.scope():
+        agent, _ = make("PPO")
+    try:
+        agent.fit(make_rollouts(make_env(), batch_size=5), verbose=0)
+    except ValueError as error:
+        return {"error": str(error), "env_steps": agent.env_steps}
+    return {}
+
+
+def of_both_workers(name):
+    """Trains one agent on what two workers collect with it, put together."""
+    agent, first = make(name, seed=0)
+    _, second = make(name, seed=1)
+    minibatches = [iter(each.as_dataset(agent)) for each in (first, second)]
+    for _ in range(epochs(first)):
+        for dataset in (first, second):
+            dataset.refresh()
+        for _ in range(first.updates_per_round):
+            batches = [next(each) for each in minibatches]
+            agent.train_on_batch(
+                tf.nest.map_structure(
+                    lambda *both: np.concatenate(both), *batches
+                )
+            )
+    return agent
+
+
+def as_worker(strategy, name, folder):
+    """Trains as one of several workers, and keeps the weights."""
+    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    agent, _, history = train(name, strategy.scope(), seed=index)
+    np.savez(folder / f"{index}.npz", *weights_of(agent))
+    return {"logs": {k: history[k][-1] for k in agent.statistics.names}}
+
+
+def main():
+    _, mode, folder, *names = sys.argv
+    folder = Path(folder)
+    if mode == "worker":
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        [name] = names
+        print(json.dumps(as_worker(strategy, name, folder)))
+        return
+    [device] = tf.config.list_physical_devices("CPU")
+    two = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(device, two)
+    # Only one: a second one's messages would be taken for the first one's.
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    results = {name: of_two_devices(strategy, name, folder) for name in names}
+    print(json.dumps({**results, "left over": left_over(strategy)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Looking after the processes of Ray."""
+
+import os
+from pathlib import Path
+
+
+def pids(env):
+    """Returns the processes of the workers of an environment that live."""
+    # Not everybody who looks at this file has it.
+    import ray
+
+    links = env.pool._held
+    return ray.get(
+        [
+            link.actor.__ray_call__.remote(lambda _: os.getpid())
+            for link in links
+        ]
+    )
+
+
+def started_by(pid):
+    """Returns all processes that descend from one, if that can be known."""
+    children = []
+    for path in Path("/proc").glob(f"{pid}/task/*/children"):
+        children += map(int, path.read_text().split())
+    return children + [each for child in children for each in started_by(child)]

@@ -1,0 +1,51 @@
+"""Looking after the processes of a dataset's workers."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+
+def processes_of(data):
+    """Returns all processes that a dataset's workers have had so far."""
+    return data.env.pool._transport._processes
+
+
+def living(data):
+    """Returns those of them that run."""
+    return [each for each in processes_of(data) if each.poll() is None]
+
+
+def folder_of(data):
+    """Returns where the shared memory of a dataset's workers is."""
+    return Path(data.env.pool._transport._folder)
+
+
+def wait_until(condition, seconds=20.0):
+    """Waits for what happens elsewhere; fails if it does not."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it has not happened"
+        # Not busy: what is waited for needs the processor.
+        threading.Event().wait(0.005)
+
+
+def is_running(pid):
+    """Says whether there is a process that has not ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    # One that has ended may be waiting for somebody who asks how.
+    return not (
+        status.exists()
+        and status.read_text().rpartition(")")[2].split()[0] == "Z"
+    )
+
+
+def kill(process):
+    """Kills a process of a worker and waits until it is gone."""
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()

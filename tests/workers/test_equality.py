@@ -1,0 +1,290 @@
+"""What workers collect is what one process collects, bit for bit."""
+
+import functools
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2.trees import map_leaves
+from support.memory_envs import RememberTheCue
+from support.probe_envs import ActionSpaceEnv
+from support.probe_envs import CountingEnv
+from support.probe_envs import ImageEnv
+from support.structured_envs import ACTIONS
+from support.structured_envs import HYBRID_ACTIONS
+from support.structured_envs import MASKED_ACTIONS
+from support.structured_envs import OBSERVATIONS
+from support.structured_envs import MaskedEnv
+from support.structured_envs import StructuredEnv
+from support.structured_envs import assert_trees_equal
+from support.worker_envs import Reused
+from support.worker_envs import next_step_vector
+from support.workers_here import WorkersHere
+
+ID = "OfWorkers-v0"
+NUM_ENVS = 4
+ROLLOUTS = {"horizon": 16, "passes": 2, "batch_size": 16}
+REPLAY = {
+    "capacity": 400,
+    "batch_size": 8,
+    "warm_up": 64,
+    "steps_per_round": 16,
+    "updates_per_round": 2,
+    "rounds_per_epoch": 2,
+}
+ENVS = {
+    "counting": CountingEnv,
+    "dict": functools.partial(
+        StructuredEnv, OBSERVATIONS["dict"], ACTIONS["box"]
+    ),
+    "hybrid": functools.partial(
+        StructuredEnv, OBSERVATIONS["nested"], HYBRID_ACTIONS["dict"]
+    ),
+    "masked": MaskedEnv,
+    "masked choices": functools.partial(
+        MaskedEnv, MASKED_ACTIONS["multi_discrete"]
+    ),
+    "image": ImageEnv,
+    "cue": functools.partial(RememberTheCue, steps=5),
+    "choices": functools.partial(
+        ActionSpaceEnv, spaces.MultiDiscrete([3, 2], start=[1, 0])
+    ),
+}
+CASES = {
+    "PPO": ("counting", rl.PPO, {}, ROLLOUTS),
+    "A2C": (
+        "counting",
+        rl.A2C,
+        {},
+        {**ROLLOUTS, "passes": 1, "batch_size": None},
+    ),
+    "REINFORCE": (
+        "counting",
+        rl.REINFORCE,
+        {},
+        {"horizon": 9, "passes": 1, "batch_size": None},
+    ),
+    "scaled rewards": (
+        "counting",
+        rl.PPO,
+        {"normalize_observations": True},
+        {**ROLLOUTS, "scale_rewards": True},
+    ),
+    "memory": (
+        "cue",
+        rl.PPO,
+        {"memory": lambda: keras.layers.LSTMCell(4)},
+        {**ROLLOUTS, "sequence_length": 8},
+    ),
+    "dict": ("dict", rl.PPO, {}, ROLLOUTS),
+    "hybrid": ("hybrid", rl.PPO, {}, ROLLOUTS),
+    "masked": ("masked", rl.PPO, {}, ROLLOUTS),
+    "masked choices": ("masked choices", rl.A2C, {}, ROLLOUTS),
+    "image": ("image", rl.PPO, {}, ROLLOUTS),
+    "choices": ("choices", rl.PPO, {}, ROLLOUTS),
+    "Pendulum": ("Pendulum-v1", rl.PPO, {}, ROLLOUTS),
+    "HalfCheetah": ("HalfCheetah-v5", rl.PPO, {}, ROLLOUTS),
+    "DQN": ("counting", rl.DQN, {}, {**REPLAY, "n_step": 3}),
+    "masked DQN": ("masked", rl.DQN, {}, {**REPLAY, "prioritized": True}),
+    "DQN with memory": (
+        "cue",
+        rl.DQN,
+        {"memory": lambda: keras.layers.LSTMCell(4)},
+        {**REPLAY, "sequence_length": 4, "burn_in": 2},
+    ),
+    "SAC": ("Pendulum-v1", rl.SAC, {}, REPLAY),
+}
+#: Those whose rounds each test of the default layer sees.
+FEW = ("PPO", "A2C", "memory", "masked DQN")
+
+
+@pytest.fixture
+def registered():
+    """Registers environments under an id; `next_step` as one of NEXT_STEP."""
+
+    def register(name, next_step=False):
+        if name not in ENVS:
+            if name.startswith("HalfCheetah"):
+                pytest.importorskip("mujoco")
+            return name
+        vector = None
+        if next_step:
+            vector = functools.partial(next_step_vector, ENVS[name])
+        gymnasium.register(ID, ENVS[name], vector_entry_point=vector)
+        return ID
+
+    yield register
+    gymnasium.registry.pop(ID, None)
+
+
+def made(case, env_id, **settings):
+    _, kind, given, data = CASES[case]
+    given = {k: v() if callable(v) else v for k, v in given.items()}
+    dataset = rl.RolloutDataset if kind.on_policy else rl.ReplayDataset
+    if not kind.on_policy:
+        # One process has collected nothing ahead of the updates.
+        settings["rounds_ahead"] = 0
+    data = dataset(env_id, num_envs=NUM_ENVS, seed=0, **{**data, **settings})
+    agent = kind.for_env(data.env, hidden=(8,), seed=0, **given)
+    # What remembers takes longer step by step than to be traced.
+    agent.compile(jit_compile=False, run_eagerly=not given)
+    return agent, data
+
+
+def trained(case, env_id, **settings):
+    """Trains, evaluates in the same environments, and trains on."""
+    agent, data = made(case, env_id, **settings)
+    seen = []
+    agent.observers.add(
+        lambda trajectory: seen.append(map_leaves(np.copy, trajectory.arrays()))
+    )
+    fits = [agent.fit(data, epochs=2, verbose=0).history]
+    results = agent.evaluate(data.env, episodes=3)
+    fits.append(agent.fit(data, epochs=2, verbose=0).history)
+    data.close()
+    return {
+        "seen": dict(enumerate(seen)),
+        "weights": dict(enumerate(agent.get_weights())),
+        "evaluated": {k: np.array(v) for k, v in results.items()},
+        "history": {
+            f"{i} {key}": np.array(values)
+            for i, history in enumerate(fits)
+            for key, values in history.items()
+            if "per_second" not in key
+        },
+    }
+
+
+def assert_equal(outcomes):
+    first, *others = outcomes
+    # Episodes have ended, or there would be little to be mistaken about.
+    assert any(each["final_index"].size for each in first["seen"].values())
+    for other in others:
+        assert_trees_equal(other, first)
+
+
+@pytest.mark.parametrize("case", ["PPO", "A2C"])
+def test_processes_collect_what_one_collects(case, registered):
+    env_id = registered(CASES[case][0])
+    assert_equal(
+        trained(case, env_id, workers=workers)
+        for workers in (None, rl.LocalWorkers(2), rl.LocalWorkers(NUM_ENVS))
+    )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if case in FEW[2:] else pytest.param(case, marks=pytest.mark.slow)
+        for case in CASES
+    ],
+)
+def test_shares_are_put_together(case, registered, tmp_path):
+    env_id = registered(CASES[case][0])
+    outcomes = [
+        trained(case, env_id, workers=workers)
+        for workers in (
+            None,
+            WorkersHere(tmp_path, 2),
+            WorkersHere(tmp_path, NUM_ENVS),
+        )
+    ]
+    for other in outcomes[1:]:
+        assert_trees_equal(other, outcomes[0])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "PPO",
+        *(pytest.param(case, marks=pytest.mark.slow) for case in FEW[2:]),
+    ],
+)
+def test_environments_that_reset_in_the_next_step(case, registered, tmp_path):
+    env_id = registered(CASES[case][0], next_step=True)
+    one, two = (
+        trained(case, env_id, workers=workers)
+        for workers in (None, WorkersHere(tmp_path, 2))
+    )
+    assert not all(each["valid"].all() for each in one["seen"].values())
+    assert_trees_equal(two, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["scaled rewards", "image", "SAC", "masked"])
+def test_processes_collect_what_one_collects_of_all_kinds(case, registered):
+    env_id = registered(CASES[case][0])
+    one, two = (
+        trained(case, env_id, workers=workers)
+        for workers in (None, rl.LocalWorkers(2))
+    )
+    assert_trees_equal(two, one)
+
+
+def test_a_second_agent_remembers_nothing_of_the_first(registered, tmp_path):
+    env_id = registered("cue")
+
+    def taken(workers):
+        agent, data = made("memory", env_id, workers=workers)
+        agent.fit(data, epochs=1, verbose=0)
+        # Of the same networks, and its episodes go on where those were.
+        other = rl.PPO.for_env(
+            data.env, hidden=(8,), memory=keras.layers.LSTMCell(4), seed=0
+        )
+        data.bind(other)
+        return data.collect().arrays()
+
+    assert_trees_equal(taken(WorkersHere(tmp_path)), taken(None))
+
+
+def played(env, steps=20):
+    """Returns all that environments show, to whoever plays in them."""
+    shown = [env.reset(seed=7)]
+    for t in range(steps):
+        action = np.arange(t, t + env.num_envs, dtype=np.int32) % 3
+        observation, *outcome, final = env.step(action)
+        pending = np.array(env.pending_reset)
+        shown += [np.array(observation), *outcome, pending]
+        if final is not None:
+            # Other rows have no meaning.
+            shown.append(final[outcome[1] | outcome[2]])
+    return dict(enumerate(shown))
+
+
+@pytest.mark.parametrize("next_step", [False, True])
+def test_whoever_plays_sees_the_same(next_step, registered, tmp_path):
+    env_id = registered("counting", next_step)
+    one, two = (
+        rl.RolloutDataset(env_id, num_envs=NUM_ENVS, workers=workers)
+        for workers in (None, WorkersHere(tmp_path, 2))
+    )
+    assert_trees_equal(played(two.env), played(one.env))
+    assert two.env.masks_reset_rows == one.env.masks_reset_rows == next_step
+    assert (two.env.resets, two.env.steps) == (one.env.resets, one.env.steps)
+    assert two.env.name == one.env.name
+
+
+def test_functions_and_wrappers_are_sent(registered):
+    env_id = registered("counting")
+    rewards = []
+    for settings in (
+        {"workers": None, "wrappers": [Reused]},
+        {"workers": rl.LocalWorkers(2), "wrappers": [lambda e: Reused(e)]},
+    ):
+        agent, data = made("PPO", env_id, **settings)
+        data.bind(agent)
+        rewards.append(data.collect().reward)
+        data.close()
+    agent, data = made(
+        "PPO", lambda: Reused(CountingEnv()), workers=rl.LocalWorkers(2)
+    )
+    data.bind(agent)
+    rewards.append(data.collect().reward)
+    data.close()
+    assert (rewards[0] % 1 == 0.5).all()
+    np.testing.assert_array_equal(rewards[1], rewards[0])
+    np.testing.assert_array_equal(rewards[2], rewards[0])

@@ -1,0 +1,123 @@
+"""What an environment raises in a worker is raised here, in full."""
+
+import functools
+
+import pytest
+
+from support import failing_envs
+from support import worker_envs
+from support.failing_envs import FailingEnv
+from support.probe_envs import NonFiniteEnv
+from support.watched_workers import NUM_ENVS
+from support.watched_workers import Watch
+from support.watched_workers import made
+from support.worker_envs import Always
+from support.worker_envs import NumberedEnv
+from support.worker_envs import Once
+from support.worker_envs import WorkerEnvCrash
+from support.worker_processes import living
+from support.workers_here import WorkersHere
+
+
+def own_error():
+    """Makes a class that no worker can import; and raises one of it."""
+
+    class OwnError(Exception):
+        pass
+
+    def raises_own():
+        raise OwnError("own")
+
+    return raises_own, OwnError
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "text"),
+    [
+        (worker_envs.raises, WorkerEnvCrash, "crash"),
+        (*own_error(), "own"),
+        (
+            worker_envs.raises_what_cannot_be_sent,
+            RuntimeError,
+            "TwoArgumentsError: cannot be sent",
+        ),
+    ],
+    ids=["importable", "own", "not to be sent"],
+)
+def test_errors_keep_their_type(how, kind, text, closing, tmp_path):
+    fail = Once(tmp_path / "once", how, step=5)
+    agent, data = closing(functools.partial(NumberedEnv, fail))
+    with pytest.raises(kind) as caught:
+        agent.fit(data, epochs=1, verbose=0)
+    assert type(caught.value) is kind
+    assert str(caught.value) == text
+    notes = " ".join(caught.value.__notes__)
+    assert "In step 5 of environment" in notes
+    assert "In worker" in notes
+    assert f"in {how.__name__}" in notes
+    # It is one of the environments, and no fault of the worker.
+    assert len(living(data)) == 2
+    watch = Watch(data, agent)
+    agent.fit(data, epochs=1, verbose=0)
+    assert watch.rollouts == 1
+    watch.assert_statistics()
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_errors_name_the_worker_and_the_environment(index, tmp_path):
+    failing = NumberedEnv.made + 2 * index + 1
+
+    def make():
+        # The environments are made in order.
+        failing_now = NumberedEnv.made == failing
+        fail = Always(worker_envs.raises, step=4) if failing_now else None
+        return NumberedEnv(fail)
+
+    agent, data = made(make, WorkersHere(tmp_path))
+    data.bind(agent)
+    with pytest.raises(WorkerEnvCrash) as caught:
+        data.collect()
+    first, second, *_ = caught.value.__notes__
+    assert first == "In step 4 of environment 1 of SyncVectorEnv."
+    assert second == (
+        f"In worker {index}, whose environment 0 is environment {2 * index} "
+        "of all."
+    )
+
+
+def test_errors_of_making_keep_their_type():
+    def make():
+        raise WorkerEnvCrash("cannot be made")
+
+    with pytest.raises(WorkerEnvCrash, match="cannot be made") as caught:
+        made(make)
+    notes = " ".join(caught.value.__notes__)
+    assert "as it was made" in notes
+
+
+def test_what_is_not_finite_is_named(tmp_path):
+    agent, data = made(
+        functools.partial(NonFiniteEnv, at=7), WorkersHere(tmp_path)
+    )
+    with pytest.raises(ValueError, match="finite observation") as caught:
+        agent.fit(data, epochs=1, verbose=0)
+    assert "at step 7" in str(caught.value)
+    assert "In worker 0" in " ".join(caught.value.__notes__)
+
+
+def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
+    def make():
+        return FailingEnv(probability=0.02, seed=1)
+
+    agent, data = made(
+        make, WorkersHere(tmp_path), on_env_error="restart", horizon=48
+    )
+    counts = []
+    agent.observers.add(
+        lambda each: counts.append(failing_envs.assert_trajectory(each))
+    )
+    history = agent.fit(data, epochs=6, verbose=0).history
+    assert history["env_restarts"][-1] >= 2
+    assert data.env.pool.losses == 0
+    assert agent.env_steps == sum(counts) < 6 * 48 * NUM_ENVS
+    assert {*data._collector.episodes.lengths} == {failing_envs.LENGTH}

@@ -1,0 +1,196 @@
+"""Workers are lost at every moment; these need no process for it."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.envs import WorkerError
+from support.memory_envs import RememberTheCue
+from support.watched_workers import NUM_ENVS
+from support.watched_workers import Watch
+from support.watched_workers import made
+from support.workers_here import WorkersHere
+
+
+def lose(data, index, method="collect"):
+    """Loses a worker with its next call of a method."""
+    transport = data.env.pool._transport
+    held = data.env.pool._held
+    [link] = [each for each in held if index in held[each]]
+    link.lost_before = method
+    return transport
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_environments_that_replace_others_do_not_repeat_them(index, tmp_path):
+    """Nor does a training with the same losses do anything else again."""
+
+    def first_lengths():
+        agent, data = made(workers=WorkersHere(tmp_path))
+        data.bind(agent)
+        shown = []
+        for _ in range(3):
+            lose(data, index)
+            # Its own environments.
+            shown.append(np.split(data.collect().ended, 2, axis=1)[index])
+        return shown
+
+    first, again, third = first_lengths()
+    assert not (first == again).all()
+    assert not (again == third).all()
+    np.testing.assert_array_equal(first_lengths(), [first, again, third])
+
+
+def test_the_first_rollout_is_the_same_with_a_loss(tmp_path):
+    rewards = []
+    for lost in (False, True):
+        agent, data = made(workers=WorkersHere(tmp_path))
+        data.bind(agent)
+        if lost:
+            lose(data, 1)
+        rewards.append(data.collect().reward)
+    np.testing.assert_array_equal(*rewards)
+
+
+def test_whole_episodes_are_played_again(tmp_path):
+    agent, data = made(
+        workers=WorkersHere(tmp_path), kind=rl.REINFORCE, horizon=20
+    )
+    data.bind(agent)
+    for _ in range(2):
+        trajectory = data.collect()
+        assert trajectory.terminated.sum() == NUM_ENVS
+        lose(data, 0)
+    first, again = (
+        trajectory,
+        data.collect(),
+    )
+    assert again.terminated.sum() == NUM_ENVS
+    lengths = data._collector.episodes.lengths
+    assert len(lengths) == 3 * NUM_ENVS
+    assert [*lengths][-NUM_ENVS:] == sorted(again.valid.sum(axis=0))
+    assert not (first.observation[0, :2] == again.observation[0, :2]).all()
+
+
+def test_scaled_rewards_do_not_add_up_over_a_gap(tmp_path):
+    agent, data = made(
+        workers=WorkersHere(tmp_path), scale_rewards=True, horizon=3
+    )
+    data.bind(agent)
+    data.collect()
+    lose(data, 1)
+    data.collect()
+    returns = np.zeros(NUM_ENVS)
+    for reward in (1.0, 2.0, 3.0):
+        returns = agent.gamma * returns + reward
+    expected = returns.copy()
+    for reward in (4.0, 5.0, 6.0):
+        expected = agent.gamma * expected + reward
+    np.testing.assert_allclose(data._scaler.returns[2:], returns[2:], rtol=1e-6)
+    playing = data._collector.episodes._length[:2] == 6
+    assert playing.any()
+    np.testing.assert_allclose(
+        data._scaler.returns[:2][playing], expected[:2][playing], rtol=1e-6
+    )
+
+
+def test_what_is_remembered_begins_anew(tmp_path):
+    data = rl.RolloutDataset(
+        functools.partial(RememberTheCue, steps=9),
+        num_envs=NUM_ENVS,
+        horizon=4,
+        batch_size=None,
+        seed=0,
+        workers=WorkersHere(tmp_path),
+    )
+    agent = rl.PPO.for_env(
+        data.env, hidden=(8,), memory=keras.layers.GRUCell(3), seed=0
+    )
+    data.bind(agent)
+    data.collect()
+    lose(data, 0)
+    trajectory = data.collect()
+    assert trajectory.begins[0].tolist() == [1, 1, 0, 0]
+    assert (trajectory.state[0][0, :2] == 0).all()
+    assert (trajectory.state[0][0, 2:] != 0).any()
+
+
+def test_a_loss_while_the_state_is_taken_is_survived(tmp_path):
+    agent, data = made(workers=WorkersHere(tmp_path))
+    data.bind(agent)
+    data.collect()
+    lose(data, 1, "get_state")
+    assert data.get_state()["simulation"] is None
+    watch = Watch(data, agent)
+    agent.fit(data, epochs=2, verbose=0)
+    watch.assert_statistics()
+
+
+@pytest.mark.parametrize(
+    ("error", "left"), [(KeyboardInterrupt, 0), (TypeError, 2)]
+)
+def test_a_rollout_that_is_not_asked_of_all_is_asked_of_none(
+    error, left, tmp_path
+):
+    """Ctrl-C, say, between two workers leaves none a rollout ahead."""
+
+    def fails(*_):
+        raise error
+
+    agent, data = made(workers=WorkersHere(tmp_path))
+    watch = Watch(data, agent)
+    agent.fit(data, epochs=1, verbose=0)
+    link = [*data.env.pool._held][1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link, "send", fails)
+        with pytest.raises(error):
+            agent.fit(data, epochs=1, verbose=0)
+    assert data.env.pool.workers_left == left
+    agent.fit(data, epochs=1, verbose=0)
+    assert data.env.pool.workers_left == 2
+    assert (watch.rollouts, watch.gaps) == (2, NUM_ENVS)
+    watch.assert_statistics()
+
+
+def test_a_step_that_is_lost_is_an_error(tmp_path):
+    """Whoever plays has to know that it is another episode."""
+    _, data = made(workers=WorkersHere(tmp_path))
+    data.env.reset(seed=0)
+    lose(data, 1, "step")
+    with pytest.raises(WorkerError, match="worker 1 to answer"):
+        data.env.step(np.zeros(NUM_ENVS, np.int32))
+    observation = data.env.reset()
+    assert (observation[:, 2] == 0).all()
+
+
+def test_shares_that_were_given_away_are_given_away_again(tmp_path):
+    workers = WorkersHere(tmp_path, 4)
+    agent, data = made(workers=workers)
+    watch = Watch(data, agent)
+    agent.fit(data, epochs=1, verbose=0)
+    workers.transport.most = 0
+    for left in (3, 2, 1):
+        lose(data, 0)
+        agent.fit(data, epochs=1, verbose=0)
+        assert data.env.pool.workers_left == left
+    assert watch.rollouts == 4
+    watch.assert_statistics()
+    lose(data, 0)
+    with pytest.raises(WorkerError, match="at least 1 workers"):
+        agent.fit(data, epochs=1, verbose=0)
+    with pytest.raises(ValueError, match="workers that are open"):
+        agent.fit(data, epochs=1, verbose=0)
+
+
+def test_one_that_dies_as_it_starts_is_started_again(tmp_path):
+    workers = WorkersHere(tmp_path)
+    agent, data = made(workers=workers)
+    agent.fit(data, epochs=1, verbose=0)
+    for fails, left in ((1, 2), (2, 1)):
+        workers.transport.fails = fails
+        lose(data, 0)
+        agent.fit(data, epochs=1, verbose=0)
+        assert data.env.pool.workers_left == left

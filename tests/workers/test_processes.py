@@ -1,0 +1,294 @@
+"""What worker processes are like, and that none of them is left."""
+
+import functools
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.workers import local_transport
+from keras_rl2.workers.local_transport import LocalTransport
+from keras_rl2.workers.shared_memory import SharedMemoryReceiver
+from keras_rl2.workers.shared_memory import SharedMemorySender
+from keras_rl2.workers.transport import LinkLostError
+from support import worker_envs
+from support.worker_envs import NumberedEnv
+from support.worker_envs import Once
+from support.worker_envs import ProcessEnv
+from support.worker_processes import folder_of
+from support.worker_processes import is_running
+from support.worker_processes import living
+from support.worker_processes import processes_of
+from support.worker_processes import wait_until
+
+TESTS = Path(__file__).parents[1]
+#: Of a worker beside what its environments take.
+MOST_MEBIBYTES = 200
+
+
+def made(env=NumberedEnv, workers=None, **settings):
+    data = rl.RolloutDataset(
+        env,
+        num_envs=4,
+        horizon=16,
+        passes=1,
+        batch_size=None,
+        seed=0,
+        workers=workers or rl.LocalWorkers(2),
+        **settings,
+    )
+    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
+    agent.compile(run_eagerly=True)
+    return agent, data
+
+
+def test_workers_import_no_tensorflow_and_little_else(tmp_path):
+    agent, data = made(functools.partial(ProcessEnv, tmp_path))
+    agent.fit(data, epochs=2, verbose=0)
+    pids = {process.pid for process in processes_of(data)}
+    data.close()
+    written = [path.read_text().splitlines() for path in tmp_path.iterdir()]
+    names = {int(path.name.partition("-")[0]) for path in tmp_path.iterdir()}
+    assert names == pids
+    # All environments were closed.
+    assert len(written) == 4
+    for resident, *modules in written:
+        assert {"keras_rl2", "gymnasium", "ai_edge_litert"} <= {*modules}
+        assert not {"tensorflow", "keras", "h5py"} & {*modules}
+        assert int(resident) / 1024 <= MOST_MEBIBYTES
+    print("resident MiB:", sorted(int(each[0]) / 1024 for each in written))
+
+
+def test_close_leaves_nothing():
+    agent, data = made()
+    agent.fit(data, epochs=1, verbose=0)
+    assert len(living(data)) == 2
+    assert [*folder_of(data).iterdir()]
+    data.close()
+    assert not living(data)
+    assert not folder_of(data).exists()
+    # A second time, it is closed already.
+    data.close()
+    with pytest.raises(ValueError, match="workers that are open"):
+        agent.fit(data, epochs=1, verbose=0)
+
+
+def test_close_ends_what_does_not_end(monkeypatch, tmp_path):
+    monkeypatch.setattr(local_transport, "_SECONDS_TO_CLOSE", 0.2)
+
+    class Hangs(NumberedEnv):
+        def close(self):
+            worker_envs.hangs()
+
+    _, data = made(Hangs)
+    data.close()
+    assert {each.returncode for each in processes_of(data)} == {-9}
+
+
+def test_what_is_not_closed_ends_as_it_is_collected():
+    agent, data = made()
+    agent.fit(data, epochs=1, verbose=0)
+    processes, folder = processes_of(data), folder_of(data)
+    del agent, data
+    gc.collect()
+    assert all(each.returncode is not None for each in processes)
+    assert not folder.exists()
+
+
+def test_an_interrupted_rollout_can_be_repeated(tmp_path):
+    """As Ctrl-C does: a signal of this process, in the midst of a rollout."""
+
+    pid = os.getpid()
+
+    def interrupts():
+        os.kill(pid, signal.SIGUSR1)
+        worker_envs.hangs()
+
+    def raises(*_):
+        raise KeyboardInterrupt
+
+    fail = Once(tmp_path / "once", interrupts, step=20)
+    agent, data = made(functools.partial(NumberedEnv, fail))
+    before = signal.signal(signal.SIGUSR1, raises)
+    try:
+        agent.fit(data, epochs=1, verbose=0)
+        with pytest.raises(KeyboardInterrupt):
+            agent.fit(data, epochs=1, verbose=0)
+        assert not living(data)
+        assert agent.env_steps == 64
+        history = agent.fit(data, epochs=2, verbose=0).history
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(living(data)) == 2
+    assert agent.env_steps == 3 * 64
+    assert np.isfinite(history["loss"]).all()
+    lengths = data._collector.episodes.lengths
+    assert min(lengths) >= worker_envs.SHORTEST, lengths
+    assert max(lengths) <= worker_envs.LONGEST, lengths
+    data.close()
+    assert not living(data)
+
+
+def test_what_a_worker_has_started_ends_with_it():
+    """A simulator, say, that runs in a process of its own."""
+
+    class Simulator(NumberedEnv):
+        def __init__(self):
+            super().__init__()
+            self.process = subprocess.Popen(["sleep", "600"])
+            self.number = self.process.pid
+
+    _, data = made(Simulator)
+    simulators = [int(each) for each in data.env.reset()[:, 0]]
+    assert all(map(is_running, simulators))
+    gone, _ = living(data)
+    data.env.pool._lose(next(iter(data.env.pool._held)), "a test")
+    assert gone.returncode == -9
+    data.env.pool._transport._end()
+    wait_until(lambda: not any(map(is_running, simulators)))
+
+
+# It does not read what it is told, in which any byte may stand.
+_WAITS = "import threading; threading.Event().wait()"
+
+
+def test_a_process_that_does_not_start_is_named(monkeypatch):
+    transport = LocalTransport()
+    monkeypatch.setattr(
+        local_transport.fresh_python,
+        "command",
+        lambda module: [sys.executable, "-c", "raise SystemExit(3)"],
+    )
+    with pytest.raises(LinkLostError, match="exit code 3 as it started"):
+        transport.start(2, 20.0)
+    monkeypatch.setattr(
+        local_transport.fresh_python,
+        "command",
+        lambda module: [sys.executable, "-c", _WAITS],
+    )
+    with pytest.raises(LinkLostError, match="within 0 s"):
+        transport.start(2, 0.2)
+    assert all(each.returncode is not None for each in transport._processes)
+    transport.close()
+
+
+def test_strangers_do_not_keep_processes_from_starting(monkeypatch):
+    """Nor does one of them that is killed as it connects itself."""
+
+    class Listens(local_transport.Listener):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(self.address)
+
+    monkeypatch.setattr(local_transport, "Listener", Listens)
+    _, data = made()
+    assert len(living(data)) == 2
+    data.close()
+
+
+def test_blocks_are_written_to_again(tmp_path):
+    sender = SharedMemorySender(str(tmp_path), "a")
+    receiver = SharedMemoryReceiver()
+    large, small = np.arange(10**5), np.arange(3.0)
+    for round_ in range(5):
+        given = [large, small + round_, small - round_]
+        messages = [sender.pack({"x": each}) for each in given]
+        read = [receiver.unpack(each)["x"] for each in messages]
+        for one, other in zip(read, given, strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert one.ctypes.data % 64 == 0
+        del read, one
+        for message in messages:
+            sender.release(message)
+            # A second time, it is not its block any more.
+            sender.release(message)
+    assert len([*tmp_path.iterdir()]) == 3
+
+
+def test_messages_of_nothing_much(tmp_path):
+    sender = SharedMemorySender(str(tmp_path), "a")
+    message = {"none": np.empty((0, 3)), "text": "x", "number": np.float64(2)}
+    given = SharedMemoryReceiver().unpack(sender.pack(message))
+    assert given["none"].shape == (0, 3)
+    assert (given["text"], given["number"]) == ("x", 2.0)
+    assert SharedMemoryReceiver().unpack(sender.pack("alone")) == "alone"
+
+
+# Programs of their own, with TensorFlow in them.
+
+
+@pytest.fixture
+def program():
+    """Starts a program of `support/worker_programs.py`."""
+    started = []
+
+    def start(name):
+        process = subprocess.Popen(
+            [sys.executable, TESTS / "support" / "worker_programs.py", name],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process, lambda: json.loads(process.stdout.readline())
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def assert_nothing_left(said):
+    wait_until(lambda: not any(map(is_running, said["processes"])))
+    wait_until(lambda: not Path(said["folder"]).exists())
+
+
+@pytest.mark.slow
+def test_environments_of_a_script(program):
+    process, told = program("environments")
+    failed = told()
+    assert failed["own"] == "of this program"
+    assert failed["steps"] == 0
+    assert any("In step 10 of" in note for note in failed["notes"])
+    said = told()
+    assert len(said["processes"]) == 2
+    assert process.wait(60) == 0
+    assert_nothing_left(said)
+
+
+@pytest.mark.slow
+def test_workers_end_with_who_started_them(program):
+    process, told = program("is_broken_off")
+    said = told()
+    assert told() == {"hangs": True}
+    assert all(map(is_running, said["processes"]))
+    assert Path(said["folder"]).exists()
+    process.kill()
+    process.wait()
+    assert_nothing_left(said)
+
+
+@pytest.mark.slow
+def test_ctrl_c(program):
+    process, told = program("is_broken_off")
+    said = told()
+    assert [told(), told()] == [{"hangs": True}] * 2
+    process.send_signal(signal.SIGINT)
+    assert told() == {"interrupted": True, "living": 0, "steps": 64}
+    again = told()
+    assert (again["steps"], again["living"]) == (128, 2)
+    assert process.wait(60) == 0
+    assert_nothing_left({**said, **again})

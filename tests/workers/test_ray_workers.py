@@ -1,0 +1,315 @@
+"""Workers that Ray runs; skipped where it is not installed."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import keras_rl2 as rl
+from keras_rl2 import fresh_python
+from keras_rl2.envs import WorkerError
+from keras_rl2.workers.ray_connection import RayConnection
+from support import worker_envs
+from support.worker_envs import LONGEST
+from support.worker_envs import SHORTEST
+from support.worker_envs import NumberedEnv
+from support.worker_envs import Once
+from support.worker_envs import ProcessEnv
+from support.worker_envs import WorkerEnvCrash
+from support.worker_processes import is_running
+from support.worker_processes import wait_until
+
+ray = pytest.importorskip("ray", reason='needs Ray: pip install ".[ray]"')
+
+from ray.util import placement_group  # noqa: E402
+from ray.util import remove_placement_group  # noqa: E402
+
+from support.ray_processes import pids  # noqa: E402
+
+TESTS = Path(__file__).parents[1]
+#: Of a worker beside what its environments take.
+MOST_MEBIBYTES = 200
+NUM_ENVS = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray_of_the_user():
+    """Starts Ray as a user would, who leaves the rest of the machine alone."""
+    ray.init(
+        "local",
+        num_cpus=2,
+        include_dashboard=False,
+        configure_logging=False,
+        log_to_driver=False,
+        # As a checkout that was installed on each machine.
+        runtime_env={
+            "env_vars": {"PYTHONPATH": fresh_python.environ()["PYTHONPATH"]}
+        },
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def closing():
+    """Makes an agent and data; closes the data, which leaves nothing."""
+    opened = []
+
+    def make(env=NumberedEnv, workers=None, kind=rl.PPO, **settings):
+        defaults = {"horizon": 16, "passes": 1, "batch_size": None}
+        data = rl.RolloutDataset(
+            env,
+            num_envs=NUM_ENVS,
+            seed=0,
+            workers=workers or rl.RayWorkers(2),
+            **{**defaults, **settings},
+        )
+        opened.append(data)
+        agent = kind.for_env(data.env, hidden=(8,), seed=0)
+        agent.compile(run_eagerly=True)
+        return agent, data
+
+    yield make
+    for data in opened:
+        processes = [] if data.env.pool.closed else pids(data.env)
+        data.close()
+        # What is killed by Ray ends a moment later.
+        wait_until(lambda gone=processes: not any(map(is_running, gone)), 2.0)
+    assert ray.is_initialized()
+
+
+def trained(kind, workers):
+    """Returns all weights and the history of a training."""
+    data = rl.RolloutDataset(
+        "Acrobot-v1",
+        num_envs=NUM_ENVS,
+        horizon=16,
+        seed=0,
+        workers=workers,
+        **(
+            {"passes": 1, "batch_size": None}
+            if kind is rl.A2C
+            else {"passes": 2, "batch_size": 16}
+        ),
+    )
+    agent = kind.for_env(
+        data.env, hidden=(8,), normalize_observations=True, seed=0
+    )
+    agent.compile(run_eagerly=True)
+    history = agent.fit(data, epochs=2, verbose=0).history
+    # A second fit goes on where the first was.
+    history["loss"] += agent.fit(data, epochs=1, verbose=0).history["loss"]
+    data.close()
+    return agent.get_weights(), history["loss"]
+
+
+@pytest.mark.parametrize("kind", [rl.PPO, rl.A2C])
+def test_training_is_that_of_one_process(kind):
+    weights, losses = trained(kind, None)
+    others, other_losses = trained(kind, rl.RayWorkers(2))
+    assert losses == other_losses
+    for weight, other in zip(weights, others, strict=True):
+        np.testing.assert_array_equal(weight, other)
+
+
+def test_workers_import_no_tensorflow_and_little_else(closing, tmp_path):
+    agent, data = closing(functools.partial(ProcessEnv, tmp_path))
+    agent.fit(data, epochs=2, verbose=0)
+    processes = pids(data.env)
+    data.close()
+    written = [path.read_text().splitlines() for path in tmp_path.iterdir()]
+    names = {int(path.name.partition("-")[0]) for path in tmp_path.iterdir()}
+    assert names == {*processes}
+    # All environments were closed.
+    assert len(written) == NUM_ENVS
+    for resident, *modules in written:
+        assert {"ray", "gymnasium", "ai_edge_litert"} <= {*modules}
+        assert not {"tensorflow", "keras", "h5py"} & {*modules}
+        assert int(resident) / 1024 <= MOST_MEBIBYTES
+    print("resident MiB:", sorted(int(each[0]) / 1024 for each in written))
+
+
+def test_an_environment_that_only_the_driver_knows_is_sent():
+    class OwnEnv(NumberedEnv):
+        pass
+
+    gymnasium.register("OfRay-v0", entry_point=OwnEnv)
+    try:
+        env = rl.RayWorkers(1).start("OfRay-v0", 1)
+    finally:
+        del gymnasium.registry["OfRay-v0"]
+    assert env.reset(0).shape == (1, 3)
+    assert env.name == "OfRay-v0"
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        worker_envs.dies,
+        pytest.param(worker_envs.hangs, marks=pytest.mark.slow),
+    ],
+)
+def test_one_that_is_lost_is_replaced(how, closing, tmp_path):
+    timeout = 2.0 if how is worker_envs.hangs else None
+    fail = Once(tmp_path / "once", how, step=9)
+    agent, data = closing(
+        functools.partial(NumberedEnv, fail), rl.RayWorkers(2, timeout=timeout)
+    )
+    before = pids(data.env)
+    agent.fit(data, epochs=3, verbose=0)
+    assert data.env.pool.losses == 1
+    after = pids(data.env)
+    [gone] = {*before} - {*after}
+    wait_until(lambda: not is_running(gone))
+    lengths = np.array(data._collector.episodes.lengths)
+    assert ((lengths >= SHORTEST) & (lengths <= LONGEST)).all()
+
+
+@pytest.mark.parametrize(
+    "min_workers", [2, pytest.param(1, marks=pytest.mark.slow)]
+)
+def test_where_there_is_no_room_for_another(min_workers):
+    env = rl.RayWorkers(2, min_workers=min_workers).start(NumberedEnv, 2)
+    env.pool._replace_seconds = 1.0
+    # Waits for one of two processors, and takes the first that gets free.
+    room = placement_group([{"CPU": 1}])
+    try:
+        os.kill(pids(env)[0], signal.SIGKILL)
+        assert room.wait(20)
+        began = time.monotonic()
+        if min_workers == 2:
+            with pytest.raises(WorkerError, match=r"least 2.*0 CPUs left free"):
+                env.reset(0)
+            assert env.pool.closed
+        else:
+            with pytest.raises(WorkerError, match="worker 0 to answer"):
+                env.reset(0)
+            assert env.reset(0).shape == (2, 3)
+            assert env.pool.workers_left == 1
+        assert time.monotonic() - began < 10
+    finally:
+        env.close()
+        remove_placement_group(room)
+
+
+def test_more_than_there_is_room_for_are_an_error():
+    began = time.monotonic()
+    with pytest.raises(WorkerError, match="did not start within 1 s"):
+        rl.RayWorkers(3, start_timeout=1.0).start(NumberedEnv, 3)
+    assert time.monotonic() - began < 10
+    wait_until(lambda: ray.available_resources().get("CPU") == 2.0)
+    # Less than a processor is enough for what waits.
+    env = rl.RayWorkers(3, num_cpus_per_worker=0.5).start(NumberedEnv, 3)
+    assert env.reset(0).shape == (3, 3)
+    env.close()
+
+
+def test_errors_keep_their_type(closing, tmp_path):
+    fail = Once(tmp_path / "once", worker_envs.raises, step=5)
+    agent, data = closing(functools.partial(NumberedEnv, fail))
+    with pytest.raises(WorkerEnvCrash) as caught:
+        agent.fit(data, epochs=1, verbose=0)
+    assert type(caught.value) is WorkerEnvCrash
+    notes = " ".join(caught.value.__notes__)
+    assert "In step 5 of environment" in notes
+    assert "In worker" in notes
+    assert "in raises" in notes
+    assert data.env.pool.losses == 0
+    agent.fit(data, epochs=1, verbose=0)
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_of_its_own():
+    def make():
+        env = NumberedEnv()
+        env.lock = threading.Lock()
+        return env
+
+    env = rl.RayWorkers(1).start(make, 1)
+    try:
+        call = env.pool.submit(0, "__getattribute__", "env")
+        with pytest.raises(TypeError, match="pickle"):
+            env.pool.gather([call])
+        assert env.pool.losses == 0
+    finally:
+        env.close()
+
+
+def test_arrays_are_not_copied_and_nothing_is_left_in_the_store():
+    def free():
+        return ray.available_resources()["object_store_memory"]
+
+    class Large(NumberedEnv):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = spaces.Box(0, 1, (1 << 20,), np.float32)
+
+        def _observation(self):
+            return np.full(1 << 20, self.time, np.float32)
+
+    before = free()
+    env = rl.RayWorkers(1).start(Large, 1)
+    call = env.pool.submit(0, "reset", 0)
+    [observation] = env.pool.gather([call])
+    assert observation.shape == (1, 1 << 20)
+    # It lies in the store.
+    assert not observation.flags.writeable
+    assert not observation.flags.owndata
+    shared = env.pool.share([observation])
+    size = observation.nbytes
+    wait_until(lambda: free() <= before - 2 * size)
+    env.pool.release([call])
+    env.pool.forget(shared)
+    del observation, shared
+    wait_until(lambda: free() == before)
+    env.reset(0)
+    env.close()
+    wait_until(lambda: free() == before)
+
+
+def test_another_address_is_refused():
+    with pytest.raises(ValueError, match="Expected no `address`"):
+        rl.RayWorkers(1, address="auto").start(NumberedEnv, 1)
+    assert RayConnection._current is None
+
+
+def run(name, folder):
+    """Starts one of our programs, apart from this process' signals."""
+    return subprocess.Popen(
+        [sys.executable, TESTS / "support" / "ray_programs.py", name],
+        cwd=folder,
+        env=fresh_python.environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
+@pytest.mark.slow
+def test_a_ray_of_our_own_ends_with_us(tmp_path):
+    with run("takes turns", tmp_path) as program:
+        processes = list(map(int, program.stdout.readline().split()))
+        # As a terminal does.
+        os.killpg(program.pid, signal.SIGINT)
+        _, errors = program.communicate()
+    assert "KeyboardInterrupt" in errors
+    assert len(processes) >= 2
+    wait_until(lambda: not any(map(is_running, processes)))
+
+
+@pytest.mark.slow
+def test_a_machine_that_is_lost_is_done_without(tmp_path):
+    with run("loses a machine", tmp_path) as program:
+        printed, errors = program.communicate()
+    assert program.returncode == 0, errors[-2000:]
+    assert printed.split() == ["1", "2"]
