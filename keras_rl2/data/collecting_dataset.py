@@ -1,8 +1,10 @@
 """What rollout and replay datasets share: environments and an actor."""
 
 import abc
+import contextlib
 import functools
 from collections import deque
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -112,6 +114,16 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._whole_episodes = False
         # Of a training that goes on in environments that are new.
         self._resets_before = 0
+
+    @contextlib.contextmanager
+    def _closing_if_refused(self) -> Iterator[None]:
+        """Ends workers if what they were to be used for is refused."""
+        try:
+            yield
+        except BaseException:
+            if isinstance(self.env, WorkerEnv):
+                self.env.close()
+            raise
 
     @abc.abstractmethod
     def _accept(self, agent: CollectingAgent) -> AgentT:

@@ -180,6 +180,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             num_envs=num_envs,
             sequence_length=_or(sequence_length, 1),
         )
+        ahead = _ahead(rounds_ahead, workers)
         super().__init__(
             env,
             rounds_per_epoch=1,
@@ -199,7 +200,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self.rounds_per_epoch = _or(
             rounds_per_epoch, max(_STEPS_PER_EPOCH // self.steps_per_round, 1)
         )
-        self._rounds_ahead = _ahead(rounds_ahead, workers)
+        self._rounds_ahead = ahead
         self.capacity = capacity
         self.warm_up = warm_up
         self.n_step = n_step
@@ -212,15 +213,16 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._own_updates = updates_per_round is None
         self.batch_size = 0 if self._own_batch_size else int(batch_size)
         self.updates_per_round = _or(updates_per_round, 0)
-        check_replay_sizes(
-            envs,
-            capacity=capacity,
-            batch_size=self.batch_size,
-            steps_per_round=self.steps_per_round,
-            warm_up=warm_up,
-            n_step=n_step,
-            burn_in=_or(burn_in, 0),
-        )
+        with self._closing_if_refused():
+            check_replay_sizes(
+                envs,
+                capacity=capacity,
+                batch_size=self.batch_size,
+                steps_per_round=self.steps_per_round,
+                warm_up=warm_up,
+                n_step=n_step,
+                burn_in=_or(burn_in, 0),
+            )
         self.buffer: ReplayBuffer | None = None
         self._feedback: TDErrorFeedback | None = None
 

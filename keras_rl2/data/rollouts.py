@@ -121,6 +121,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             rounds_per_epoch=rounds_per_epoch,
             num_envs=num_envs,
         )
+        if sequence_length is not None and horizon % sequence_length:
+            raise ValueError(
+                f"Expected `sequence_length` to divide `horizon`, {horizon}. "
+                f"Received: sequence_length={sequence_length}"
+            )
         super().__init__(
             env,
             rounds_per_epoch=rounds_per_epoch,
@@ -136,16 +141,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self.passes = passes
         self.scale_rewards = scale_rewards
         self.steps_per_round = horizon * self.env.num_envs
-        if sequence_length is not None and horizon % sequence_length:
-            raise ValueError(
-                f"Expected `sequence_length` to divide `horizon`, {horizon}. "
-                f"Received: sequence_length={sequence_length}"
-            )
         self.sequence_length = sequence_length
         self._asked_batch_size = batch_size
-        self._set_batch_size(
-            _batch_size(batch_size, horizon, self.env.num_envs)
-        )
+        with self._closing_if_refused():
+            steps = _batch_size(batch_size, horizon, self.env.num_envs)
+        self._set_batch_size(steps)
         self._samples: dict[str, Any] = {}
         self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
@@ -187,8 +187,9 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 spaces do not fit those of the environment.
         """
         bound = self.agent
-        self._rounds_ahead = self._allowed_ahead(agent)
         super().bind(agent)
+        # After it, which settles the updates of a round.
+        self._rounds_ahead = self._allowed_ahead(agent)
         if self.scale_rewards and agent is not bound:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
 

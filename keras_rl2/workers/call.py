@@ -7,6 +7,22 @@ from typing import Any
 from keras_rl2.workers.transport import Link
 
 
+# Equal if it is the same, as calls are.
+@dataclasses.dataclass(eq=False)
+class Shared:
+    """What is known to all worker processes.
+
+    Attributes:
+        value: What `Transport.share` returned.
+        calls: int. Calls it was given to that are not over.
+        forgotten: bool. Whether no other call will be given it.
+    """
+
+    value: Any
+    calls: int = 0
+    forgotten: bool = False
+
+
 # Equal if it is the same: arrays in it could not be compared.
 @dataclasses.dataclass(eq=False)
 class Call:
@@ -42,6 +58,18 @@ class Call:
     dropped: bool = False
     own: bool = False
     token: Any = None
+
+    @property
+    def shared(self) -> list[Shared]:
+        """What it is given of what is known to all."""
+        return [each for each in self.arguments if isinstance(each, Shared)]
+
+    def sent_arguments(self) -> list[Any]:
+        """Returns what it is given, as transports know it."""
+        return [
+            each.value if isinstance(each, Shared) else each
+            for each in self.arguments
+        ]
 
     @property
     def deadline(self) -> float:

@@ -1,4 +1,9 @@
-"""Messages between processes of one machine whose arrays are not copied."""
+"""Messages between processes of one machine whose arrays are not copied.
+
+Pickled: environments, wrappers and exceptions are the user's own objects, and
+both ends are processes of one program, which know each other by a key of its
+own. Nothing of it is kept.
+"""
 
 import mmap
 import os

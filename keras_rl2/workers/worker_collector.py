@@ -110,8 +110,11 @@ class WorkerCollector(Collector):
             self.drop()
             self._resets_seen = -1
             raise
+        finally:
+            if weights is not None:
+                self.pool.forget(weights)
         self._reset = None
-        self._rollouts.append(WorkerRollout(self.pool, calls, weights))
+        self._rollouts.append(WorkerRollout(self.pool, calls))
 
     def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Collects a rollout; see `Collector.collect`."""

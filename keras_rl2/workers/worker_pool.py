@@ -1,10 +1,8 @@
 """Workers that may be lost, as if they could not."""
 
 import logging
-import math
 import pickle
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +11,9 @@ import numpy as np
 
 from keras_rl2.envs import WorkerError
 from keras_rl2.workers.call import Call
+from keras_rl2.workers.call import Shared
+from keras_rl2.workers.call_queues import CallQueues
+from keras_rl2.workers.call_queues import Loss
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
@@ -77,9 +78,9 @@ class WorkerPool:
         self._replace_seconds = _SECONDS_TO_REPLACE
         self._plan: CollectionPlan | None = None
         self._losses_in_a_row = [0] * len(self.shares)
-        # What each process holds, and what it was asked for.
+        self._queues = CallQueues(transport)
+        # What each process holds.
         self._held: dict[Link, list[int]] = {}
-        self._calls: dict[Link, deque[Call]] = {}
         # What was asked for by others than the pool, and not answered so far.
         self._open: dict[Call, None] = {}
         self._broken_off = False
@@ -99,13 +100,25 @@ class WorkerPool:
         """Processes that live."""
         return len(self._held)
 
-    def share(self, value: Any) -> Any:
-        """Makes something known to all workers; see `Transport.share`."""
-        return self._transport.share(value)
+    def share(self, value: Any) -> Shared:
+        """Makes something known to all workers; see `Transport.share`.
 
-    def forget(self, shared: Any) -> None:
-        """Undoes `share`, once all calls that it was given to are done."""
-        self._transport.forget(shared)
+        Args:
+            value: Anything that can be pickled, with arrays in it perhaps.
+
+        Returns:
+            `Shared`, for arguments of `submit`.
+        """
+        return Shared(self._transport.share(value))
+
+    def forget(self, shared: Shared) -> None:
+        """Undoes `share`, once all calls that it was given to are over.
+
+        Args:
+            shared: `Shared`.
+        """
+        shared.forgotten = True
+        self._forget_unused(shared)
 
     def submit(
         self, index: int, method: str, *arguments: Any, repeatable: bool = False
@@ -130,10 +143,10 @@ class WorkerPool:
             [link] = [
                 each for each, held in self._held.items() if index in held
             ]
-            self._open[call] = None
-            self._send(link, call)
+            self._begin(call)
+            self._queues.send(link, call)
         except BaseException as error:
-            self._open.pop(call, None)
+            self._end(call)
             self._break_off(error)
             raise
         return call
@@ -185,11 +198,7 @@ class WorkerPool:
         Args:
             calls: Sequence of `Call` that are done.
         """
-        for call in calls:
-            call.answer = None
-            if call.link in self._held:
-                call.link.release(call.token)
-            call.link = call.token = None
+        self._queues.release(calls)
 
     def drop(self, calls: Sequence[Call]) -> None:
         """Says that nobody wants the answers to calls any more.
@@ -204,16 +213,14 @@ class WorkerPool:
     def close(self) -> None:
         """Ends all processes."""
         self.closed = True
+        self._queues.clear()
         self._held.clear()
-        self._calls.clear()
         self._open.clear()
         self._transport.close()
 
     def _give_up(self) -> None:
         """Ends all processes, at once those that are at something."""
-        for link, asked in self._calls.items():
-            if asked:
-                link.kill()
+        self._queues.end_busy()
         self.close()
 
     # Starting and replacing.
@@ -224,7 +231,7 @@ class WorkerPool:
         for link, share in zip(self._processes(), self.shares, strict=True):
             self._held[link].append(share.index)
             call = self._making(share.index, self._start_seconds)
-            self._send(link, call)
+            self._queues.send(link, call)
             calls.append(call)
         described = [pickle.loads(each) for each in self.gather(calls)]
         self.release(calls)
@@ -238,9 +245,8 @@ class WorkerPool:
             raise WorkerError(
                 f"Expected {len(self.shares)} workers. Received: {error}"
             ) from error
-        for link in links:
-            self._held[link] = []
-            self._calls[link] = deque()
+        self._queues.add(links)
+        self._held.update((link, []) for link in links)
         return links
 
     def _break_off(self, error: BaseException) -> None:
@@ -252,26 +258,20 @@ class WorkerPool:
             return
         self._broken_off = True
         self.losses += len(self.shares)
-        for link in self._held:
-            link.kill()
+        self._queues.end_all()
         self._held.clear()
-        self._calls.clear()
 
     def _start_again(self) -> None:
         """Starts all processes after something broke in."""
         if not self._broken_off:
             return
-        calls = [call for call in self._open if not call.dropped]
-        self._open = dict.fromkeys(calls)
-        for call in calls:
-            if not call.repeatable:
+        for call in [*self._open]:
+            if call.dropped:
+                self._end(call)
+            elif not call.repeatable:
                 self._lose_call(call, self._lost([call.index], "a break"))
         for link, share in zip(self._processes(), self.shares, strict=True):
-            own = [
-                call
-                for call in calls
-                if call.index == share.index and call.repeatable
-            ]
+            own = [call for call in self._open if call.index == share.index]
             self._take_over(link, [share.index], own)
         self._broken_off = False
 
@@ -291,13 +291,14 @@ class WorkerPool:
         """Does without a process: replaces it, or shares out what it held."""
         self.losses += 1
         indices = self._held.pop(link)
-        calls = self._calls.pop(link)
-        link.kill()
+        calls = self._queues.end(link)
         logger.warning("Worker %s is replaced: %s.", _named(indices), why)
         again = []
         for call in calls:
-            if call.repeatable or call.method == "make":
-                again += [] if call.own or call.dropped else [call]
+            if call.own or call.dropped:
+                self._end(call)
+            elif call.repeatable or call.method == "make":
+                again.append(call)
             else:
                 self._lose_call(call, self._lost(indices, why))
         tries = [
@@ -320,8 +321,8 @@ class WorkerPool:
         except LinkLostError as error:
             self._give_away(indices, again, f"{why}; {error}")
             return
+        self._queues.add([another])
         self._held[another] = []
-        self._calls[another] = deque()
         self._take_over(another, indices, again)
 
     def _another(self) -> Link:
@@ -364,16 +365,16 @@ class WorkerPool:
             if index not in made:
                 make = self._making(index, self._replace_seconds)
                 make.own = True
-                self._send(link, make)
+                self._queues.send(link, make)
             if self._plan is not None:
                 plan = Call(index, "plan", (self._plan,), True, None, own=True)
-                self._send(link, plan)
+                self._queues.send(link, plan)
         for call in calls:
-            self._send(link, call)
+            self._queues.send(link, call)
 
     def _lose_call(self, call: Call, error: WorkerError) -> None:
         """Says of a call that it is lost, to whoever waits for it."""
-        self._open.pop(call, None)
+        self._end(call)
         call.done, call.error = True, error
 
     def _lost(self, indices: list[int], why: str) -> WorkerError:
@@ -384,67 +385,42 @@ class WorkerPool:
 
     # Asking and receiving.
 
-    def _send(self, link: Link, call: Call) -> None:
-        """Sends a call; a process that is gone is found out by waiting."""
-        calls = self._calls[link]
-        if not calls:
-            call.since = time.monotonic()
-        calls.append(call)
-        try:
-            link.send(call.index, call.method, call.arguments)
-        except LinkLostError as error:
-            logger.debug("A worker is gone: %s", error)
-        except BaseException:
-            # It cannot be sent at all, say.
-            calls.remove(call)
-            raise
-
     def _receive(self) -> None:
         """Waits for one answer at least, or for a process to be lost."""
-        links = [link for link, asked in self._calls.items() if asked]
-        first = min(self._calls[link][0].deadline for link in links)
-        seconds = None
-        if first < math.inf:
-            seconds = max(first - time.monotonic(), 0.0)
-        ready = self._transport.wait(links, seconds)
-        for link in ready:
-            try:
-                self._take_answer(link)
-            except LinkLostError as error:
-                self._lose(
-                    link, f"it ended ({error})" if str(error) else "it ended"
-                )
-        if ready:
-            return
-        for link in links:
-            call = self._calls[link][0]
-            if time.monotonic() >= call.deadline:
-                self._lose(
-                    link,
-                    f"it did not answer {call.method!r} within "
-                    f"{call.seconds:.3g} s",
-                    hangs=True,
-                )
+        error = None
+        for each in self._queues.receive():
+            if isinstance(each, Loss):
+                self._lose(*each)
+                continue
+            self._end(each)
+            if each.method == "collect":
+                self._losses_in_a_row[each.index] = 0
+            if each.dropped or each.own:
+                self.release([each])
+            if each.own:
+                error = error or each.error
+        if error is not None:
+            raise error
 
-    def _take_answer(self, link: Link) -> None:
-        """Receives the answer to what a process was asked first."""
-        well, answer, token = link.receive()
-        asked = self._calls[link]
-        call = asked.popleft()
-        self._open.pop(call, None)
-        if asked:
-            asked[0].since = time.monotonic()
-        call.done, call.link, call.token = True, link, token
-        if call.method == "collect":
-            self._losses_in_a_row[call.index] = 0
-        if well:
-            call.answer = answer
-        else:
-            call.error = pickle.loads(answer)
-        if call.dropped or call.own:
-            self.release([call])
-        if call.own and call.error is not None:
-            raise call.error
+    def _begin(self, call: Call) -> None:
+        """Takes down that somebody waits for a call."""
+        self._open[call] = None
+        for shared in call.shared:
+            shared.calls += 1
+
+    def _end(self, call: Call) -> None:
+        """Takes down that a call is over, however it went."""
+        if call not in self._open:
+            return
+        del self._open[call]
+        for shared in call.shared:
+            shared.calls -= 1
+            self._forget_unused(shared)
+
+    def _forget_unused(self, shared: Shared) -> None:
+        """Forgets what was shared with its last call."""
+        if shared.forgotten and not shared.calls:
+            self._transport.forget(shared.value)
 
 
 def _named(indices: Sequence[int]) -> str:

@@ -22,16 +22,11 @@ class WorkerRollout:
     Args:
         pool: `WorkerPool`. Who was asked.
         calls: Sequence of `Call`. One of each worker, for a `Collected`.
-        weights: What stands for the weights that they act with, as of
-            `WorkerPool.share`; None where there are none.
     """
 
-    def __init__(
-        self, pool: WorkerPool, calls: Sequence[Call], weights: Any
-    ) -> None:
+    def __init__(self, pool: WorkerPool, calls: Sequence[Call]) -> None:
         self._pool = pool
         self._calls = calls
-        self._weights = weights
         self._gathered: Collected | None = None
 
     def gather(self) -> Collected:
@@ -48,8 +43,6 @@ class WorkerRollout:
             parts: list[Collected] = self._pool.gather(self._calls)
             self._gathered = _joined(parts, self._pool.shares)
             self._pool.release(self._calls)
-            if self._weights is not None:
-                self._pool.forget(self._weights)
         return self._gathered
 
     def drop(self) -> None:
@@ -80,7 +73,7 @@ class WorkerRollout:
             pool: `WorkerPool`.
             state: dict, as returned by `get_state`.
         """
-        rollout = cls(pool, (), None)
+        rollout = cls(pool, ())
         trajectory = Trajectory(**state["trajectory"])
         broken = None
         if state["broken"] is not None:

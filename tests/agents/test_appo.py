@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.workers_here import WorkersHere
 
 SETTINGS = {"num_envs": 4, "horizon": 16, "passes": 2, "batch_size": 32}
 ENV = "Acrobot-v1"
@@ -58,6 +59,25 @@ def test_a_lag_of_0_waits_for_the_updates():
 def test_the_lag_is_logged_and_bounded(max_lag, lags):
     _, history = trained("APPO", rl.LocalWorkers(2), max_lag=max_lag)
     assert history["lag"] == lags
+
+
+def test_updates_of_sequences_count_for_the_lag(tmp_path):
+    """Minibatches of whole sequences are others, and there may be more."""
+    rollouts = rl.RolloutDataset(
+        ENV,
+        num_envs=5,
+        horizon=100,
+        passes=1,
+        seed=0,
+        workers=WorkersHere(tmp_path, 1),
+    )
+    assert rollouts.updates_per_round == 2
+    agent = rl.APPO.for_env(
+        rollouts.env, memory=keras.layers.GRUCell(3), seed=0, max_lag=2
+    )
+    rollouts.bind(agent)
+    assert rollouts.updates_per_round == 3
+    assert rollouts._rounds_ahead == 0
 
 
 def test_runs_repeat_bit_for_bit_however_fast_workers_are():

@@ -90,6 +90,20 @@ MUTANTS = [
         ["tests/workers/test_lost_workers.py"],
     ),
     Mutant(
+        "weights_of_dropped_rollouts_are_kept",
+        "keras_rl2/workers/worker_pool.py",
+        "            shared.calls -= 1\n",
+        "            shared.calls -= not call.dropped\n",
+        ["tests/workers/test_lost_workers.py"],
+    ),
+    Mutant(
+        "workers_of_refused_settings_go_on",
+        "keras_rl2/data/collecting_dataset.py",
+        "            if isinstance(self.env, WorkerEnv):\n                self.env.close()",
+        "            if False:\n                self.env.close()",
+        ["tests/workers/test_errors.py"],
+    ),
+    Mutant(
         "a_worker_is_a_rollout_ahead_of_others",
         "keras_rl2/workers/worker_collector.py",
         "            self.drop()\n            self._resets_seen = -1\n",

@@ -56,6 +56,8 @@ class LinkHere(Link):
 
     def kill(self):
         self.lost = True
+        while self._asked:
+            self._to.release(self._asked.popleft()[-1])
 
     def close(self):
         self.host.close()
@@ -71,6 +73,7 @@ class TransportHere(Transport):
         links: list of `LinkHere`. All so far.
         most: int. How many may be started.
         fails: int. How often none is started before one is.
+        closed: bool. Whether it has been closed.
     """
 
     def __init__(self, folder):
@@ -78,6 +81,7 @@ class TransportHere(Transport):
         self.links = []
         self.most = 1000
         self.fails = 0
+        self.closed = False
         self._sender = SharedMemorySender(folder, "to")
 
     def start(self, count, seconds):
@@ -89,6 +93,10 @@ class TransportHere(Transport):
         self.links += links
         return links
 
+    def unread(self):
+        """Returns how many messages to workers lie in memory."""
+        return len(self._sender._taken)
+
     def share(self, value):
         return self._sender.pack(value)
 
@@ -99,6 +107,7 @@ class TransportHere(Transport):
         return links[:1]
 
     def close(self):
+        self.closed = True
         for link in self.links:
             link.close()
 

@@ -95,6 +95,19 @@ def test_what_cannot_be_shared_out_or_sent(dataset, env, arguments, text):
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "arguments"),
+    [
+        (rl.RolloutDataset, {"horizon": 8, "sequence_length": 3}),
+        (rl.ReplayDataset, {"rounds_ahead": -1}),
+        (rl.RolloutDataset, {"on_env_error": "ignore"}),
+    ],
+)
+def test_settings_that_need_no_environment_to_be_refused(dataset, arguments):
+    with pytest.raises(ValueError, match="Received: "):
+        dataset("Acrobot-v1", workers=rl.LocalWorkers(2), **arguments)
+
+
 def test_environments_of_each_worker():
     workers = rl.LocalWorkers(2, 3)
     assert workers._envs_of_each(1) == workers._envs_of_each(6) == 3

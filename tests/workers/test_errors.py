@@ -4,6 +4,7 @@ import functools
 
 import pytest
 
+import keras_rl2 as rl
 from support import failing_envs
 from support import worker_envs
 from support.failing_envs import FailingEnv
@@ -121,3 +122,19 @@ def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
     assert data.env.pool.losses == 0
     assert agent.env_steps == sum(counts) < 6 * 48 * NUM_ENVS
     assert {*data._collector.episodes.lengths} == {failing_envs.LENGTH}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "arguments"),
+    [
+        (rl.RolloutDataset, {"horizon": 4, "batch_size": 4 * NUM_ENVS + 1}),
+        (rl.ReplayDataset, {"steps_per_round": NUM_ENVS + 1}),
+    ],
+)
+def test_workers_of_settings_that_do_not_fit_are_ended(
+    dataset, arguments, tmp_path
+):
+    workers = WorkersHere(tmp_path)
+    with pytest.raises(ValueError, match="Received: "):
+        dataset(NumberedEnv, num_envs=NUM_ENVS, workers=workers, **arguments)
+    assert workers.transport.closed

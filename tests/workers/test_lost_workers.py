@@ -194,3 +194,32 @@ def test_one_that_dies_as_it_starts_is_started_again(tmp_path):
         lose(data, 0)
         agent.fit(data, epochs=1, verbose=0)
         assert data.env.pool.workers_left == left
+
+
+@pytest.mark.parametrize("how", ["drop", "lose", "interrupt"])
+def test_weights_are_kept_until_nobody_acts_with_them(how, tmp_path):
+    """Not longer, though their rollout is never finished."""
+
+    def interrupts(*_):
+        raise KeyboardInterrupt
+
+    agent, data = made(workers=WorkersHere(tmp_path))
+    data.bind(agent)
+    data.collect()
+    transport = data.env.pool._transport
+    assert transport.unread() == 0
+    for _ in range(3):
+        data._begin_rollout()
+        assert transport.unread() > 0
+        if how == "lose":
+            lose(data, 1)
+        elif how == "interrupt":
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(transport, "wait", interrupts)
+                with pytest.raises(KeyboardInterrupt):
+                    data.collect()
+        else:
+            data._drop()
+        data.collect()
+    assert transport.unread() == 0
+    assert not data.env.pool._open
