@@ -20,7 +20,7 @@ _OBSERVATION = "observation"
 class RingArrays:
     """Arrays `[rows, B, ...]` by name, and what fits into them.
 
-    What `TransitionRing` writes to: it knows which rows mean something, this
+    What `StepRing` writes to: it knows which rows mean something, this
     knows what they look like. Each array of an observation lies by itself,
     under its path.
 

@@ -41,14 +41,14 @@ def together(
     """Puts parts together to the arrays of a ring's state.
 
     Args:
-        parts: Sequence of dicts, as of `TransitionRing.steps_from`, from old
+        parts: Sequence of dicts, as of `StepRing.steps_from`, from old
             to new. What comes later counts.
         steps: int. Steps that were stored.
         rows: int. Rows of the ring.
 
     Returns:
         dict of `[rows that are filled, B, ...]` and last observations, as of
-        `TransitionRing.get_state`.
+        `StepRing.get_state`.
     """
     filled = min(steps + 1, rows)
     newest = parts[-1]

@@ -6,29 +6,20 @@ import numpy as np
 
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.final_observations import Layout
-from keras_rl2.data.final_observations import check_final_index
-from keras_rl2.data.replay_sizes import check_settings
-from keras_rl2.data.ring_arrays import RingArrays
 from keras_rl2.data.ring_log import StateLog
-from keras_rl2.data.ring_log import new_name
-from keras_rl2.data.ring_log import together
+from keras_rl2.data.step_ring import StepRing
 from keras_rl2.data.windows import complete_windows
 from keras_rl2.trees import Tree
 
 
-class TransitionRing:
-    """Rows of steps, and which of them begin a transition that is complete.
+class TransitionRing(StepRing):
+    """Steps in a ring, and which of them begin a transition that is complete.
 
     The storage of `ReplayBuffer`, which says what is stored and draws from
-    it. Steps are numbered from the first one on; step t lies in row t % rows.
-    A transition's number is t * B + b, its place in the ring that modulo the
-    number of places. One row more than there are steps is held, since the
-    observation after the newest step has its row already.
-
-    A transition can be drawn as soon as its window is complete, until its row
-    is overwritten. What is asked by place or by number are arrays of them.
+    it. A transition has the number and the place of its first step. It can be
+    drawn as soon as its window is complete, until its row is overwritten. What
+    is asked by place or by number are arrays of them.
 
     Args:
         capacity: int. Transitions to hold, of all environments together,
@@ -45,8 +36,8 @@ class TransitionRing:
             Defaults to `None`.
 
     Attributes:
-        capacity: int. Transitions that are held when the ring is full.
-        places: int. Transitions that there are rows for: one row more.
+        n_step: int. Rewards of a transition, n.
+        gamma: float. Discount factor.
 
     Raises:
         ValueError: If an argument is out of bounds.
@@ -78,59 +69,24 @@ class TransitionRing:
                 f"{num_envs * n_step}, for one transition of each environment. "
                 f"Received: capacity={capacity}"
             )
-        self._rows = int(capacity) // int(num_envs) + 1
-        self.capacity = (self._rows - 1) * int(num_envs)
-        self.places = self._rows * int(num_envs)
-        self.num_envs = int(num_envs)
+        super().__init__(
+            capacity,
+            num_envs,
+            observation,
+            action,
+            # Steps of the window, k, and 0 while it cannot be drawn.
+            {"span": ((), np.min_scalar_type(int(n_step)))},
+            bytes_beside,
+        )
         self.n_step = int(n_step)
         self.gamma = float(gamma)
         self._discounts = self.gamma ** np.arange(n_step + 1.0)
-        self._steps = 0
         self._drawable = 0
         self._changes = changes
-        self._arrays = RingArrays(
-            self._rows,
-            self.num_envs,
-            observation,
-            {
-                "action": action,
-                "reward": ((), np.float32),
-                "ended": ((), np.bool_),
-                "terminated": ((), np.bool_),
-                "valid": ((), np.bool_),
-                # Steps of the window, k, and 0 while it cannot be drawn.
-                "span": ((), np.min_scalar_type(self.n_step)),
-                # Where the true next observation is kept, if it is; or -1.
-                "slot": ((), np.int32),
-            },
-            bytes_beside,
-        )
-        self._arrays["slot"][:] = -1
-        # Where each array of an observation is stored, in order.
-        self._keys = [*self._arrays.observation]
-        self._final = FinalObservations(self._arrays.observation)
-        self._log_name = new_name()
-        # The first step of what was discarded, and how many there were then.
-        self._discarded: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
         return self._drawable
-
-    @property
-    def steps(self) -> int:
-        """Environment steps stored so far, those overwritten included."""
-        return self._steps * self.num_envs
-
-    @property
-    def oldest(self) -> int:
-        """Number of the first step that has not been overwritten."""
-        return max(0, self._steps - self._rows + 1) * self.num_envs
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, when the ring is full."""
-        return self._arrays.nbytes + self._final.nbytes
 
     # Asking.
 
@@ -149,35 +105,6 @@ class TransitionRing:
     def drawable_places(self) -> np.ndarray:
         """Returns the places of all transitions that can be drawn, in order."""
         return np.flatnonzero(self._arrays["span"])
-
-    def index_of(self, place: np.ndarray) -> np.ndarray:
-        """Returns the numbers of transitions by their places.
-
-        Args:
-            place: `[M]` ints.
-
-        Returns:
-            `[M]` int64. The last number that was given to each place.
-        """
-        newest = self._steps * self.num_envs - 1
-        newest_place = newest % self.places
-        index: np.ndarray = place + (newest - newest_place)
-        # Beyond the newest one are those of the last time around.
-        index -= self.places * (place > newest_place)
-        return index
-
-    def ends(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Says which steps ended an episode.
-
-        Args:
-            place: `[M]` ints.
-
-        Returns:
-            `[M]` bool, those that terminated it, and those that ended it in
-            any way; copied.
-        """
-        terminated = self._arrays["terminated"].take(place)
-        return terminated, self._arrays["ended"].take(place)
 
     def gather(self, place: np.ndarray) -> dict[str, Any]:
         """Returns transitions by their places.
@@ -218,20 +145,6 @@ class TransitionRing:
             "next_observation": arrays.as_tree(next_observation),
         }
 
-    def gather_observations(self, place: np.ndarray) -> Any:
-        """Returns observations by their places, copied.
-
-        Args:
-            place: `[M, ...]` ints.
-
-        Returns:
-            tree of `[M, ...]`.
-        """
-        flat = self._arrays.flat
-        return self._arrays.as_tree(
-            [flat(key).take(place, 0, mode="wrap") for key in self._keys]
-        )
-
     def gather_ahead(self, place: np.ndarray) -> dict[str, np.ndarray]:
         """Returns transitions whose next observations are looked up elsewhere.
 
@@ -263,35 +176,11 @@ class TransitionRing:
 
     def extend(self, trajectory: Trajectory) -> None:
         """Stores T steps of all environments; see `ReplayBuffer.extend`."""
-        given = {
-            **self._arrays.by_key(trajectory.observation, "observation"),
-            "action": np.asarray(trajectory.action),
-            "reward": np.asarray(trajectory.reward),
-            "terminated": np.asarray(trajectory.terminated),
-            "ended": np.logical_or(trajectory.terminated, trajectory.truncated),
-            "valid": np.asarray(trajectory.valid),
-        }
-        self._arrays.check_steps(given)
-        final = self._arrays.by_key(
-            trajectory.final_observation, "final_observation"
-        )
-        final_index = np.asarray(trajectory.final_index, np.int64)
-        if final_index.size or any(map(len, final.values())):
-            self._arrays.check_final(final, final_index.size)
-            check_final_index(final_index, given["ended"])
+        given, final, final_index = self._checked(trajectory)
         self._cut_where_adrift({key: given[key][0] for key in self._keys})
-        steps, start = len(given["reward"]), 0
-        while start < steps:
-            row = self._steps % self._rows
-            stop = min(steps, start + self._rows - row)
-            self._write(given, start, stop)
-            step = final_index // self.num_envs
-            (here,) = np.nonzero((step >= start) & (step < stop))
-            first = (row - start) * self.num_envs
-            self._keep(
-                first + final_index[here],
-                {key: array[here] for key, array in final.items()},
-            )
+        start = 0
+        while start < len(given["reward"]):
+            stop = self._store(given, final, final_index, start)
             self._complete(stop - start)
             start = stop
 
@@ -313,12 +202,12 @@ class TransitionRing:
         """
         filled = min(self._steps, self._rows - 1)
         oldest = self._steps - filled
-        self._discarded = [d for d in self._discarded if d[1] > oldest]
+        self._rewritten = [each for each in self._rewritten if each[1] > oldest]
         rows = np.arange(oldest, self._steps) % self._rows
         for env in np.flatnonzero(envs):
             ends = np.flatnonzero(self._arrays["ended"][rows, env])
             first = ends[-1] + 1 if ends.size else 0
-            self._discarded.append((int(oldest + first), self._steps))
+            self._rewritten.append((int(oldest + first), self._steps))
             under_way = rows[first:]
             self._arrays["valid"][under_way, env] = False
             span = self._arrays["span"][under_way, env]
@@ -326,23 +215,6 @@ class TransitionRing:
             place = under_way[span > 0] * self.num_envs + env
             self._drawable -= place.size
             self._note(place)
-
-    def _write(
-        self, given: dict[str, np.ndarray], start: int, stop: int
-    ) -> None:
-        """Writes steps to rows that follow on each other in the ring."""
-        row = self._steps % self._rows
-        rows = slice(row, row + stop - start)
-        self._close(rows)
-        slot = self._arrays["slot"][rows]
-        self._final.drop(int(np.count_nonzero(slot >= 0)))
-        slot[:] = -1
-        self._arrays.write(rows, given, start)
-        self._steps += stop - start
-        following = self._steps % self._rows
-        self._close(slice(following, following + 1))
-        for key in self._keys:
-            self._arrays[key][following] = given[key][stop]
 
     def _close(self, rows: slice) -> None:
         """Takes transitions whose rows are to be overwritten out of reach."""
@@ -352,18 +224,6 @@ class TransitionRing:
             span[:] = 0
             self._drawable -= place.size
             self._note(place)
-
-    def _keep(
-        self, place: np.ndarray, observation: dict[str, np.ndarray]
-    ) -> None:
-        """Keeps the true next observations of transitions apart."""
-        if not place.size:
-            return
-        moved = self._final.grow(place.size)
-        slot = self._arrays.flat("slot")
-        if moved is not None:
-            slot[:] = moved[slot]
-        slot[place] = self._final.push(observation, place.size)
 
     def _complete(self, steps: int) -> None:
         """Opens transitions whose windows the last `steps` steps closed."""
@@ -425,105 +285,19 @@ class TransitionRing:
 
     # Saving.
 
-    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns rows that are filled, what is kept apart, and settings.
-
-        Args:
-            log: `StateLog` or None. Where to add what is new since it was last
-                added to; what the state then holds is the name of the log.
-                Defaults to `None`: all is returned.
-        """
-        if log is not None:
-            return self._logged(log)
-        filled = self.filled(self._steps)
-        ages = self._final.places()
-        return {
-            **self._arrays.first_rows(filled),
-            "slot": ages[self._arrays["slot"][:filled]],
-            **{
-                f"final_{key}": array[self._final.slots]
-                for key, array in self._final.arrays.items()
-            },
-            "steps": self._steps,
-            **self._settings(),
-        }
-
-    def filled(self, steps: int) -> int:
-        """Returns how many rows mean something after a number of steps."""
-        return min(int(steps) + 1, self._rows)
-
-    def _logged(self, log: StateLog) -> dict[str, Any]:
-        """Adds what is new to a log, and returns what the rest is."""
-        oldest = max(self._steps + 1 - self._rows, 0)
-        stop = log.stop(self._log_name)
-        # Rewards of the last steps go on being added up, and the end of the
-        # last one may have been said since.
-        self._discarded = [d for d in self._discarded if d[1] >= stop]
-        since = min(
-            [stop - self.n_step, *(first for first, _ in self._discarded)]
-        )
-        log.append(
-            self._log_name, self._steps, self.steps_from(max(since, oldest))
-        )
-        log.forget(self._log_name, oldest)
-        return {
-            "log": self._log_name,
-            "steps": self._steps,
-            **self._settings(),
-        }
-
-    def steps_from(self, first: int) -> dict[str, np.ndarray]:
-        """Returns steps from one on, copied.
-
-        Args:
-            first: int. The first step that is wanted, one that is held.
-
-        Returns:
-            dict of `[S + 1, B, ...]`, one row more for the observation after
-            the newest step; the last observations `[K, ...]`, which `slot`
-            numbers; and `first`, a number.
-        """
-        place = np.arange(first, self._steps + 1) % self._rows
-        rows = self._arrays.rows_at(place)
-        kept = rows["slot"] >= 0
-        chosen = rows["slot"][kept]
-        by_age = np.argsort(self._final.places()[chosen])
-        chosen = chosen[by_age]
-        rank = np.empty_like(chosen)
-        rank[by_age] = np.arange(chosen.size)
-        rows["slot"][kept] = rank
-        final = {
-            f"final_{key}": array[chosen]
-            for key, array in self._final.arrays.items()
-        }
-        return {**rows, **final, "first": np.array(first)}
-
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
         """Takes back what `get_state` gave, or refuses it before any change."""
-        check_settings(state, self._settings())
-        if "log" in state:
-            assert log is not None
-            parts = log.read(state["log"])
-            state = state | together(parts, int(state["steps"]), self._rows)
-            self._log_name = state["log"]
-        filled = self.filled(state["steps"])
-        given = self._arrays.check_first_rows(state, filled)
-        final = {key: np.asarray(state[f"final_{key}"]) for key in self._keys}
-        kept = int(np.count_nonzero(given["slot"] >= 0))
-        for key, array in final.items():
-            if len(array) != kept:
-                raise ValueError(
-                    f"Expected {kept} final observations. Received: "
-                    f"final_{key} of shape {array.shape}"
-                )
-        self._arrays.set_first_rows(given)
-        self._arrays["slot"][filled:] = -1
-        self._final.replace(final, kept)
-        self._steps = int(state["steps"])
-        self._discarded = []
+        super().set_state(state, log)
         self._drawable = int(np.count_nonzero(self._arrays["span"]))
+
+    @property
+    def _unsettled(self) -> int:
+        """How many of the newest steps later ones may add something to."""
+        # Rewards of the last steps go on being added up, and the end of the
+        # last one may have been said since.
+        return self.n_step
 
     def _settings(self) -> dict[str, float]:
         """Returns what a state must have in common with its ring."""
