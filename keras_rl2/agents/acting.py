@@ -26,18 +26,18 @@ from keras_rl2.trees import named_leaves
 from keras_rl2.trees import with_leaves
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.acting_model import ActingModel
 
 
 class Acting:
     """The policy of an agent as functions, each of them traced once.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         seed: int or None. Seeds the noise of `act`.
     """
 
-    def __init__(self, agent: "Agent", seed: int | None) -> None:
+    def __init__(self, agent: "ActingModel", seed: int | None) -> None:
         self._agent = agent
         self._noise = np.random.default_rng(seed)
         self._functions: dict[tuple[Any, ...], PolicyFunction] = {}
@@ -81,7 +81,7 @@ class Acting:
         deterministic: bool,
         with_log_prob: bool,
     ) -> Any:
-        """Chooses an action, or a batch of actions; see `Agent.act`.
+        """Chooses an action, or a batch of actions; see `ActingModel.act`.
 
         Args:
             observation: `[...]` or `[B, ...]`. Raw observations.
@@ -261,7 +261,7 @@ def _form(tree: Any) -> str:
 
 
 def actions_and_log_probs(
-    agent: "Agent",
+    agent: "ActingModel",
     observation: Any,
     noise: Tensor | None = None,
     memory: Sequence[Tensor] = (),

@@ -1,0 +1,341 @@
+"""Models that choose actions in the spaces that they are bound to."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+from typing import cast
+
+import gymnasium
+import keras
+import numpy as np
+
+from keras_rl2 import space_configs
+from keras_rl2 import spaces
+from keras_rl2.agents.acting import Acting
+from keras_rl2.agents.learners import Learners
+from keras_rl2.agents.observation_encoder import ObservationEncoder
+from keras_rl2.array_spec import ArraySpec
+from keras_rl2.data.policy_function import PolicyFunction
+from keras_rl2.distributions import Distribution
+from keras_rl2.network_inputs import Memory
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.policy_heads import policy_head
+from keras_rl2.shapes import Tensor
+from keras_rl2.trees import Tree
+
+
+class ActingModel(keras.Model, abc.ABC):
+    """Base of models with a policy: what they observe, do and remember.
+
+    A subclass makes the networks and gives the policy, in `sample_action` and
+    `greedy_action`.
+
+    Args:
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment.
+        seed: int or None. Seeds the sampling of `act`.
+        name: str or None. Name of the model.
+        dtype: str or None. Keras dtype policy; None for the global one.
+    """
+
+    def __init__(
+        self,
+        observation_space: Any,
+        action_space: Any,
+        seed: int | None,
+        name: str | None,
+        dtype: str | None,
+    ) -> None:
+        learners = Learners()
+        # Observations are not to lose precision before they are normalised;
+        # each network casts for itself.
+        with learners.unseen():
+            super().__init__(name=name, dtype=dtype, autocast=False)
+        self.learners = learners
+        self.seed = seed
+        # None until the model is bound; see `_is_bound`.
+        self.observation_space = cast(gymnasium.Space[Any], None)
+        self.action_space = cast(gymnasium.Space[Any], None)
+        self.policy_head = cast(PolicyHead, None)
+        self._requested_spaces = (
+            space_configs.as_space(observation_space),
+            space_configs.as_space(action_space),
+        )
+        self._acting = Acting(self, seed)
+
+    # What a subclass gives.
+
+    @abc.abstractmethod
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+        """Draws actions of the policy `[B, ...]` from standard noise."""
+
+    @abc.abstractmethod
+    def greedy_action(self, observation: Any) -> Tensor:
+        """Returns the policy's most probable actions `[B, ...]`."""
+
+    @property
+    @abc.abstractmethod
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks that the policy is made of."""
+
+    @property
+    def acting_variables(self) -> list[keras.Variable]:
+        """Variables that acting depends on."""
+        return [
+            v for network in self.acting_networks for v in network.variables
+        ]
+
+    @abc.abstractmethod
+    def _check_and_build(self) -> None:
+        """Checks networks against the spaces and makes all variables."""
+
+    @classmethod
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
+        """Returns what stands between the network and the action space."""
+        return policy_head(action_space)
+
+    # The spaces.
+
+    def _bind_requested(self) -> None:
+        """Binds to the spaces of the constructor, once networks are there."""
+        observation_space, action_space = self._requested_spaces
+        if observation_space is not None and action_space is not None:
+            self.bind(observation_space, action_space)
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Ties the agent to the spaces of an environment.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of a single environment.
+            action_space: `gymnasium.Space`. Of a single environment.
+
+        Raises:
+            ValueError: If a space is not supported, differs from the one the
+                agent is tied to, or does not fit its networks.
+        """
+        if self._is_bound:
+            spaces.check_same(
+                type(self).__name__,
+                observation=(self.observation_space, observation_space),
+                action=(self.action_space, action_space),
+            )
+            return
+        encode = ObservationEncoder(observation_space)
+        spaces.check_action_space(action_space)
+        head = self.make_policy_head(action_space)
+        spaces.check_mask_space(observation_space, head.mask_size)
+        self.encode = encode
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.policy_head = head
+        try:
+            self._build()
+        except Exception:
+            self.policy_head = cast(PolicyHead, None)
+            raise
+        self.built = True
+
+    def _build(self) -> None:
+        """Makes all that depends on the spaces, which are set."""
+        with self.learners.scope():
+            self._check_and_build()
+
+    @property
+    def observation_spec(self) -> Tree[ArraySpec]:
+        """Shapes and dtypes of one observation as it is stored."""
+        self._require_bound()
+        return self.encode.spec
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether observations say which actions are allowed."""
+        return spaces.is_masked(self.observation_space)
+
+    def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
+        """Takes forbidden actions out of what a network gave for a head.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+            parameters: `[B, P]`. Logits, or values of actions.
+
+        Returns:
+            `[B, P]`: the same where nothing is masked.
+        """
+        if not self.is_masked:
+            return parameters
+        mask = observation[spaces.ACTION_MASK]
+        return self.policy_head.forbid(parameters, mask)
+
+    @property
+    def _is_bound(self) -> bool:
+        """Whether spaces, networks and policy head are known."""
+        return self.policy_head is not None
+
+    def _require_bound(self) -> None:
+        """Refuses to act before the spaces are known."""
+        if not self._is_bound:
+            raise ValueError(
+                f"Expected a {type(self).__name__} that knows its spaces: "
+                "pass `observation_space` and `action_space` to the "
+                "constructor, use `for_env`, or call `fit` first. "
+                "Received: an agent bound to no environment"
+            )
+
+    def _check_can_act(self) -> None:
+        """Refuses to act with what is not ready for it."""
+        self._require_bound()
+
+    # Acting.
+
+    def act(
+        self,
+        observation: Any,
+        state: Sequence[Any] | bool | None = None,
+        deterministic: bool = False,
+        *,
+        return_log_prob: bool = False,
+    ) -> Any:
+        """Chooses an action, or a batch of actions.
+
+        Args:
+            observation: `[...]` or `[B, ...]`. One raw observation or a batch;
+                for a Dict or Tuple space a dict or tuple of these.
+            state: tuple of `[B, ...]` or None. What an agent with memory
+                remembers: at first `initial_state(B)`, then what the last call
+                gave. Defaults to `None`: nothing. (A bool is taken as
+                `deterministic`, which stood here before there was memory.)
+            deterministic: bool. Whether to take the most probable action
+                instead of a sample. Defaults to `False`.
+            return_log_prob: bool. Whether to return the action's
+                log-probability too, for a trajectory of your own: of just
+                this action, clipped to the bounds where they clip it, as
+                `train_step` computes it. Defaults to `False`.
+
+        Returns:
+            np.ndarray: the action as the environment takes it, or `[B, ...]`;
+            with `return_log_prob` a tuple of that and `[]` or `[B]` float32;
+            with `state` a tuple of that and the state after the step, last.
+
+        Raises:
+            ValueError: If the observation's shape is not that of the space,
+                or the policy has no probabilities, or an action would not be
+                finite.
+        """
+        self._check_can_act()
+        if isinstance(state, bool):
+            return self.act(
+                observation,
+                deterministic=state,
+                return_log_prob=return_log_prob,
+            )
+        return self._acting.act(
+            observation, state, deterministic, return_log_prob
+        )
+
+    def policy_function(
+        self,
+        deterministic: bool = True,
+        *,
+        num_envs: int | None = None,
+        variables: Sequence[keras.Variable] = (),
+    ) -> PolicyFunction:
+        """Returns the policy as a `tf.function`, traced once.
+
+        What `act`, actors, exported files, TensorBoard and videos run.
+
+        Args:
+            deterministic: bool. Whether it takes the most probable action.
+                Defaults to `True`.
+            num_envs: int or None. Observations of each call, B; None for any
+                number. Defaults to `None`.
+            variables: Sequence of `keras.Variable`. Whose values are to be
+                given with each call, after the rest. Defaults to `()`.
+
+        Returns:
+            `tf.function` from raw observations `[B, ...]` (one argument for
+            each array of them, in the order of `trees.leaves`), and unless
+            `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
+            list: the policy's own actions, and last those for the
+            environment, where they are others.
+
+        Raises:
+            ValueError: If the agent does not know its spaces.
+        """
+        self._require_bound()
+        return self._acting.function(deterministic, num_envs, variables)
+
+    # Memory.
+
+    @property
+    def memory(self) -> Memory | None:
+        """The network of the policy that remembers, if there is one."""
+        for network in self.acting_networks:
+            if isinstance(network, Memory):
+                return network
+        return None
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns what the policy remembers at the beginning of an episode.
+
+        Args:
+            batch_size: int. Episodes, B; 1 for a single observation.
+
+        Returns:
+            tuple of `[B, ...]`, for `act`; empty if it remembers nothing.
+        """
+        memory = self.memory
+        if memory is None:
+            return ()
+        return tuple(map(np.asarray, memory.initial_state(batch_size)))
+
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph.
+
+        Of an agent that can remember: the distribution of actions, and a
+        sequence alike `state`.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            begins: `[B]` float32. 1 where an episode begins.
+            state: Sequence of `[B, ...]`. As of `initial_state`.
+
+        Raises:
+            ValueError: If the agent is of a kind that cannot remember.
+        """
+        raise ValueError(
+            "Expected an agent that can remember; the actions of others are "
+            "those of `sample_action` and `greedy_action`. "
+            f"Received: {type(self).__name__}"
+        )
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+        return self.policy_head.noise_shape
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the noise that `sample_action` turns into actions.
+
+        Args:
+            generator: NumPy generator.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            state: What the last call gave, for noise that goes on from there.
+                Defaults to `None`.
+
+        Returns:
+            `[*shape, *noise_shape]` float32, and the state, plain data.
+        """
+        return self.policy_head.draw_noise(generator, shape), state
