@@ -25,7 +25,7 @@ class Watch:
 
     Attributes:
         done: list of str. What was run, or opened outside of the folder.
-        seconds: float. How long it took.
+        seconds: float. How long it computed, whatever else the machine did.
         mebibytes: float. What the process's largest size has grown by.
     """
 
@@ -67,11 +67,11 @@ def watched(folder):
     watch = Watch(folder)
     _watches.append(watch)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         yield watch
     finally:
-        watch.seconds = time.perf_counter() - start
+        watch.seconds = time.process_time() - start
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         watch.mebibytes = (after - before) / 1024
         _watches.remove(watch)
