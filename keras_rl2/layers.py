@@ -12,6 +12,8 @@ from keras import ops
 
 from keras_rl2.shapes import Tensor
 
+__all__ = ["ObservationNormalization"]
+
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class ObservationNormalization(keras.layers.Layer):

@@ -1,0 +1,70 @@
+"""What the site contains: its pages, under the headings of the menu.
+
+`benchmarks`, `changelog`, `contributing` and `examples/index` are made of
+texts that lie elsewhere, `reference/...` of the public names.
+"""
+
+CONTENTS = {
+    "Getting started": [
+        # "getting_started",
+        # "rl_for_keras_people",
+        # "which_agent",
+        "examples/index",
+    ],
+    "Guides": [
+        # "networks",
+        # "callbacks",
+        # "datasets",
+        "spaces",
+        "replay",
+        "offline",
+        # "saving",
+        "checkpoints",
+        "what_survives",
+        "failing_environments",
+        "numbers",
+        # "export",
+        # "speed",
+        "gpu",
+        "scaling",
+        # "reproducibility",
+        # "debugging",
+        # "tuning",
+        # "trackers",
+        "command_line",
+        "your_own_loop",
+        "from_your_ppo",
+        "new_algorithm",
+    ],
+    "Agents": [
+        "ppo",
+        "appo",
+        "a2c",
+        "reinforce",
+        "dqn",
+        "sac",
+        "td3",
+        "ddpg",
+        "bc",
+        "cql",
+        "iql",
+        "td3bc",
+    ],
+    # "Coming from": [
+    #     "coming_from_stable_baselines3",
+    #     "coming_from_keras_rl",
+    #     "coming_from_tf_agents",
+    #     "coming_from_keras_io",
+    #     "coming_from_cleanrl",
+    # ],
+    "Reference": [
+        "reference/index",
+    ],
+    "About": [
+        "benchmarks",
+        "changelog",
+        "architecture",
+        "contributing",
+        "citation",
+    ],
+}
