@@ -37,6 +37,7 @@ CONTENTS = {
         "new_algorithm",
     ],
     "Agents": [
+        "agents",
         "ppo",
         "appo",
         "a2c",
@@ -62,6 +63,7 @@ CONTENTS = {
     ],
     "About": [
         "benchmarks",
+        "measured",
         "changelog",
         "architecture",
         "contributing",

@@ -51,7 +51,7 @@ def gather(folder: Path) -> None:
     _append(folder / "index.md", _menu())
     reference = folder / "reference"
     reference.mkdir()
-    for name, text in _reference().items():
+    for name, text in reference().items():
         (reference / f"{name}.rst").write_text(text, "utf-8")
 
 
@@ -129,7 +129,7 @@ def _menu() -> str:
     )
 
 
-def _reference() -> dict[str, str]:
+def reference() -> dict[str, str]:
     """Returns the pages of the reference by their names."""
     rooms = ("", *public_names.rooms())
     names = {room: _described_in(room) for room in rooms}
@@ -192,13 +192,13 @@ def _entry(path: str) -> str:
         return f".. autoclass:: {path}{option}"
     if inspect.isfunction(thing):
         return f".. autofunction:: {path}"
-    text = as_rst(_docstring(path), path.rpartition(".")[2])
+    text = as_rst(docstring(path), path.rpartition(".")[2])
     module, _, name = path.rpartition(".")
     head = f".. py:data:: {name}\n   :module: {module}"
     return f"{head}\n\n{textwrap.indent(text, '   ')}"
 
 
-def _docstring(path: str) -> str:
+def docstring(path: str) -> str:
     """Returns the docstring that describes a name."""
     thing = _thing(path)
     if not inspect.isclass(thing) and not inspect.isfunction(thing):
@@ -225,7 +225,7 @@ def _table(paths: list[str]) -> str:
     """Returns the names with the first sentence of each."""
     rows = []
     for path in sorted(paths, key=_last_word):
-        first = as_rst(_docstring(path).split("\n\n")[0])
+        first = as_rst(docstring(path).split("\n\n")[0])
         shown = path.replace("keras_rl2", "rl", 1)
         rows += [
             f"   * - :py:obj:`{shown} <{path}>`",
