@@ -1,8 +1,11 @@
 """Settings of Sphinx; `website/build.py` runs it."""
 
 import sys
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
+
+from sphinx.util import inspect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -21,8 +24,8 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
+pygments_style = "default"
+pygments_dark_style = "github-dark"
 highlight_language = "text"
 
 myst_heading_anchors = 4
@@ -44,6 +47,26 @@ def in_their_form(
     lines[:] = as_rst("\n".join(lines), name.rpartition(".")[2]).split("\n")
 
 
+def of_its_constructor(
+    app: Any,
+    what: str,
+    name: str,
+    obj: Any,
+    options: Any,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str, str | None] | None:
+    """Gives Sphinx the arguments of a class, which Keras' `__new__` hides."""
+    if what != "class" or not isfunction(obj.__init__):
+        return None
+    found = inspect.signature(obj.__init__, bound_method=True)
+    shown = inspect.stringify_signature(
+        found, show_return_annotation=False, unqualified_typehints=True
+    )
+    return shown, None
+
+
 def setup(app: Any) -> None:
     """Joins what is ours to Sphinx."""
+    app.connect("autodoc-process-signature", of_its_constructor)
     app.connect("autodoc-process-docstring", in_their_form)

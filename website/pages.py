@@ -27,6 +27,17 @@ TEXTS = {
     "README.md": "index.md",
     "examples/README.md": "examples/index.md",
 }
+# What Keras calls, and no reader.
+HOOKS = {
+    "build",
+    "compile_from_config",
+    "from_config",
+    "get_compile_config",
+    "get_config",
+    "load_own_variables",
+    "make_train_function",
+    "save_own_variables",
+}
 _BLOCK = re.compile(r"(?ms)^( *)```.*?^\1``` *$")
 _LINK = re.compile(r"(!?)\[([^][]*)\]\(([^)\s]+)\)")
 _COMMENT = re.compile(r"(?s)<!--.*?-->\n?")
@@ -49,10 +60,9 @@ def gather(folder: Path) -> None:
         elif page != "index.md" or source.startswith("docs/"):
             target.write_text(with_links_of(text, source, page), "utf-8")
     _append(folder / "index.md", _menu())
-    reference = folder / "reference"
-    reference.mkdir()
+    (folder / "reference").mkdir()
     for name, text in reference().items():
-        (reference / f"{name}.rst").write_text(text, "utf-8")
+        (folder / "reference" / f"{name}.rst").write_text(text, "utf-8")
 
 
 def with_links_of(text: str, source: str, page: str) -> str:
@@ -188,14 +198,30 @@ def _entry(path: str) -> str:
     thing = _thing(path)
     if inspect.isclass(thing):
         derived = thing.__bases__ != (object,)
-        option = "\n   :show-inheritance:" if derived else ""
-        return f".. autoclass:: {path}{option}"
+        left_out = sorted(HOOKS | _described_above(thing))
+        return "\n".join(
+            [
+                f".. autoclass:: {path}",
+                *(["   :show-inheritance:"] if derived else []),
+                f"   :exclude-members: {', '.join(left_out)}",
+            ]
+        )
     if inspect.isfunction(thing):
         return f".. autofunction:: {path}"
     text = as_rst(docstring(path), path.rpartition(".")[2])
     module, _, name = path.rpartition(".")
     head = f".. py:data:: {name}\n   :module: {module}"
     return f"{head}\n\n{textwrap.indent(text, '   ')}"
+
+
+def _described_above(thing: type) -> set[str]:
+    """Returns the members that a base of the library has, too."""
+    bases = [
+        base
+        for base in thing.__mro__[1:]
+        if base.__module__.partition(".")[0] == public_names.PACKAGE
+    ]
+    return {name for name in vars(thing) if any(name in vars(b) for b in bases)}
 
 
 def docstring(path: str) -> str:
