@@ -10,6 +10,7 @@ import pytest
 import keras_rl2
 from website import pages
 from website import public_names
+from website.contents import CONTENTS
 from website.docstrings import as_rst
 
 
@@ -63,6 +64,38 @@ def test_all_of_them_have_an_example_that_is_run():
         or any(each.options.get(doctest.SKIP, False) for each in examples(path))
     ]
     assert missing == []
+
+
+def test_every_page_is_in_the_menu_and_no_other():
+    listed = [name for names in CONTENTS.values() for name in names]
+    texts = {page.removesuffix(".md") for page in pages.TEXTS.values()}
+    written = {path.stem for path in (pages.ROOT / "docs").glob("*.md")}
+    made = (texts | written | {"reference/index"}) - {"index"}
+    assert sorted(listed) == sorted(made)
+
+
+def test_every_picture_is_made_by_a_script():
+    """Its name stands in one, or is the script's own."""
+    folders = ("website", "examples", "tests/benchmarks", "docs")
+    scripts = [
+        path
+        for folder in folders
+        for path in (pages.ROOT / folder).rglob("*.py")
+    ]
+    told = "".join(path.read_text("utf-8") for path in scripts)
+    names = {path.stem for path in scripts}
+    pictures = [
+        path
+        for path in (pages.ROOT / "docs").rglob("*")
+        if path.suffix in (".gif", ".jpg", ".png", ".svg", ".webp")
+    ]
+    assert pictures
+    unknown = [
+        path.name
+        for path in pictures
+        if path.name not in told and path.stem not in names
+    ]
+    assert unknown == []
 
 
 DOCSTRING = """Sums `x` up, as `rl.PPO` and `Agent` do; see docs/gpu.md.
