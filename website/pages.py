@@ -40,6 +40,8 @@ HOOKS = {
 }
 _BLOCK = re.compile(r"(?ms)^( *)```.*?^\1``` *$")
 _LINK = re.compile(r"(!?)\[([^][]*)\]\(([^)\s]+)\)")
+# Code that is a name of ours; neither in a link nor in a heading.
+_NAME = re.compile(r"(?m)(?<![`\[])(?<!^# )(?<!^## )`rl\.([\w.]+)`(?!`|\]\()")
 _COMMENT = re.compile(r"(?s)<!--.*?-->\n?")
 
 
@@ -73,13 +75,13 @@ def with_links_of(text: str, source: str, page: str) -> str:
         source: str. Its file, from the root of the project.
         page: str. Its page, from the root of the site.
     """
-    return _outside_code(
-        text,
-        lambda piece: _LINK.sub(
-            lambda link: _mended(link, source, page),
-            _COMMENT.sub("", piece),
-        ),
-    )
+
+    def mended(piece: str) -> str:
+        piece = _COMMENT.sub("", piece)
+        piece = _LINK.sub(lambda link: _mended(link, source, page), piece)
+        return _NAME.sub(_named, piece)
+
+    return _outside_code(text, mended)
 
 
 def _pages() -> dict[str, str]:
@@ -118,6 +120,17 @@ def _mended(link: re.Match[str], source: str, page: str) -> str:
     else:
         return label
     return f"{picture}[{label}]({relative}{hash_}{anchor})"
+
+
+def _named(found: re.Match[str]) -> str:
+    """Returns the code of a public name as a link to the reference."""
+    module, _, name = found[1].rpartition(".")
+    for path in (f"keras_rl2.{name}", f"keras_rl2.{module}.{name}"):
+        if path in public_names.paths() and (
+            module in ("", public_names.paths()[path])
+        ):
+            return f"{{py:obj}}`rl.{found[1]} <{path}>`"
+    return found[0]
 
 
 def _example(name: str, source: str) -> str:
@@ -257,4 +270,6 @@ def _table(paths: list[str]) -> str:
             f"   * - :py:obj:`{shown} <{path}>`",
             "     - " + first.replace("\n", " "),
         ]
-    return "\n".join([".. list-table::", "   :widths: 1 2", "", *rows])
+    return "\n".join(
+        [".. list-table::", "   :class: names", "   :widths: 1 2", "", *rows]
+    )
