@@ -204,6 +204,6 @@ def test_a_budget_is_cut(monkeypatch):
     replay = rl.ReplayDataset("CartPole-v1", warm_up=5000, batch_size=8)
     agent = rl.DQN.for_env("CartPole-v1", hidden=(4,), seed=0)
     agent.fit(replay, total_steps=10**9, verbose=0)
-    assert 1000 <= agent.env_steps < 3000
+    assert 200 <= agent.env_steps < 500
     assert rl.EvaluationDataset("CartPole-v1", episodes=99).episodes == 2
     assert "1,000 trans" in repr(rl.record("random", "CartPole-v1", 10**9))

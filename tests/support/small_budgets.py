@@ -1,9 +1,9 @@
 """Trainings of the pages, cut short.
 
 Pages train as one would, for a million steps; what is tested is that each line
-does what the page says, not what is learned. So `fit` takes two rounds, or a
-thousand steps, or two epochs, whichever the page asks for more than, and
-evaluations and recordings are as short.
+does what the page says, not what is learned. So `fit` takes two rounds or two
+hundred steps, or two epochs, of a few rounds or updates, where the page asks
+for more, and evaluations and recordings are as short.
 """
 
 import functools
@@ -11,11 +11,14 @@ import inspect
 
 import keras_rl2 as rl
 from keras_rl2.agents import fitting
+from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RoundDataset
 
-STEPS = 1000
+STEPS = 200
 EPOCHS = 2
+ROUNDS = 4
+RECORDED = 1000
 EPISODES = 2
 UPDATES = 20
 
@@ -31,7 +34,8 @@ def shrink(monkeypatch):
     for kind, limits in (
         (rl.EvaluationDataset, {"episodes": EPISODES}),
         (fitting.OfflineEvaluation, {"updates": UPDATES}),
-        (ReplayDataset, {"warm_up": 100}),
+        (ReplayDataset, {"warm_up": 100, "rounds_per_epoch": ROUNDS}),
+        (OfflineDataset, {"updates_per_epoch": UPDATES}),
     ):
         made = _limited(kind.__init__, limits)
         monkeypatch.setattr(kind, "__init__", made)
@@ -47,8 +51,8 @@ def _limited(function, limits):
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         for name, most in limits.items():
-            if given.arguments[name] is not None:
-                given.arguments[name] = min(given.arguments[name], most)
+            asked = given.arguments[name]
+            given.arguments[name] = most if asked is None else min(asked, most)
         return function(*given.args, **given.kwargs)
 
     return limited
@@ -74,6 +78,6 @@ def _short_fit(fit):
 def _short_record(record):
     @functools.wraps(record)
     def short(policy, env, steps, *args, **kwargs):
-        return record(policy, env, min(steps, STEPS), *args, **kwargs)
+        return record(policy, env, min(steps, RECORDED), *args, **kwargs)
 
     return short
