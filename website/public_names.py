@@ -40,7 +40,7 @@ def paths() -> dict[str, str]:
         package has.
     """
     at_the_door = names_of("")
-    found = {}
+    found: dict[str, str] = {}
     for room in rooms():
         for name in names_of(room):
             home = PACKAGE if name in at_the_door else f"{PACKAGE}.{room}"
