@@ -63,7 +63,8 @@ def of_its_constructor(
     shown = inspect.stringify_signature(
         found, show_return_annotation=False, unqualified_typehints=True
     )
-    return shown, None
+    # A default that a dataclass makes anew has no form that can be read.
+    return shown.replace("<factory>", "..."), None
 
 
 def setup(app: Any) -> None:
