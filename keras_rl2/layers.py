@@ -12,6 +12,8 @@ from keras import ops
 
 from keras_rl2.shapes import Tensor
 
+__all__ = ["ObservationNormalization"]
+
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class ObservationNormalization(keras.layers.Layer):
@@ -23,7 +25,7 @@ class ObservationNormalization(keras.layers.Layer):
     policy, the recorded log-probabilities and the updates of one round all see
     the same function, and neither `evaluate` nor `act` changes anything.
 
-    y = clip((x - mean) / sqrt(variance + epsilon), -clip, clip)
+        y = clip((x - mean) / sqrt(variance + epsilon), -clip, clip)
 
     Args:
         clip: float. Bound of the normalised observation. Defaults to `10.0`.

@@ -11,6 +11,8 @@ from keras import ops
 from keras_rl2.shapes import Tensor
 from keras_rl2.shapes import TensorLike
 
+__all__ = ["MeanOfEach"]
+
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class MeanOfEach(keras.metrics.Metric):

@@ -16,8 +16,8 @@ class A2C(OnPolicyAgent):
 
     One update from each short rollout, with n-step advantages:
 
-    L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
-        - entropy_coefficient * mean(H)
+        L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
+            - entropy_coefficient * mean(H)
 
     where A = R - V is a constant in the first term. The n of n-step is the
     `horizon` of the rollouts; `horizon=1` is the one-step actor-critic of

@@ -56,6 +56,15 @@ class Agent(ActingModel):
 
     Raises:
         TypeError: If there is an argument that the algorithm does not take.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.A2C.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, rl.Agent), isinstance(agent, keras.Model)
+    (True, True)
+    >>> agent.act([0.0, 0.0, 0.0, 0.0]) in (0, 1)
+    True
     """
 
     #: Whether it learns from rollouts of its present policy, not from replay.

@@ -40,6 +40,14 @@ class OffPolicyAgent(Agent):
         target_every: int. Updates from one move of target networks to the
             next. Defaults to `1`.
         **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> isinstance(rl.SAC.for_env("Pendulum-v1", hidden=(8,)), OffPolicyAgent)
+    True
+    >>> rl.DQN.for_env("CartPole-v1", hidden=(8,), tau=1.0, target_every=250)
+    <DQN name=dqn, built=True>
     """
 
     on_policy = False

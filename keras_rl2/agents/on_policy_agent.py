@@ -55,6 +55,15 @@ class OnPolicyAgent(ActorCritic):
         initial_log_std: float. Log standard deviation that a Box policy
             starts from. Defaults to `0.0`.
         **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> isinstance(agent, OnPolicyAgent)
+    True
+    >>> agent.value(np.zeros((3, 4), "float32")).shape
+    TensorShape([3])
     """
 
     def __init__(

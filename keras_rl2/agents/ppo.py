@@ -24,8 +24,9 @@ class PPO(OnPolicyAgent):
     rollout, with a loss that gives no reason to move the probability of an
     action by more than `clip_ratio`:
 
-    L = mean(max(-r A, -clip(r, 1 - c, 1 + c) A))
-        + value_coefficient * mean((V - R)^2) - entropy_coefficient * mean(H)
+        L = mean(max(-r A, -clip(r, 1 - c, 1 + c) A))
+            + value_coefficient * mean((V - R)^2)
+            - entropy_coefficient * mean(H)
 
     where r is the ratio of an action's probability to that under the policy
     which took it, A the advantage, R its return, H the policy's entropy.

@@ -11,8 +11,8 @@ from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 class REINFORCE(OnPolicyAgent):
     """Monte-Carlo policy gradient, with or without a learned baseline.
 
-    L = mean(-(G - V) log pi(a)) + value_coefficient * mean((V - G)^2)
-        - entropy_coefficient * mean(H)
+        L = mean(-(G - V) log pi(a)) + value_coefficient * mean((V - G)^2)
+            - entropy_coefficient * mean(H)
 
     where G is the discounted return from a step to the end of its episode,
     and V the baseline, 0 without a critic. Each round plays one whole episode

@@ -42,6 +42,20 @@ class Trajectory:
         log_prob: `[T, B]` float32. Log-probability of each action under the
             policy that took it, where that may have been another one than
             learns from it. None where it is the same.
+
+    Example:
+
+    >>> trajectory = Trajectory(
+    ...     observation=np.zeros((3, 2, 4), "float32"),
+    ...     action=np.zeros((2, 2), "int32"),
+    ...     reward=np.ones((2, 2), "float32"),
+    ...     terminated=np.array([[False, False], [True, False]]),
+    ...     truncated=np.zeros((2, 2), bool),
+    ...     valid=np.ones((2, 2), bool),
+    ...     final_observation=np.zeros((0, 4), "float32"),
+    ...     final_index=np.zeros(0, "int32"))
+    >>> trajectory.ended.tolist()
+    [[False, False], [True, False]]
     """
 
     observation: Tree[np.ndarray]

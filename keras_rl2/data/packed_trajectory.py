@@ -14,6 +14,16 @@ def unpack(packed: dict[str, Any]) -> dict[str, Any]:
     Returns:
         dict as of `Trajectory.arrays`; without final observations where none
         were packed.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, seed=0)
+    >>> rollouts.bind(rl.PPO.for_env(rollouts.env, hidden=(8,), seed=0))
+    >>> trajectory = rollouts.collect()
+    >>> arrays = unpack(trajectory.packed_arrays(with_final=False))
+    >>> arrays["reward"].shape
+    (8, 1)
     """
     arrays = {key: value for key, value in packed.items() if key != "outcome"}
     outcome: Tensor = packed["outcome"]

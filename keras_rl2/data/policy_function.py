@@ -55,6 +55,16 @@ def policy_function(
         the order of `trees.leaves`, where it is a tree), of `noise`
         `[B, *noise_shape]` unless `deterministic`, of `begins` `[B]` and the
         state where it remembers, and of the variables.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_rl2 as rl
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> policy = policy_function(agent, deterministic=True)
+    >>> [action] = policy(np.zeros((3, 4), "float32"))
+    >>> action.shape
+    TensorShape([3])
     """
     seen = input_specs(agent.observation_spec, num_envs)
     noise = []
@@ -170,6 +180,15 @@ def actions(
         list: the policy's own actions `[B, ...]`; then those for the
         environment, where they are others, each of their arrays in the order
         of `trees.leaves`; and each array of the state after the step.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_rl2 as rl
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> [action] = actions(agent, np.zeros((3, 4), "float32"))
+    >>> action.shape
+    TensorShape([3])
     """
     state: Sequence[Tensor] = ()
     if memory:

@@ -37,6 +37,17 @@ class RoundDataset(abc.ABC):
     Attributes:
         stopwatch: `keras_rl2.stopwatch.Stopwatch` or None. Is told what a
             round is at; None, the default, where nobody measures.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, batch_size=16)
+    >>> isinstance(rollouts, RoundDataset)
+    True
+    >>> rollouts.bind(rl.A2C.for_env(rollouts.env, hidden=(8,), seed=0))
+    >>> rollouts.refresh()
+    >>> "episode_return" in rollouts.logs()
+    True
     """
 
     steps_per_round: int
@@ -201,6 +212,15 @@ def minibatch(
 
     Returns:
         dict of `[batch, ...]`, with `weight` in it.
+
+    Example:
+
+    >>> one_round = {
+    ...     "samples": {"reward": tf.constant([1.0, 2.0, 3.0, 4.0])},
+    ...     "rows": tf.constant([[2, 0], [1, 3]]),
+    ...     "weight": tf.ones((2, 2))}
+    >>> minibatch(one_round, 0)["reward"].numpy().tolist()
+    [3.0, 1.0]
     """
     if "batches" in one_round:
         taken: dict[str, Tensor] = map_leaves(

@@ -51,6 +51,18 @@ class SequenceReplayBuffer(ReplayBuffer):
             small for one sequence of each environment.
         MemoryError: If the machine has not got the memory.
 
+    Example:
+
+    >>> number = ArraySpec((), "float32")
+    >>> buffer = SequenceReplayBuffer(
+    ...     100, 1, number, (), np.int32, state=[ArraySpec((8,), "float32")],
+    ...     sequence_length=4, burn_in=2, stride=2)
+    >>> len(buffer)
+    0
+    >>> buffer.spec["observation"], buffer.spec["reward"]
+    (ArraySpec(shape=(5,), dtype='float32'),
+     ArraySpec(shape=(4,), dtype='float32'))
+
     Reference:
         [Kapturowski et al., 2019](https://openreview.net/forum?id=r1lyTjAqYX),
         R2D2.

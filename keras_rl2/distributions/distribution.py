@@ -16,6 +16,15 @@ class Distribution(abc.ABC):
     gradients through where the action is continuous. Log-probabilities,
     entropies and divergences are computed in float32 or wider, whatever the
     parameters' dtype.
+
+    Example:
+
+    >>> from keras_rl2.distributions import Categorical
+    >>> policy = Categorical([[0.0, 0.0]])
+    >>> isinstance(policy, Distribution)
+    True
+    >>> round(float(policy.kl(Categorical([[0.0, 0.0]]))[0]), 4)
+    0.0
     """
 
     @abc.abstractmethod

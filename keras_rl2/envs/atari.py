@@ -41,6 +41,15 @@ def atari(
         ImportError: If ale-py is not installed.
         gymnasium.error.Error: If there is no such game.
 
+    Example:
+
+    >>> import pytest
+    >>> _ = pytest.importorskip("ale_py")
+    >>> games = atari("ALE/Pong-v5", num_envs=2)
+    >>> games.observation_space.shape
+    (2, 4, 84, 84)
+    >>> games.close()
+
     Reference:
         - [Mnih et al., 2015](https://doi.org/10.1038/nature14236).
         - [Machado et al., 2018](https://arxiv.org/abs/1709.06009).

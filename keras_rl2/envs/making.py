@@ -1,4 +1,11 @@
-"""From an id to environments: the one place where ids are looked up."""
+"""From an id to environments: the one place where ids are looked up.
+
+Example:
+
+>>> wrapper: EnvWrapper = gymnasium.wrappers.FlattenObservation
+>>> make_env("CartPole-v1", wrappers=[wrapper])
+<FlattenObservation<...CartPole-v1>...>
+"""
 
 import functools
 import importlib

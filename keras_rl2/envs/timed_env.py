@@ -17,6 +17,16 @@ class TimedEnv:
     Args:
         env: `VectorEnvAdapter`. The environments.
         stopwatch: `Stopwatch`. Enters its section `"environment"`.
+
+    Example:
+
+    >>> from keras_rl2.envs import as_vector_env
+    >>> from keras_rl2.stopwatch import Stopwatch
+    >>> stopwatch = Stopwatch()
+    >>> env = TimedEnv(as_vector_env("CartPole-v1"), stopwatch)
+    >>> observation = env.reset(seed=0)
+    >>> sorted(stopwatch.seconds())
+    ['environment', 'rest']
     """
 
     def __init__(self, env: VectorEnvAdapter, stopwatch: Stopwatch) -> None:

@@ -30,6 +30,15 @@ class ExplorationNoise(abc.ABC):
 
     Raises:
         ValueError: If the scale is neither, or below 0.
+
+    Example:
+
+    >>> class Steady(ExplorationNoise):
+    ...     def draw(self, generator, shape, step=0, state=None):
+    ...         return np.full(shape, self._scale_at(step), "float32"), state
+    >>> drawn, _ = Steady(0.5).draw(np.random.default_rng(0), (2, 1))
+    >>> drawn.tolist()
+    [[0.5], [0.5]]
     """
 
     def __init__(self, scale: Scale) -> None:

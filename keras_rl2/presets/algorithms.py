@@ -4,6 +4,11 @@ One entry for each: what settings its presets have, of what kind each is, and
 what it begins with where nobody has tuned it. All lists of algorithms come from
 here, or are compared with it by a test. Written out, since asking the classes
 would import TensorFlow; the tests compare the two.
+
+Example:
+
+>>> sorted(name for name, kind in ALGORITHMS.items() if kind.on_policy)
+['A2C', 'APPO', 'PPO', 'REINFORCE']
 """
 
 import dataclasses

@@ -127,6 +127,18 @@ def read(path: str | os.PathLike[str]) -> Preset:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no preset, or asks for more than any should:
             thousands of environments, say.
+
+    Example:
+
+    >>> import json
+    >>> import pathlib
+    >>> import tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> preset = find("PPO", "CartPole-v1")
+    >>> text = json.dumps(preset.to_dict())
+    >>> _ = (folder / "mine.json").write_text(text)
+    >>> read(folder / "mine.json") == preset
+    True
     """
     data = read_json(path)
     if not isinstance(data, dict):

@@ -51,13 +51,12 @@ class RayWorkers(Workers):
 
     Example:
 
-    ```python
-    rollouts = rl.RolloutDataset("HalfCheetah-v5", num_envs=64,
-                                 workers=rl.RayWorkers(8), seed=0)
-    agent = rl.PPO.for_env(rollouts.env, seed=0)
-    agent.fit(rollouts, epochs=100)
-    rollouts.close()
-    ```
+    Nothing is started before a dataset asks for it, here
+    `rl.RolloutDataset("HalfCheetah-v5", workers=workers)` in a training:
+
+    >>> workers = RayWorkers(100, envs_per_worker=8, min_workers=80)
+    >>> workers.count, workers.envs_per_worker, workers.min_workers
+    (100, 8, 80)
     """
 
     def __init__(

@@ -1,0 +1,194 @@
+"""Every public name is in the reference, with an example that runs."""
+
+import doctest
+import importlib
+import inspect
+import re
+
+import pytest
+
+import keras_rl2
+from website import pages
+from website import public_names
+from website.contents import CONTENTS
+from website.docstrings import as_rst
+
+
+def described(text):
+    """Returns the paths that a page of the reference describes."""
+    named = re.findall(r"(?m)^\.\. auto\w+:: (\S+)$", text)
+    data = re.findall(r"(?m)^\.\. py:data:: (\w+)\n   :module: (\S+)$", text)
+    modules = {f"keras_rl2.{room}" for room in public_names.rooms()}
+    modules.add("keras_rl2")
+    return [
+        *(path for path in named if path not in modules),
+        *(f"{module}.{name}" for name, module in data),
+    ]
+
+
+def examples(path):
+    return doctest.DocTestParser().get_examples(pages.docstring(path))
+
+
+def test_public_names_are_what_the_modules_say():
+    """They are read from the sources; this is what is imported."""
+    rooms = [
+        name
+        for name in keras_rl2.__all__
+        if inspect.ismodule(getattr(keras_rl2, name))
+    ]
+    assert sorted(rooms) == list(public_names.rooms())
+    offered = {f"keras_rl2.{n}" for n in keras_rl2.__all__ if n not in rooms}
+    for room in rooms:
+        module = importlib.import_module(f"keras_rl2.{room}")
+        for name in module.__all__:
+            at_the_door = name in keras_rl2.__all__
+            home = "keras_rl2" if at_the_door else module.__name__
+            offered.add(f"{home}.{name}")
+    assert set(public_names.paths()) == offered
+
+
+def test_all_of_them_are_in_the_reference_once():
+    found = [
+        path for text in pages.reference().values() for path in described(text)
+    ]
+    assert sorted(found) == sorted(public_names.paths())
+
+
+def test_all_of_them_have_an_example_that_is_run():
+    missing = [
+        path
+        for path in public_names.paths()
+        if "\nExample:\n\n" not in pages.docstring(path)
+        or not examples(path)
+        or any(each.options.get(doctest.SKIP, False) for each in examples(path))
+    ]
+    assert missing == []
+
+
+def test_every_page_is_in_the_menu_and_no_other():
+    listed = [name for names in CONTENTS.values() for name in names]
+    texts = {page.removesuffix(".md") for page in pages.TEXTS.values()}
+    written = {path.stem for path in (pages.ROOT / "docs").glob("*.md")}
+    made = (texts | written | {"reference/index"}) - {"index"}
+    assert sorted(listed) == sorted(made)
+
+
+def test_every_picture_is_made_by_a_script():
+    """Its name stands in one, or is the script's own."""
+    folders = ("website", "examples", "tests/benchmarks", "docs")
+    scripts = [
+        path
+        for folder in folders
+        for path in (pages.ROOT / folder).rglob("*.py")
+    ]
+    told = "".join(path.read_text("utf-8") for path in scripts)
+    names = {path.stem for path in scripts}
+    pictures = [
+        path
+        for path in (pages.ROOT / "docs").rglob("*")
+        if path.suffix in (".gif", ".jpg", ".png", ".svg", ".webp")
+    ]
+    assert pictures
+    unknown = [
+        path.name
+        for path in pictures
+        if path.name not in told and path.stem not in names
+    ]
+    assert unknown == []
+
+
+DOCSTRING = """Sums `x` up, as `rl.PPO` and `Agent` do; see docs/gpu.md.
+
+Of many:
+- one *star*, a_ and [a link](https://nowhere.invalid);
+- `two`.
+
+    y = sum |x|
+
+Args:
+    x: `[B]` float. What is added, one
+        after the other. Defaults to `0`.
+    **kwargs: Others.
+
+Returns:
+    float: the sum.
+
+Example:
+
+Like this:
+
+>>> sum([1,
+...      2])
+3
+"""
+
+RST = r"""Sums \ ``x``\  up, as \ :py:obj:`rl.PPO <keras_rl2.PPO>`\  and \ :py:obj:`Agent <keras_rl2.Agent>`\  do; see \ :doc:`/gpu`\ .
+
+Of many:
+
+- one \*star\*, a\_ and \ `a link <https://nowhere.invalid>`__\ ;
+- \ ``two``\ .
+
+::
+
+    y = sum |x|
+
+.. rubric:: Arguments
+
+``x``
+    \ ``[B]``\  float. What is added, one
+    after the other. Defaults to \ ``0``\ .
+
+``**kwargs``
+    Others.
+
+.. rubric:: Returns
+
+float: the sum.
+
+.. rubric:: Example
+
+Like this:
+
+>>> sum([1,
+...      2])
+3"""  # noqa: E501
+
+
+def test_docstrings_are_turned_into_what_sphinx_reads():
+    assert as_rst(DOCSTRING) == RST
+
+
+def test_a_name_is_no_link_to_itself():
+    assert ":py:obj:" not in as_rst("As `PPO` and `lambda_returns`.", "PPO")
+
+
+@pytest.mark.parametrize(
+    ("link", "mended"),
+    [
+        ("[a](gpu.md#x)", "[a](../gpu.md#x)"),
+        ("![a](gpu.png)", "![a](../gpu.png)"),
+        ("[a](../BENCHMARKS.md)", "[a](../benchmarks.md)"),
+        (
+            "[a](../examples/ppo_cartpole.py)",
+            "[a](../examples/ppo_cartpole.md)",
+        ),
+        ("[a](../tests)", "a"),
+        ("[a](#b) [c](https://d)", "[a](#b) [c](https://d)"),
+        ("`rl.PPO`", "{py:obj}`rl.PPO <keras_rl2.PPO>`"),
+        ("`rl.agents.PPO`", "{py:obj}`rl.agents.PPO <keras_rl2.PPO>`"),
+        (
+            "`rl.losses.huber`",
+            "{py:obj}`rl.losses.huber <keras_rl2.losses.huber>`",
+        ),
+        ("`rl.data.huber` `rl.PPO()`", "`rl.data.huber` `rl.PPO()`"),
+        ("## `rl.PPO`", "## `rl.PPO`"),
+        ("[`rl.PPO`](gpu.md)", "[`rl.PPO`](../gpu.md)"),
+        ("a<!-- run with: 1 => 2 -->\nb", "ab"),
+        ("```\n[a](gpu.md)\n```\n", "```\n[a](gpu.md)\n```\n"),
+    ],
+)
+def test_links_lead_to_pages_of_the_site(link, mended):
+    made = pages.with_links_of(link, "docs/page.md", "folder/page.md")
+    assert made == mended

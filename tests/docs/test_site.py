@@ -1,0 +1,115 @@
+"""The site is built without a warning, and what is built hangs together."""
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from website import public_names
+from website.contents import CONTENTS
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a reader's browser gets by itself.
+FETCHED = {"img": "src", "script": "src", "link": "href", "source": "src"}
+
+
+class Page(HTMLParser):
+    """What a page of HTML has, and what it asks for."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.fetched = set(), [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.ids |= {attributes.get("id"), attributes.get("name")} - {None}
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+        if attributes.get(FETCHED.get(tag)):
+            self.fetched.append(attributes[FETCHED[tag]])
+
+
+@cache
+def page(path):
+    return Page(path.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    for name in ("sphinx", "furo", "myst_parser"):
+        pytest.importorskip(name, reason='needs Sphinx: pip install ".[docs]"')
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "website" / "build.py"), str(folder)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def leads_somewhere(link, path):
+    file, _, anchor = unquote(link).partition("#")
+    file = file.partition("?")[0]
+    target = (path.parent / file).resolve() if file else path
+    if target.suffix != ".html" or not target.exists():
+        return target.exists()
+    return not anchor or anchor in page(target).ids
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_it_is_all_there(site):
+    for title in CONTENTS.values():
+        for name in title:
+            assert (site / f"{name}.html").exists()
+    assert (site / "search.html").exists()
+
+
+def test_links_and_anchors_lead_somewhere(site):
+    broken = [
+        f"{path.relative_to(site)}: {link}"
+        for path in site.rglob("*.html")
+        for link in (*page(path).links, *page(path).fetched)
+        if not re.match(r"[a-z]+:", link) and not leads_somewhere(link, path)
+    ]
+    assert broken == []
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    fetched = [
+        link
+        for path in site.rglob("*.html")
+        for link in page(path).fetched
+        if re.match(r"(https?:)?//", link)
+    ]
+    assert fetched == []
+    for style in site.rglob("*.css"):
+        text = style.read_text("utf-8")
+        assert not re.search(r"(url\(|@import )['\"]?(https?:)?//", text), style
+
+
+def test_public_names_can_be_linked_to(site):
+    ids = set().union(
+        *(page(path).ids for path in (site / "reference").glob("*.html"))
+    )
+    assert set(public_names.paths()) <= ids
+    listed = page(site / "reference" / "index.html").links
+    anchors = {link.partition("#")[2] for link in listed}
+    assert set(public_names.paths()) <= anchors
+
+
+def test_no_edit_links(site):
+    for path in site.rglob("*.html"):
+        for link in page(path).links:
+            assert "/edit/" not in link
+            assert "/blob/" not in link

@@ -1,0 +1,203 @@
+"""The code of the pages, and how it is run.
+
+A page is a program: its blocks of Python run from the top to the bottom, as
+one module. What a reader need not see is told in HTML comments right before a
+block:
+
+    <!-- run first:
+    CODE
+    -->
+        CODE is run before the block: what a fragment takes for granted.
+    <!-- run with: "MyEnv-v0" => "CartPole-v1" -->
+        The block is run with the one text for the other.
+    <!-- starts anew -->
+        The block begins another program.
+    <!-- raises: ValueError -->
+        The block ends with that error.
+    <!-- needs: ray -->
+        The block, and what follows in its program, is run only where that
+        package is installed.
+    <!-- not run: cluster: why -->
+        The block is read, but not run; the first word is one of `REASONS`.
+
+Several may stand before a block, each in a comment of its own.
+"""
+
+import ast
+import builtins
+import doctest
+import importlib.util
+import re
+import sys
+import textwrap
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/*.md"),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+    ]
+)
+# Why a block may not be run: machines, hours or programs that are not there.
+REASONS = ("cluster", "GPU", "hours", "download", "theirs")
+MARKS = (
+    "run first",
+    "run with",
+    "starts anew",
+    "raises",
+    "needs",
+    "not run",
+)
+_FENCE = re.compile(r"(?ms)^( *)```(\w*)[^\n]*\n(.*?)^\1``` *$")
+_COMMENT = re.compile(r"(?s)<!--(?:(?!-->).)*-->\s*\Z")
+_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page.
+
+    Args:
+        language: str. What stands behind its fence, nothing perhaps.
+        code: str. What stands between its fences.
+        line: int. The line of the page that the code begins with.
+        marks: What comments before it say: pairs of a word of `MARKS` and
+            what follows.
+    """
+
+    language: str
+    code: str
+    line: int
+    marks: tuple[tuple[str, str], ...]
+
+    def marked(self, mark):
+        """Returns what the marks of a kind say."""
+        return [text for kind, text in self.marks if kind == mark]
+
+
+def blocks(text):
+    """Yields the blocks of a page."""
+    for fence in _FENCE.finditer(text):
+        yield Block(
+            fence[2],
+            textwrap.dedent(fence[3]),
+            text[: fence.start()].count("\n") + 2,
+            _marks(text[: fence.start()]),
+        )
+
+
+def _marks(before):
+    """Returns the marks that a text ends with, in their order."""
+    found = []
+    while comment := _COMMENT.search(before):
+        before = before[: comment.start()]
+        text = comment[0].strip().removeprefix("<!--").removesuffix("-->")
+        mark, _, rest = text.partition(":")
+        found.append((mark.strip(), textwrap.dedent(rest).strip(" ")))
+    return tuple(reversed(found))
+
+
+def run(path, monkeypatch):
+    """Runs the blocks of a page.
+
+    Args:
+        path: The page.
+        monkeypatch: pytest's, for the module that the page is.
+
+    Returns:
+        list of str: packages that were missing for some of it.
+    """
+    missing = set()
+    module, left_out = None, False
+    for block in blocks(path.read_text("utf-8")):
+        if block.language != "python" or block.marked("not run"):
+            continue
+        if module is None or block.marked("starts anew"):
+            module, left_out = _new_module(monkeypatch), False
+        absent = {
+            name
+            for name in block.marked("needs")
+            if importlib.util.find_spec(name.strip()) is None
+        }
+        missing |= absent
+        left_out = left_out or bool(absent)
+        if not left_out:
+            _run(block, path, vars(module))
+    return sorted(missing)
+
+
+def _new_module(monkeypatch):
+    """Returns what a page's names are in: the main module, as of a script."""
+    module = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    return module
+
+
+def _run(block, path, names):
+    """Runs a block with what its marks say."""
+    for text in block.marked("run first"):
+        _execute(textwrap.dedent(text), block.line - 1, path, names)
+    code = substituted(block)
+    expected = block.marked("raises")
+    if not expected:
+        _execute(code, block.line, path, names)
+    for name in expected:
+        with pytest.raises(getattr(builtins, name.strip())):
+            _execute(code, block.line, path, names)
+
+
+def substituted(block):
+    """Returns the code of a block as it is run."""
+    code = block.code
+    for each in block.marked("run with"):
+        shown, arrow, run_with = (x.strip() for x in each.partition("=>"))
+        if not arrow or shown not in code:
+            raise AssertionError(f"line {block.line}: no {each!r} there")
+        code = code.replace(shown, run_with)
+    return code
+
+
+def _execute(code, line, path, names):
+    """Runs code, with the numbers of lines that it has in its page."""
+    if code.lstrip().startswith(">>>"):
+        _compare(code, line, path, names)
+        return
+    ready = compile("\n" * (line - 1) + code, str(path), "exec")
+    exec(ready, names)
+
+
+def _compare(code, line, path, names):
+    """Runs what was typed at a prompt, and compares what is printed."""
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(code, {}, path.name, str(path), line - 1)
+    test.globs = names
+    told = []
+    runner = doctest.DocTestRunner(optionflags=_FLAGS)
+    runner.run(test, out=told.append, clear_globs=False)
+    assert not runner.failures, "".join(told)
+
+
+def parsed(block):
+    """Returns the tree of a block of Python; a SyntaxError says where."""
+    code = block.code
+    if code.lstrip().startswith(">>>"):
+        examples = doctest.DocTestParser().get_examples(code)
+        code = "".join(example.source for example in examples)
+    return ast.parse(code)
+
+
+def commands(block):
+    """Yields the lines of a block that are typed into a shell."""
+    if block.language == "python":
+        return
+    for line in block.code.replace("\\\n", " ").splitlines():
+        line = line.strip().removeprefix("$ ")
+        if re.match(r"(keras-rl2|python) ", line):
+            yield line
