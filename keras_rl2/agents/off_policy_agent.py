@@ -114,7 +114,7 @@ class OffPolicyAgent(Agent):
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
     ) -> None:
-        """Ties the agent to the spaces of an environment; see `ActingModel.bind`."""
+        """Ties the agent to spaces; see `ActingModel.bind`."""
         was_bound = self.policy_head is not None
         super().bind(observation_space, action_space)
         if not was_bound:
