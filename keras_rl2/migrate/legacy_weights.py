@@ -61,9 +61,6 @@ def _of_hdf5(
             raise ValueError("neither an HDF5 file nor a checkpoint")
     with h5py.File(path, "r") as file:
         root = h5py.h5g.open(file.id, b"/")
-        if "layer_names" not in file.attrs and "model_weights" in file:
-            # A whole model: its weights are a part of it.
-            root = hdf5_arrays.open_member(root, "model_weights")
         found = []
         for name in _names(root, "layer_names"):
             group = hdf5_arrays.open_member(root, name)

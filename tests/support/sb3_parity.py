@@ -73,16 +73,19 @@ def differences(agent, given):
 
 
 def load(name):
-    """Returns the agent of a kept file, for what its environment shows.
+    """Returns the agent of a kept file; see `load_from`."""
+    return load_from(FOLDER / f"{name}.zip", expected(name))
+
+
+def load_from(path, given):
+    """Returns the agent of a file, for what its environment shows.
 
     Stable-Baselines3 turns pictures, so that their channels come first.
     """
-    path = FOLDER / f"{name}.zip"
     agent = rl.migrate.from_sb3(path, seed=0)
-    shown = expected(name)["observation"].shape[1:]
+    shown = given["observation"].shape[1:]
     if shown in ((), agent.observation_space.shape):
         return agent
     space = gymnasium.spaces.Box(0, 255, shown, "uint8")
-    return rl.migrate.from_sb3(
-        path, AnySpaceEnv(space, agent.action_space), seed=0
-    )
+    env = AnySpaceEnv(space, agent.action_space)
+    return rl.migrate.from_sb3(path, env, seed=0)
