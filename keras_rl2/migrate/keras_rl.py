@@ -1,7 +1,6 @@
 """Agents from files of keras-rl and keras-rl2."""
 
 import os
-import textwrap
 from typing import Any
 
 import keras
@@ -9,8 +8,7 @@ import keras
 from keras_rl2.agents import DQN
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate.legacy_weights import load_weights
-
-_LONGEST_REASON = 300
+from keras_rl2.migrate.refusals import blamed_on
 
 
 def from_keras_rl(
@@ -74,19 +72,8 @@ def from_keras_rl(
             "Expected a network that is built: give it an input, or an `env`. "
             f"Received: {network.name!r}, which is not"
         )
-    try:
+    with blamed_on(path, f"weights of keras-rl for {network.name!r}"):
         load_weights(path, network)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        # Of any type: it depends on what is wrong with the file.
-        reason = textwrap.shorten(
-            str(error) or type(error).__name__, _LONGEST_REASON
-        )
-        raise ValueError(
-            "Expected weights of keras-rl for the network "
-            f"{network.name!r}. Received: {path}: {reason}"
-        ) from error
     for target, followed in agent.target_pairs:
         if target is not None:
             target.set_weights(followed.get_weights())

@@ -2,7 +2,6 @@
 
 import os
 import re
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from keras_rl2 import agents
 from keras_rl2.agents import Agent
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate import sb3_networks
+from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.migrate.sb3_file import SB3File
 from keras_rl2.migrate.sb3_networks import Seen
 from keras_rl2.migrate.sb3_settings import settings_of
@@ -22,7 +22,6 @@ from keras_rl2.migrate.torch_layers import ACTIVATIONS
 from keras_rl2.migrate.torch_layers import TorchLayers
 
 _CLASS = re.compile(r"<class '([\w.]+)\.(\w+)'>")
-_ACTIVATION_MODULE = "torch.nn.modules.activation"
 _EXTRACTORS = ("FlattenExtractor", "NatureCNN")
 # Arguments of policies; the networks of others would be something else.
 _KNOWN = frozenset(
@@ -45,7 +44,7 @@ _KNOWN = frozenset(
         "use_sde",
     }
 )
-_LONGEST_REASON = 300
+_EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
 
 
 def from_sb3(
@@ -87,6 +86,7 @@ def from_sb3(
         FileNotFoundError: If there is no such file.
         ValueError: If the file is damaged or is something else, or has parts
             that are not known here.
+        TypeError: If there is an argument that the algorithm does not take.
 
     Example:
 
@@ -97,58 +97,23 @@ def from_sb3(
     FileNotFoundError: [Errno 2] No such file or directory: 'ppo_cartpole.zip'
     """
     path = os.fspath(path)
-    try:
-        return _agent(SB3File(path), env, normalization, seed, settings)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        # Of any type: it depends on what is wrong with the file.
-        reason = textwrap.shorten(
-            str(error) or type(error).__name__, _LONGEST_REASON
-        )
-        raise ValueError(
-            "Expected a model of Stable-Baselines3 with an MlpPolicy or "
-            f"CnnPolicy. Received: {path}: {reason}"
-        ) from error
-
-
-def _agent(
-    file: SB3File,
-    env: Any,
-    normalization: Mapping[str, Any] | None,
-    seed: int | None,
-    settings: Mapping[str, Any],
-) -> Agent:
-    """Makes the agent of a file."""
-    options = _policy_options(file)
-    seen, action_space = _spaces(file, env, options, normalization)
-    layers = TorchLayers(file.weights, _activation(file, options))
-    size = int(np.prod(action_space.shape or ()))
-    arguments: dict[str, Any] = {
-        "observation_space": seen.space,
-        "action_space": action_space,
-        "seed": seed,
-        **settings_of(file),
-        **settings,
-    }
-    agent: Agent
-    if file.algorithm in ("PPO", "A2C"):
-        agent = _on_policy(file, layers, seen, arguments)
-    elif file.algorithm == "DQN":
-        agent = agents.DQN(
-            sb3_networks.q_network(layers, seen, "q_net"), **arguments
-        )
-        target = sb3_networks.q_network(layers, seen, "q_net_target")
-        _copy(agent.target_network, target)
-    elif file.algorithm == "SAC":
-        actor = sb3_networks.gaussian_actor(layers, seen)
-        critics = sb3_networks.critics(layers, seen, "critic", size)
-        agent = agents.SAC(actor, critics, **arguments)
-        targets = sb3_networks.critics(layers, seen, "critic_target", size)
-        _copy_each(agent.target_critics, targets)
-    else:
-        agent = _deterministic(layers, seen, size, arguments)
-    layers.refuse_rest()
+    with blamed_on(path, _EXPECTED):
+        file = SB3File(path)
+        options = _policy_options(file)
+        layers = TorchLayers(file.weights, _activation(file, options))
+    kind = _kind(file, layers)
+    kind.refuse_arguments(settings)
+    with blamed_on(path, _EXPECTED):
+        seen, action_space = _spaces(file, env, options, normalization)
+        arguments = {
+            **settings_of(file, kind.argument_names()),
+            **settings,
+            "observation_space": seen.space,
+            "action_space": action_space,
+            "seed": seed,
+        }
+        agent = _AGENTS[kind](kind, layers, seen, arguments)
+        layers.refuse_rest()
     optimizer = agent.default_optimizer()
     rate = file.number("learning_rate")
     if rate is not None:
@@ -158,53 +123,98 @@ def _agent(
     return agent
 
 
+def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
+    """Returns the class of the agent that a file holds."""
+    if file.algorithm == "TD3" and not layers.has("critic.qf1"):
+        return agents.DDPG
+    kind: type[Agent] = getattr(agents, file.algorithm)
+    return kind
+
+
 def _on_policy(
-    file: SB3File,
-    layers: TorchLayers,
-    seen: Seen,
-    arguments: Mapping[str, Any],
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
 ) -> Agent:
     """Makes an agent of PPO or A2C."""
-    kind = agents.PPO if file.algorithm == "PPO" else agents.A2C
-    networks = sb3_networks.actor_critic(layers, seen)
-    agent = kind(*networks, **arguments)
+    agent: agents.PPO = kind(
+        *sb3_networks.actor_critic(layers, seen), **arguments
+    )
     if agent.log_std is not None:
         agent.log_std.assign(layers.array("log_std"))
     return agent
 
 
-def _deterministic(
-    layers: TorchLayers,
-    seen: Seen,
-    size: int,
-    arguments: dict[str, Any],
+def _dqn(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
 ) -> Agent:
-    """Makes an agent of TD3, or of DDPG where there is one critic."""
+    """Makes an agent of DQN."""
+    network = sb3_networks.q_network(layers, seen, "q_net")
+    agent: agents.DQN = kind(network, **arguments)
+    target = sb3_networks.q_network(layers, seen, "q_net_target")
+    _copy(agent.target_network, target)
+    return agent
+
+
+def _sac(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+) -> Agent:
+    """Makes an agent of SAC."""
+    actor = sb3_networks.gaussian_actor(layers, seen)
+    agent: agents.SAC = kind(
+        actor, _critics(kind, layers, seen, arguments, "critic"), **arguments
+    )
+    targets = _critics(kind, layers, seen, arguments, "critic_target")
+    for target, network in zip(agent.target_critics, targets, strict=True):
+        _copy(target, network)
+    return agent
+
+
+def _td3(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+) -> Agent:
+    """Makes an agent of TD3 or DDPG."""
     actor = sb3_networks.deterministic_actor(layers, seen, "actor")
-    critics = sb3_networks.critics(layers, seen, "critic", size)
-    agent: agents.TD3
-    if len(critics) == 1:
-        for name in agents.DDPG.arguments_not_taken:
-            arguments.pop(name, None)
-        agent = agents.DDPG(actor, critics, **arguments)
-    else:
-        agent = agents.TD3(actor, critics, **arguments)
+    agent: agents.TD3 = kind(
+        actor, _critics(kind, layers, seen, arguments, "critic"), **arguments
+    )
     target = sb3_networks.deterministic_actor(layers, seen, "actor_target")
     _copy(agent.target_actor, target)
-    targets = sb3_networks.critics(layers, seen, "critic_target", size)
-    _copy_each(agent.target_critics, targets)
+    targets = _critics(kind, layers, seen, arguments, "critic_target")
+    for target, network in zip(agent.target_critics, targets, strict=True):
+        _copy(target, network)
     return agent
+
+
+_AGENTS = {
+    agents.PPO: _on_policy,
+    agents.A2C: _on_policy,
+    agents.DQN: _dqn,
+    agents.SAC: _sac,
+    agents.TD3: _td3,
+    agents.DDPG: _td3,
+}
+
+
+def _critics(
+    kind: Any,
+    layers: TorchLayers,
+    seen: Seen,
+    arguments: Mapping[str, Any],
+    prefix: str,
+) -> list[keras.Model]:
+    """Makes critics, as many as the algorithm has."""
+    size = int(np.prod(arguments["action_space"].shape or ()))
+    made = sb3_networks.critics(layers, seen, prefix, size)
+    if len(made) != kind.number_of_critics:
+        raise ValueError(
+            f"{len(made)} critics, where {kind.__name__} has "
+            f"{kind.number_of_critics}"
+        )
+    return made
 
 
 def _copy(into: keras.Model, network: keras.Model) -> None:
     """Gives a network the weights of one like it."""
     into.set_weights(network.get_weights())
-
-
-def _copy_each(into: list[keras.Model], networks: list[keras.Model]) -> None:
-    """Gives networks the weights of others like them."""
-    for target, network in zip(into, networks, strict=True):
-        _copy(target, network)
 
 
 def _policy_options(file: SB3File) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """Hyper-parameters of Stable-Baselines3, by our names for them."""
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import keras
@@ -35,13 +36,16 @@ NUMBERS: dict[str, dict[str, str]] = {
 # Steps of the environment to an update of DQN, unless it was told otherwise,
 # which is in a pickle.
 _TRAIN_FREQ = 4
+# Of one that is 0, whose logarithm must be finite.
+_LEAST_TEMPERATURE = 1e-12
 
 
-def settings_of(file: SB3File) -> dict[str, Any]:
+def settings_of(file: SB3File, allowed: Collection[str]) -> dict[str, Any]:
     """Returns arguments of an agent's constructor.
 
     Args:
         file: `SB3File`.
+        allowed: Collection of str. The arguments that there are.
 
     Returns:
         dict of what the file says in plain numbers, of that only.
@@ -59,7 +63,7 @@ def settings_of(file: SB3File) -> dict[str, Any]:
         settings |= _sac(file)
     elif file.algorithm == "TD3":
         settings["policy_delay"] = int(file.number("policy_delay") or 1)
-    return settings
+    return {name: settings[name] for name in settings if name in allowed}
 
 
 def _dqn(file: SB3File) -> dict[str, Any]:
@@ -88,8 +92,8 @@ def _sac(file: SB3File) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if learned is not None and learned.size == 1:
         settings["temperature"] = math.exp(float(learned.item()))
-    elif fixed:
-        settings["temperature"] = fixed
+    elif fixed is not None:
+        settings["temperature"] = max(fixed, _LEAST_TEMPERATURE)
         settings["learn_temperature"] = False
     interval = file.number("target_update_interval")
     if interval:

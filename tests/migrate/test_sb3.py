@@ -78,6 +78,29 @@ def test_settings_given_go_first():
 
 
 @pytest.mark.parametrize(
+    ("name", "argument"),
+    [("ppo_discrete", "clip_range"), ("ddpg", "policy_delay")],
+)
+def test_arguments_that_there_are_not_are_refused(name, argument):
+    path = sb3_parity.FOLDER / f"{name}.zip"
+    with pytest.raises(TypeError, match=argument):
+        rl.migrate.from_sb3(path, **{argument: 1})
+
+
+@pytest.mark.parametrize("fixed", [0.0, 0.2])
+def test_a_temperature_that_is_not_learned_stays(tmp_path, fixed):
+    path = rewritten(
+        tmp_path,
+        "sac_elu",
+        settings(ent_coef=fixed),
+        **{"pytorch_variables.pth": saved({})},
+    )
+    agent = rl.migrate.from_sb3(path)
+    assert agent.temperature == pytest.approx(fixed, abs=1e-11)
+    assert not agent.learn_temperature
+
+
+@pytest.mark.parametrize(
     "name", ["ppo_box_relu", pytest.param("sac_elu", marks=pytest.mark.slow)]
 )
 def test_it_goes_on_training_and_is_saved(name, tmp_path):
@@ -237,6 +260,16 @@ def weights(**changes):
     arrays = SB3File(sb3_parity.FOLDER / "ppo_box_relu.zip").weights
     arrays = arrays | changes
     return saved({k: v for k, v in arrays.items() if v is not None})
+
+
+def test_another_number_of_critics_is_refused(tmp_path):
+    from keras_rl2.migrate.sb3_file import SB3File
+
+    arrays = SB3File(sb3_parity.FOLDER / "sac_elu.zip").weights
+    arrays = {k: v for k, v in arrays.items() if ".qf1." not in k}
+    path = rewritten(tmp_path, "sac_elu", **{"policy.pth": saved(arrays)})
+    with pytest.raises(ValueError, match="1 critics, where SAC has 2"):
+        rl.migrate.from_sb3(path)
 
 
 def floats(*shape):
