@@ -23,8 +23,9 @@ import numpy.typing as npt
 from keras_rl2.plain_archives import check_members
 
 _PROGRAM = "data.pkl"
-_MOST_PROGRAM_BYTES = 2**22
-_MOST_TENSORS = 2**14
+# A policy of a thousand layers.
+_MOST_PROGRAM_BYTES = 2**20
+_MOST_TENSORS = 2**12
 _MEMBER = re.compile(
     r"(?P<folder>[^/\\]+)/(?:(?P<storage>data/\d+)|"
     r"(?P<plain>data\.pkl|byteorder|version|\.format_version"

@@ -264,9 +264,9 @@ def row(name, lines, runs):
             found[k]["seconds"] if figure is None else figure
             for k, figure in enumerate(figures)
         )
-    unit = "/s" if rate else " s"
+    form = "{:.1f}/s" if rate else "{:.0f} s"
     cells = [
-        f"{'over ' if bound[side] else ''}{middle[side]:.0f}{unit}"
+        f"{'over ' if bound[side] else ''}{form.format(middle[side])}"
         for side in ("theirs", "ours")
     ]
     theirs, ours = middle["theirs"], middle["ours"]
