@@ -81,6 +81,7 @@ def test_an_agent_without_spaces_has_the_weights_when_it_is_bound():
     )
 
 
+@pytest.mark.slow
 def test_it_goes_on_training_and_is_saved(tmp_path):
     agent = rl.migrate.from_keras_rl(FOLDER / "mlp.h5", mlp(), "CartPole-v1")
     observation, q_values = expected("mlp.h5")
