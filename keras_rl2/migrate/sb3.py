@@ -22,6 +22,7 @@ from keras_rl2.migrate.torch_layers import ACTIVATIONS
 from keras_rl2.migrate.torch_layers import TorchLayers
 
 _CLASS = re.compile(r"<class '([\w.]+)\.(\w+)'>")
+_THEIRS = "stable_baselines3."
 _EXTRACTORS = ("FlattenExtractor", "NatureCNN")
 # Arguments of policies; the networks of others would be something else.
 _KNOWN = frozenset(
@@ -114,12 +115,12 @@ def from_sb3(
         }
         agent = _AGENTS[kind](kind, layers, seen, arguments)
         layers.refuse_rest()
-    optimizer = agent.default_optimizer()
-    rate = file.number("learning_rate")
-    if rate is not None:
-        optimizer.learning_rate = rate
-    agent.compile(optimizer)
-    agent.env_steps = int(file.number("num_timesteps") or 0)
+        optimizer = agent.default_optimizer()
+        rate = file.number("learning_rate")
+        if rate is not None:
+            optimizer.learning_rate = rate
+        agent.compile(optimizer)
+        agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
     return agent
 
 
@@ -220,19 +221,23 @@ def _copy(into: keras.Model, network: keras.Model) -> None:
 def _policy_options(file: SB3File) -> Mapping[str, Any]:
     """Returns the arguments of the policy, and refuses what is not known."""
     module = str(file.summary("policy_class").get("__module__"))
-    if not module.startswith("stable_baselines3."):
+    if not module.startswith(_THEIRS):
         raise ValueError(f"a policy class of {module}")
     options = dict(file.summary("policy_kwargs"))
     options.pop(":type:", None)
     unknown = sorted(set(options) - _KNOWN)
     if unknown:
         raise ValueError(f"a policy with the argument {unknown[0]!r}")
-    if file.flag("use_sde"):
+    if file.flag("use_sde") or options.get("use_sde") is True:
         raise ValueError("state-dependent exploration (use_sde=True)")
     extractor = options.get("features_extractor_class")
     if extractor is not None:
         found = _CLASS.fullmatch(str(extractor))
-        if found is None or found[2] not in _EXTRACTORS:
+        if (
+            found is None
+            or found[2] not in _EXTRACTORS
+            or not found[1].startswith(_THEIRS)
+        ):
             raise ValueError(f"a features extractor {extractor}")
     return options
 
@@ -243,9 +248,11 @@ def _activation(file: SB3File, options: Mapping[str, Any]) -> str:
         return "tanh" if file.algorithm in ("PPO", "A2C") else "relu"
     given = str(options["activation_fn"])
     found = _CLASS.fullmatch(given)
-    if not found or found[2] not in ACTIVATIONS:
-        raise ValueError(f"an activation {given}")
-    if not found[1].startswith("torch.nn.modules."):
+    if (
+        found is None
+        or found[2] not in ACTIVATIONS
+        or not found[1].startswith("torch.nn.modules.")
+    ):
         raise ValueError(f"an activation {given}")
     return ACTIVATIONS[found[2]]
 

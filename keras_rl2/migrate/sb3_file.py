@@ -1,6 +1,7 @@
 """The zip file that Stable-Baselines3 saves, read as plain data."""
 
 import io
+import math
 import os
 import re
 import zipfile
@@ -95,6 +96,9 @@ class SB3File:
 
         Returns:
             float, or None where it is missing or anything else.
+
+        Raises:
+            ValueError: If it is not finite.
         """
         value = self._data.get(name)
         if isinstance(value, dict):
@@ -102,6 +106,8 @@ class SB3File:
             value = float(found[1]) if found else None
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
+        if not math.isfinite(value):
+            raise ValueError(f"settings with {name}={value}")
         return value
 
     def flag(self, name: str) -> bool:

@@ -87,6 +87,11 @@ def test_arguments_that_there_are_not_are_refused(name, argument):
         rl.migrate.from_sb3(path, **{argument: 1})
 
 
+def test_a_count_below_zero_is_none(tmp_path):
+    path = rewritten(tmp_path, "dqn", settings(num_timesteps=-7))
+    assert rl.migrate.from_sb3(path).env_steps == 0
+
+
 @pytest.mark.parametrize("fixed", [0.0, 0.2])
 def test_a_temperature_that_is_not_learned_stays(tmp_path, fixed):
     path = rewritten(
@@ -218,6 +223,19 @@ REFUSED = {
         "a policy class of __main__",
     ),
     "state-dependent noise": (settings(use_sde=True), "use_sde=True"),
+    "the same, elsewhere": (kwargs(use_sde=True), "use_sde=True"),
+    "another NatureCNN": (
+        kwargs(features_extractor_class="<class '__main__.NatureCNN'>"),
+        "a features extractor",
+    ),
+    "a count that is none": (
+        settings(num_timesteps=float("nan")),
+        "num_timesteps=nan",
+    ),
+    "a rate that is none": (
+        settings(learning_rate=float("inf")),
+        "learning_rate=inf",
+    ),
     "a Dict": (
         settings(
             observation_space={":type:": "<class 'gymnasium.spaces.dict.Dict'>"}
