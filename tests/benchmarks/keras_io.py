@@ -28,6 +28,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import tokenize
 from pathlib import Path
@@ -207,9 +208,17 @@ def measure(name, source):
         dict: `figure`, seconds, or steps a second of Breakout; None where the
         result was not reached. `seconds` that it ran. `note`, the last line.
     """
+    # Theirs leave files behind.
+    with tempfile.TemporaryDirectory() as folder:
+        return _measure(name, source, folder)
+
+
+def _measure(name, source, folder):
+    """Runs a script in a folder; see `measure`."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", source],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
