@@ -29,6 +29,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tokenize
 from pathlib import Path
@@ -225,6 +226,8 @@ def _measure(name, source, folder):
         text=True,
     )
     figure, note, first = None, "", None
+    limit = threading.Timer(_LIMIT, process.kill)
+    limit.start()
     with process:
         for line in process.stdout:
             now = time.perf_counter()
@@ -243,9 +246,10 @@ def _measure(name, source, folder):
             elif figure is None and reached(name, line):
                 figure = now - began
             learned = name == "ddpg_pendulum" and "greedy" not in line
-            if (figure is not None and not learned) or now - began > _LIMIT:
+            if figure is not None and not learned:
                 process.kill()
                 break
+    limit.cancel()
     seconds = time.perf_counter() - began
     return {"figure": figure, "seconds": seconds, "note": note}
 
