@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from keras_rl2 import layers
     from keras_rl2 import losses
     from keras_rl2 import metrics
+    from keras_rl2 import migrate
     from keras_rl2 import networks
     from keras_rl2 import presets
     from keras_rl2 import returns
@@ -61,6 +62,7 @@ _ROOMS = (
     "layers",
     "losses",
     "metrics",
+    "migrate",
     "networks",
     "presets",
     "returns",
@@ -113,6 +115,7 @@ __all__ = [
     "load",
     "losses",
     "metrics",
+    "migrate",
     "networks",
     "presets",
     "record",

@@ -1,10 +1,10 @@
 """The archive that a saved agent is."""
 
-import stat
 import zipfile
 from typing import Any
 from typing import Self
 
+from keras_rl2.plain_archives import check_members
 from keras_rl2.plain_files import parse_json
 from keras_rl2.plain_files import require_file
 from keras_rl2.sealing import is_sealed
@@ -15,9 +15,6 @@ _WEIGHTS = "model.weights.h5"
 # A network of a thousand layers.
 _MOST_CONFIG_BYTES = 2**22
 _MOST_METADATA_BYTES = 2**16
-# Keras packs nothing; what is packed again, by whom it may be, is numbers.
-_MOST_EXPANSION = 16
-_ENCRYPTED = 0x1
 
 
 class Archive:
@@ -73,24 +70,5 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
             f"an archive with {len(names)} members, {shown}, in the place of "
             f"{', '.join(expected)}"
         )
-    most = {
-        _CONFIG: _MOST_CONFIG_BYTES,
-        _METADATA: _MOST_METADATA_BYTES,
-        _WEIGHTS: _MOST_EXPANSION * size,
-    }
-    for member in members:
-        name = member.filename
-        mode = member.external_attr >> 16
-        if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
-            raise ValueError(f"{name} is no file")
-        if member.flag_bits & _ENCRYPTED:
-            raise ValueError(f"{name} is encrypted")
-        if member.file_size > min(
-            most[name], _MOST_EXPANSION * max(member.compress_size, 2**10)
-        ):
-            raise ValueError(
-                f"{name} would be {member.file_size:,} bytes, of "
-                f"{member.compress_size:,} in the file"
-            )
-    if sum(member.compress_size for member in members) > size:
-        raise ValueError("an archive whose members overlap")
+    most = {_CONFIG: _MOST_CONFIG_BYTES, _METADATA: _MOST_METADATA_BYTES}
+    check_members(members, size, most)

@@ -18,6 +18,8 @@ from gymnasium import spaces
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from support import agent_settings
+from support.any_space_env import EPISODE_LENGTH
+from support.any_space_env import AnySpaceEnv
 
 _VECTOR = spaces.Box(-1.0, 1.0, (3,), np.float32)
 
@@ -38,9 +40,6 @@ OBSERVATION_SPACES = {
     "float64": spaces.Box(-1e3, 1e3, (3,), np.float64),
     "matrix": spaces.Box(-1.0, 1.0, (2, 3), np.float32),
 }
-
-EPISODE_LENGTH = 5
-"""Steps of each episode of `AnySpaceEnv`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -334,34 +333,6 @@ PAIRS = [
     (name, pair) for name, case in EVERY_AGENT.items() for pair in case.pairs
 ]
 """Each agent with each pair of spaces that it is tested on."""
-
-
-class AnySpaceEnv(gymnasium.Env):
-    """Any observation and action space; refuses actions outside of it.
-
-    Episodes are random observations, `limit` steps long, cut off; the reward
-    is the mean of the action.
-    """
-
-    def __init__(self, observation_space, action_space, limit=EPISODE_LENGTH):
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self._limit = limit
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        if seed is not None:
-            self.observation_space.seed(seed)
-        self._step = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        if not self.action_space.contains(action):
-            raise AssertionError(f"{action!r} is not in {self.action_space}")
-        self._step += 1
-        observation = self.observation_space.sample()
-        reward = float(np.mean(action))
-        return observation, reward, False, self._step == self._limit, {}
 
 
 def make_env(pair="act_discrete", num_envs=2):

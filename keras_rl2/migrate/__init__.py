@@ -1,0 +1,12 @@
+"""Coming from other libraries: their saved networks, as agents.
+
+    agent = keras_rl2.migrate.from_sb3("ppo_cartpole.zip", "CartPole-v1")
+
+Files are read as if somebody else had made them: nothing is unpickled, and
+the other library need not be installed.
+"""
+
+from keras_rl2.migrate.keras_rl import from_keras_rl
+from keras_rl2.migrate.sb3 import from_sb3
+
+__all__ = ["from_keras_rl", "from_sb3"]

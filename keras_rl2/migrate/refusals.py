@@ -1,0 +1,44 @@
+"""What is said of a file that is not what it should be."""
+
+import contextlib
+import textwrap
+from collections.abc import Iterator
+
+_LONGEST_REASON = 300
+
+
+@contextlib.contextmanager
+def blamed_on(path: str, expected: str) -> Iterator[None]:
+    """Has errors say in one line which file is wrong, and what was expected.
+
+    Args:
+        path: str. The file.
+        expected: str. What it should be.
+
+    Yields:
+        None.
+
+    Raises:
+        FileNotFoundError: If the file is missing.
+        ValueError: If anything else is raised within.
+
+    Example:
+
+    >>> with blamed_on("agent.zip", "a saved agent"):
+    ...     raise KeyError("data")
+    Traceback (most recent call last):
+    ...
+    ValueError: Expected a saved agent. Received: agent.zip: 'data'
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        # Of any type: it depends on what is wrong with the file.
+        reason = textwrap.shorten(
+            str(error) or type(error).__name__, _LONGEST_REASON
+        )
+        raise ValueError(
+            f"Expected {expected}. Received: {path}: {reason}"
+        ) from error

@@ -1,0 +1,314 @@
+"""Agents from files of Stable-Baselines3."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+
+from keras_rl2 import agents
+from keras_rl2.agents import Agent
+from keras_rl2.envs import as_vector_env
+from keras_rl2.migrate import sb3_networks
+from keras_rl2.migrate.refusals import blamed_on
+from keras_rl2.migrate.sb3_file import SB3File
+from keras_rl2.migrate.sb3_networks import Seen
+from keras_rl2.migrate.sb3_settings import settings_of
+from keras_rl2.migrate.sb3_spaces import read_space
+from keras_rl2.migrate.torch_layers import ACTIVATIONS
+from keras_rl2.migrate.torch_layers import TorchLayers
+
+_CLASS = re.compile(r"<class '([\w.]+)\.(\w+)'>")
+_THEIRS = "stable_baselines3."
+_EXTRACTORS = ("FlattenExtractor", "NatureCNN")
+# Arguments of policies; the networks of others would be something else.
+_KNOWN = frozenset(
+    {
+        "activation_fn",
+        "clip_mean",
+        "features_extractor_class",
+        "features_extractor_kwargs",
+        "full_std",
+        "log_std_init",
+        "n_critics",
+        "net_arch",
+        "normalize_images",
+        "optimizer_class",
+        "optimizer_kwargs",
+        "ortho_init",
+        "share_features_extractor",
+        "squash_output",
+        "use_expln",
+        "use_sde",
+    }
+)
+_EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
+
+
+def from_sb3(
+    path: str | os.PathLike[str],
+    env: Any = None,
+    *,
+    normalization: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    **settings: Any,
+) -> Agent:
+    """Makes an agent with the networks of one that Stable-Baselines3 saved.
+
+    Reads the zip file of PPO, A2C, DQN, SAC, TD3 or DDPG with an `MlpPolicy`
+    or `CnnPolicy`. Nothing in it is unpickled, and neither PyTorch nor
+    Stable-Baselines3 need be installed. The agent takes the actions that the
+    other would, and can be trained further, saved and exported as any agent.
+    Optimizers begin anew; a replay buffer is in another file.
+
+    Pictures that Stable-Baselines3 has turned, so that their channels come
+    first, are expected as the file says, unless `env` gives them otherwise.
+
+    Args:
+        path: str or path. The zip file.
+        env: An environment, vector environment or id string that the agent is
+            for; None for the spaces that the file describes. Defaults to
+            `None`.
+        normalization: Mapping or None. Statistics that a `VecNormalize` has
+            kept, which is another file: `mean` and `variance`, arrays of the
+            observation's shape, and if wanted `count`, `clip` and `epsilon`.
+            Defaults to `None`.
+        seed: int or None. Seeds updates and `act`. Defaults to `None`.
+        **settings: Arguments of the agent's constructor, in the place of those
+            that the file has.
+
+    Returns:
+        `keras_rl2.Agent`, compiled, of the algorithm of the file.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged or is something else, or has parts
+            that are not known here.
+        TypeError: If there is an argument that the algorithm does not take.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.migrate.from_sb3("ppo_cartpole.zip", "CartPole-v1")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'ppo_cartpole.zip'
+    """
+    path = os.fspath(path)
+    with blamed_on(path, _EXPECTED):
+        file = SB3File(path)
+        options = _policy_options(file)
+        layers = TorchLayers(file.weights, _activation(file, options))
+    kind = _kind(file, layers)
+    kind.refuse_arguments(settings)
+    with blamed_on(path, _EXPECTED):
+        seen, action_space = _spaces(file, env, options, normalization)
+        arguments = {
+            **settings_of(file, kind.argument_names()),
+            **settings,
+            "observation_space": seen.space,
+            "action_space": action_space,
+            "seed": seed,
+        }
+        agent = _AGENTS[kind](kind, layers, seen, arguments)
+        layers.refuse_rest()
+        optimizer = agent.default_optimizer()
+        rate = file.number("learning_rate")
+        if rate is not None:
+            optimizer.learning_rate = rate
+        agent.compile(optimizer)
+        agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
+    return agent
+
+
+def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
+    """Returns the class of the agent that a file holds."""
+    if file.algorithm == "TD3" and not layers.has("critic.qf1"):
+        return agents.DDPG
+    kind: type[Agent] = getattr(agents, file.algorithm)
+    return kind
+
+
+def _on_policy(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+) -> Agent:
+    """Makes an agent of PPO or A2C."""
+    agent: agents.PPO = kind(
+        *sb3_networks.actor_critic(layers, seen), **arguments
+    )
+    if agent.log_std is not None:
+        agent.log_std.assign(layers.array("log_std"))
+    return agent
+
+
+def _dqn(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+) -> Agent:
+    """Makes an agent of DQN."""
+    network = sb3_networks.q_network(layers, seen, "q_net")
+    agent: agents.DQN = kind(network, **arguments)
+    target = sb3_networks.q_network(layers, seen, "q_net_target")
+    _copy(agent.target_network, target)
+    return agent
+
+
+def _sac(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+) -> Agent:
+    """Makes an agent of SAC."""
+    actor = sb3_networks.gaussian_actor(layers, seen)
+    agent: agents.SAC = kind(
+        actor, _critics(kind, layers, seen, arguments, "critic"), **arguments
+    )
+    targets = _critics(kind, layers, seen, arguments, "critic_target")
+    for target, network in zip(agent.target_critics, targets, strict=True):
+        _copy(target, network)
+    return agent
+
+
+def _td3(
+    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+) -> Agent:
+    """Makes an agent of TD3 or DDPG."""
+    actor = sb3_networks.deterministic_actor(layers, seen, "actor")
+    agent: agents.TD3 = kind(
+        actor, _critics(kind, layers, seen, arguments, "critic"), **arguments
+    )
+    target = sb3_networks.deterministic_actor(layers, seen, "actor_target")
+    _copy(agent.target_actor, target)
+    targets = _critics(kind, layers, seen, arguments, "critic_target")
+    for target, network in zip(agent.target_critics, targets, strict=True):
+        _copy(target, network)
+    return agent
+
+
+_AGENTS = {
+    agents.PPO: _on_policy,
+    agents.A2C: _on_policy,
+    agents.DQN: _dqn,
+    agents.SAC: _sac,
+    agents.TD3: _td3,
+    agents.DDPG: _td3,
+}
+
+
+def _critics(
+    kind: Any,
+    layers: TorchLayers,
+    seen: Seen,
+    arguments: Mapping[str, Any],
+    prefix: str,
+) -> list[keras.Model]:
+    """Makes critics, as many as the algorithm has."""
+    size = int(np.prod(arguments["action_space"].shape or ()))
+    made = sb3_networks.critics(layers, seen, prefix, size)
+    if len(made) != kind.number_of_critics:
+        raise ValueError(
+            f"{len(made)} critics, where {kind.__name__} has "
+            f"{kind.number_of_critics}"
+        )
+    return made
+
+
+def _copy(into: keras.Model, network: keras.Model) -> None:
+    """Gives a network the weights of one like it."""
+    into.set_weights(network.get_weights())
+
+
+def _policy_options(file: SB3File) -> Mapping[str, Any]:
+    """Returns the arguments of the policy, and refuses what is not known."""
+    module = str(file.summary("policy_class").get("__module__"))
+    if not module.startswith(_THEIRS):
+        raise ValueError(f"a policy class of {module}")
+    options = dict(file.summary("policy_kwargs"))
+    options.pop(":type:", None)
+    unknown = sorted(set(options) - _KNOWN)
+    if unknown:
+        raise ValueError(f"a policy with the argument {unknown[0]!r}")
+    if file.flag("use_sde") or options.get("use_sde") is True:
+        raise ValueError("state-dependent exploration (use_sde=True)")
+    extractor = options.get("features_extractor_class")
+    if extractor is not None:
+        found = _CLASS.fullmatch(str(extractor))
+        if (
+            found is None
+            or found[2] not in _EXTRACTORS
+            or not found[1].startswith(_THEIRS)
+        ):
+            raise ValueError(f"a features extractor {extractor}")
+    return options
+
+
+def _activation(file: SB3File, options: Mapping[str, Any]) -> str:
+    """Returns the activation of hidden layers, as Keras calls it."""
+    if "activation_fn" not in options:
+        return "tanh" if file.algorithm in ("PPO", "A2C") else "relu"
+    given = str(options["activation_fn"])
+    found = _CLASS.fullmatch(given)
+    if (
+        found is None
+        or found[2] not in ACTIVATIONS
+        or not found[1].startswith("torch.nn.modules.")
+    ):
+        raise ValueError(f"an activation {given}")
+    return ACTIVATIONS[found[2]]
+
+
+def _spaces(
+    file: SB3File,
+    env: Any,
+    options: Mapping[str, Any],
+    normalization: Mapping[str, Any] | None,
+) -> tuple[Seen, gymnasium.Space[Any]]:
+    """Returns what is seen, and the space of actions."""
+    observed = read_space(file.summary("observation_space"))
+    acted = read_space(file.summary("action_space"))
+    scaled = (
+        _is_picture(observed) and options.get("normalize_images") is not False
+    )
+    if env is None:
+        seen = Seen(observed, False, scaled, normalization)
+        return seen, acted
+    adapter = as_vector_env(env)
+    given = adapter.observation_space
+    turned = _is_picture(observed) and _is_turned(observed, given)
+    if not turned and not _fits(observed, given):
+        raise ValueError(f"a policy for {observed}, not for {given}")
+    if not _fits(acted, adapter.action_space):
+        raise ValueError(f"a policy for {acted}, not {adapter.action_space}")
+    return Seen(given, turned, scaled, normalization), adapter.action_space
+
+
+def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
+    """Says whether a space is one that networks for another can be used in."""
+    if type(saved) is not type(given) or saved.shape != given.shape:
+        return False
+    return all(
+        np.array_equal(getattr(saved, name, 0), getattr(given, name, 0))
+        for name in ("n", "nvec")
+    )
+
+
+def _is_picture(space: gymnasium.Space[Any]) -> bool:
+    """Says whether Stable-Baselines3 takes a space for one of pictures."""
+    return (
+        isinstance(space, gymnasium.spaces.Box)
+        and space.dtype == np.uint8
+        and len(space.shape) == 3
+        and bool((space.low == 0).all() and (space.high == 255).all())
+    )
+
+
+def _is_turned(
+    saved: gymnasium.Space[Any], given: gymnasium.Space[Any]
+) -> bool:
+    """Says whether pictures have the channels last that were saved first."""
+    channels, height, width = saved.shape or ()
+    return (
+        given.dtype == saved.dtype
+        and given.shape == (height, width, channels)
+        and given.shape != saved.shape
+    )

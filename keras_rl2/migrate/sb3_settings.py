@@ -1,0 +1,101 @@
+"""Hyper-parameters of Stable-Baselines3, by our names for them."""
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import keras
+
+from keras_rl2.migrate.sb3_file import SB3File
+
+_ON_POLICY = {
+    "gamma": "gamma",
+    "gae_lambda": "gae_lambda",
+    "ent_coef": "entropy_coefficient",
+    "vf_coef": "value_coefficient",
+    "max_grad_norm": "max_gradient_norm",
+}
+_OFF_POLICY = {"gamma": "gamma", "tau": "tau"}
+#: Numbers that mean the same on both sides.
+NUMBERS: dict[str, dict[str, str]] = {
+    "PPO": {
+        **_ON_POLICY,
+        "clip_range": "clip_ratio",
+        "clip_range_vf": "value_clip_range",
+        "target_kl": "target_kl",
+    },
+    "A2C": _ON_POLICY,
+    "DQN": {**_OFF_POLICY, "max_grad_norm": "max_gradient_norm"},
+    "SAC": {**_OFF_POLICY, "target_entropy": "target_entropy"},
+    "TD3": {
+        **_OFF_POLICY,
+        "target_policy_noise": "target_noise",
+        "target_noise_clip": "target_noise_clip",
+    },
+}
+# Steps of the environment to an update of DQN, unless it was told otherwise,
+# which is in a pickle.
+_TRAIN_FREQ = 4
+# Of one that is 0, whose logarithm must be finite.
+_LEAST_TEMPERATURE = 1e-12
+
+
+def settings_of(file: SB3File, allowed: Collection[str]) -> dict[str, Any]:
+    """Returns arguments of an agent's constructor.
+
+    Args:
+        file: `SB3File`.
+        allowed: Collection of str. The arguments that there are.
+
+    Returns:
+        dict of what the file says in plain numbers, of that only.
+    """
+    settings: dict[str, Any] = {}
+    for theirs, ours in NUMBERS[file.algorithm].items():
+        value = file.number(theirs)
+        if value is not None:
+            settings[ours] = value
+    if file.algorithm in ("PPO", "A2C"):
+        settings["normalize_advantages"] = file.flag("normalize_advantage")
+    elif file.algorithm == "DQN":
+        settings |= _dqn(file)
+    elif file.algorithm == "SAC":
+        settings |= _sac(file)
+    elif file.algorithm == "TD3":
+        settings["policy_delay"] = int(file.number("policy_delay") or 1)
+    return {name: settings[name] for name in settings if name in allowed}
+
+
+def _dqn(file: SB3File) -> dict[str, Any]:
+    """Returns how often the target is moved, and how epsilon falls."""
+    settings: dict[str, Any] = {}
+    interval = file.number("target_update_interval")
+    if interval is not None:
+        settings["target_every"] = max(int(interval) // _TRAIN_FREQ, 1)
+    first = file.number("exploration_initial_eps")
+    last = file.number("exploration_final_eps")
+    share = file.number("exploration_fraction")
+    steps = file.number("_total_timesteps")
+    if first is not None and last is not None:
+        settings["epsilon"] = last
+        if share and steps:
+            settings["epsilon"] = keras.optimizers.schedules.PolynomialDecay(
+                first, max(int(share * steps), 1), last
+            )
+    return settings
+
+
+def _sac(file: SB3File) -> dict[str, Any]:
+    """Returns the temperature, and whether it is learned."""
+    learned = file.variable("log_ent_coef")
+    fixed = file.number("ent_coef")
+    settings: dict[str, Any] = {}
+    if learned is not None and learned.size == 1:
+        settings["temperature"] = math.exp(float(learned.item()))
+    elif fixed is not None:
+        settings["temperature"] = max(fixed, _LEAST_TEMPERATURE)
+        settings["learn_temperature"] = False
+    interval = file.number("target_update_interval")
+    if interval:
+        settings["target_every"] = int(interval)
+    return settings

@@ -1,0 +1,381 @@
+"""Agents from files of Stable-Baselines3, without it."""
+
+import json
+import sys
+import zipfile
+
+import gymnasium
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.layers import ObservationNormalization
+from support import sb3_parity
+from support.any_space_env import AnySpaceEnv
+from support.torch_files import saved
+
+NAMES = sb3_parity.saved_names()
+KINDS = {"a2c": rl.A2C, "ddpg": rl.DDPG, "dqn": rl.DQN, "ppo": rl.PPO}
+KINDS |= {"sac": rl.SAC, "td3": rl.TD3}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_answers_as_the_other_did(name):
+    agent = sb3_parity.load(name)
+    assert type(agent) is KINDS[name.split("_")[0]]
+    given = sb3_parity.expected(name)
+    apart = sb3_parity.differences(agent, given)
+    assert apart.keys() == given.keys() - {
+        "observation",
+        "action",
+        "unit_action",
+    }
+    assert max(apart.values()) < 1e-5, apart
+    assert agent.env_steps == 1234
+
+
+def test_neither_library_is_imported():
+    sb3_parity.load("sac_elu")
+    assert not {"torch", "stable_baselines3"} & set(sys.modules)
+
+
+def test_pictures_come_as_the_file_says_unless_env_differs():
+    path = sb3_parity.FOLDER / "ppo_cnn.zip"
+    given = sb3_parity.expected("ppo_cnn")
+    agent = rl.migrate.from_sb3(path)
+    assert agent.observation_space.shape == (3, 44, 52)
+    turned = given["observation"].transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(agent.value(turned), given["value"], atol=1e-5)
+    # One network for both, as there.
+    assert agent.critic is None
+
+
+def test_settings_are_taken_over():
+    agent = sb3_parity.load("ppo_discrete")
+    assert (agent.gamma, agent.gae_lambda, agent.clip_ratio) == (
+        0.99,
+        0.95,
+        0.2,
+    )
+    assert agent.normalize_advantages
+    assert float(agent.optimizer.learning_rate) == pytest.approx(3e-4)
+    agent = sb3_parity.load("a2c_multi_binary_leaky_relu")
+    assert not agent.normalize_advantages
+    assert agent.gae_lambda == 1.0
+    agent = sb3_parity.load("dqn")
+    assert (agent.tau, agent.target_every, agent.epsilon) == (1.0, 2500, 0.05)
+    agent = sb3_parity.load("td3")
+    assert (agent.policy_delay, agent.target_noise, agent.tau) == (2, 0.2, 5e-3)
+    agent = sb3_parity.load("sac_elu")
+    assert agent.temperature == pytest.approx(np.exp(-1.25))
+    assert (agent.learn_temperature, agent.target_entropy) == (True, -2.0)
+
+
+def test_settings_given_go_first():
+    path = sb3_parity.FOLDER / "ppo_discrete.zip"
+    agent = rl.migrate.from_sb3(path, gamma=0.5, clip_ratio=0.1)
+    assert (agent.gamma, agent.clip_ratio) == (0.5, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("ppo_discrete", "clip_range"), ("ddpg", "policy_delay")],
+)
+def test_arguments_that_there_are_not_are_refused(name, argument):
+    path = sb3_parity.FOLDER / f"{name}.zip"
+    with pytest.raises(TypeError, match=argument):
+        rl.migrate.from_sb3(path, **{argument: 1})
+
+
+def test_a_count_below_zero_is_none(tmp_path):
+    path = rewritten(tmp_path, "dqn", settings(num_timesteps=-7))
+    assert rl.migrate.from_sb3(path).env_steps == 0
+
+
+@pytest.mark.parametrize("fixed", [0.0, 0.2])
+def test_a_temperature_that_is_not_learned_stays(tmp_path, fixed):
+    path = rewritten(
+        tmp_path,
+        "sac_elu",
+        settings(ent_coef=fixed),
+        **{"pytorch_variables.pth": saved({})},
+    )
+    agent = rl.migrate.from_sb3(path)
+    assert agent.temperature == pytest.approx(fixed, abs=1e-11)
+    assert not agent.learn_temperature
+
+
+@pytest.mark.parametrize(
+    "name", ["ppo_box_relu", pytest.param("sac_elu", marks=pytest.mark.slow)]
+)
+def test_it_goes_on_training_and_is_saved(name, tmp_path):
+    agent = sb3_parity.load(name)
+    given = sb3_parity.expected(name)
+    env = gymnasium.vector.SyncVectorEnv(
+        [lambda: AnySpaceEnv(agent.observation_space, agent.action_space)]
+    )
+    if name.startswith("ppo"):
+        data = rl.RolloutDataset(env, horizon=8, batch_size=8, seed=0)
+    else:
+        data = rl.ReplayDataset(
+            env, batch_size=8, warm_up=16, rounds_per_epoch=2, seed=0
+        )
+    agent.fit(data, epochs=1, verbose=0)
+    assert agent.env_steps > 1234
+    trained = sb3_parity.answers(agent, given)
+    assert not np.array_equal(trained["greedy"], given["greedy"])
+    agent.save(tmp_path / "agent.keras")
+    again = sb3_parity.answers(rl.load(tmp_path / "agent.keras"), given)
+    for key, array in trained.items():
+        np.testing.assert_array_equal(again[key], array)
+
+
+def test_statistics_of_vec_normalize_come_first():
+    path = sb3_parity.FOLDER / "sac_elu.zip"
+    mean = np.array([0.5, -1.0, 2.0, 0.0])
+    variance = np.array([4.0, 0.25, 1.0, 9.0])
+    agent = rl.migrate.from_sb3(
+        path, normalization={"mean": mean, "variance": variance, "count": 99}
+    )
+    given = sb3_parity.expected("sac_elu")
+    # What SB3's network is shown is what `normalize_obs` makes of this.
+    raw = given["observation"] * np.sqrt(variance + 1e-8) + mean
+    given["observation"] = raw.astype("float32")
+    assert max(sb3_parity.differences(agent, given).values()) < 2e-5
+    layers = [
+        layer
+        for network in (agent.actor, *agent.critics, *agent.target_critics)
+        for layer in network.layers
+        if isinstance(layer, ObservationNormalization)
+    ]
+    assert [float(layer.count) for layer in layers] == [99.0] * 5
+
+
+def test_an_env_that_does_not_fit_is_refused():
+    path = sb3_parity.FOLDER / "ppo_discrete.zip"
+    env = AnySpaceEnv(
+        gymnasium.spaces.Box(-2.0, 2.0, (4,)), gymnasium.spaces.Discrete(2)
+    )
+    with pytest.raises(ValueError, match="for Discrete\\(3\\), not Discrete"):
+        rl.migrate.from_sb3(path, env)
+    with pytest.raises(ValueError, match="not for Box"):
+        rl.migrate.from_sb3(path, "Pendulum-v1")
+
+
+def rewritten(tmp_path, name, change=None, **members):
+    """Returns a copy of a kept file, with other data or members."""
+    path = tmp_path / f"{name}.zip"
+    with zipfile.ZipFile(sb3_parity.FOLDER / f"{name}.zip") as file:
+        contents = {each: file.read(each) for each in file.namelist()}
+    if change is not None:
+        data = json.loads(contents["data"])
+        change(data)
+        contents["data"] = json.dumps(data)
+    contents |= members
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for each, content in contents.items():
+            if content is not None:
+                file.writestr(each, content)
+    return path
+
+
+def kwargs(**changes):
+    """Returns what changes arguments of the policy."""
+
+    def change(data):
+        data["policy_kwargs"].update(changes)
+
+    return change
+
+
+def settings(**changes):
+    """Returns what changes settings."""
+
+    def change(data):
+        for name, value in changes.items():
+            if isinstance(value, dict) and name in data:
+                data[name].update(value)
+            else:
+                data[name] = value
+
+    return change
+
+
+REFUSED = {
+    "a network of one's own": (
+        kwargs(features_extractor_class="<class '__main__.Mine'>"),
+        "a features extractor <class '__main__.Mine'>",
+    ),
+    "an activation of one's own": (
+        kwargs(activation_fn="<class '__main__.ReLU'>"),
+        "an activation <class '__main__.ReLU'>",
+    ),
+    "an activation that is not here": (
+        kwargs(activation_fn="<class 'torch.nn.modules.activation.PReLU'>"),
+        "an activation",
+    ),
+    "an argument that is not known": (
+        kwargs(lstm_hidden_size=8),
+        "the argument 'lstm_hidden_size'",
+    ),
+    "a policy of one's own": (
+        settings(policy_class={"__module__": "__main__"}),
+        "a policy class of __main__",
+    ),
+    "state-dependent noise": (settings(use_sde=True), "use_sde=True"),
+    "the same, elsewhere": (kwargs(use_sde=True), "use_sde=True"),
+    "another NatureCNN": (
+        kwargs(features_extractor_class="<class '__main__.NatureCNN'>"),
+        "a features extractor",
+    ),
+    "a count that is none": (
+        settings(num_timesteps=float("nan")),
+        "num_timesteps=nan",
+    ),
+    "a rate that is none": (
+        settings(learning_rate=float("inf")),
+        "learning_rate=inf",
+    ),
+    "a Dict": (
+        settings(
+            observation_space={":type:": "<class 'gymnasium.spaces.dict.Dict'>"}
+        ),
+        "a space <class 'gymnasium.spaces.dict.Dict'>",
+    ),
+    "a space of any size": (
+        settings(observation_space={"_shape": [10**6, 10**6]}),
+        "at most 16777216 elements",
+    ),
+    "a space of another size": (
+        settings(observation_space={"_shape": [5]}),
+        "cannot reshape",
+    ),
+    "bounds that are no numbers": (
+        settings(observation_space={"low": "[__import__('os')]"}),
+        "could not convert string",
+    ),
+    "a number out of range": (settings(gamma=7.0), "Expected `gamma`"),
+    "no algorithm": (lambda data: data.clear(), "settings of none of"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_be_another_agent_is_refused(name, tmp_path):
+    change, reason = REFUSED[name]
+    path = rewritten(tmp_path, "ppo_box_relu", change)
+    with pytest.raises(ValueError, match="Expected a model of Sta") as refused:
+        rl.migrate.from_sb3(path)
+    message = str(refused.value)
+    assert reason in message
+    assert str(path) in message
+    assert len(message.splitlines()) == 1
+
+
+def weights(**changes):
+    """Returns the weights of a policy with some of them others."""
+    from keras_rl2.migrate.sb3_file import SB3File
+
+    arrays = SB3File(sb3_parity.FOLDER / "ppo_box_relu.zip").weights
+    arrays = arrays | changes
+    return saved({k: v for k, v in arrays.items() if v is not None})
+
+
+def test_another_number_of_critics_is_refused(tmp_path):
+    from keras_rl2.migrate.sb3_file import SB3File
+
+    arrays = SB3File(sb3_parity.FOLDER / "sac_elu.zip").weights
+    arrays = {k: v for k, v in arrays.items() if ".qf1." not in k}
+    path = rewritten(tmp_path, "sac_elu", **{"policy.pth": saved(arrays)})
+    with pytest.raises(ValueError, match="1 critics, where SAC has 2"):
+        rl.migrate.from_sb3(path)
+
+
+def floats(*shape):
+    return np.ones(shape, "float32")
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"data": None}, "none is 'data'"),
+        ({"policy.pth": None}, "or none 'policy.pth'"),
+        ({"data": b"[]"}, "'data' that is no dict"),
+        ({"data": b"[" * 9999}, "at most 100 levels"),
+        ({"data": b"{}" + b" " * 2**25}, "would be"),
+        ({"policy.pth": b"x"}, "no file of PyTorch"),
+        ({"policy.pth": weights(more=floats(2))}, "not known: more"),
+        (
+            {"policy.pth": weights(**{"value_net.bias": None})},
+            "without value_net.bias",
+        ),
+        (
+            {"policy.pth": weights(**{"value_net.weight": floats(1, 3)})},
+            "of shape (1, 3), for 8 inputs",
+        ),
+        ({"policy.pth": weights(log_std=floats(2) * np.nan)}, "not finite"),
+    ],
+)
+def test_damaged_files_are_refused(members, reason, tmp_path):
+    path = rewritten(tmp_path, "ppo_box_relu", **members)
+    with pytest.raises(ValueError, match="Expected a model of Sta") as refused:
+        rl.migrate.from_sb3(path)
+    assert reason in str(refused.value)
+
+
+def test_what_is_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        rl.migrate.from_sb3(tmp_path / "none.zip")
+    (tmp_path / "agent.zip").write_text("agent")
+    with pytest.raises(ValueError, match="no zip file"):
+        rl.migrate.from_sb3(tmp_path / "agent.zip")
+
+
+def test_large_bounds_are_those_that_are_shown():
+    from keras_rl2.migrate.sb3_spaces import read_space
+
+    summary = {
+        ":type:": "<class 'gymnasium.spaces.box.Box'>",
+        "dtype": "float32",
+        "_shape": [2000],
+        "low": "[-1. -1. -1. ... -1. -1. -1.]",
+        "high": "[1. 1. 1. ... 1. 1. 2.]",
+    }
+    space = read_space(summary)
+    assert (space.low == -1.0).all()
+    assert np.isinf(space.high).all()
+
+
+def test_actor_and_critic_may_share_layers(tmp_path):
+    """Before version 1.8 they could: here in NumPy, as it was there."""
+    generator = np.random.default_rng(0)
+
+    def linear(name, units, inputs):
+        weight = generator.normal(size=(units, inputs)).astype("float32")
+        bias = generator.normal(size=units).astype("float32")
+        return {f"{name}.weight": weight, f"{name}.bias": bias}
+
+    arrays = {
+        "log_std": np.zeros(2, "float32"),
+        **linear("mlp_extractor.shared_net.0", 5, 6),
+        **linear("mlp_extractor.policy_net.0", 4, 5),
+        **linear("action_net", 2, 4),
+        **linear("value_net", 1, 5),
+    }
+    path = rewritten(tmp_path, "ppo_box_relu", **{"policy.pth": saved(arrays)})
+    agent = rl.migrate.from_sb3(path)
+    assert agent.critic is None
+    x = generator.normal(size=(3, 2, 3)).astype("float32")
+
+    def applied(x, name):
+        return x @ arrays[f"{name}.weight"].T + arrays[f"{name}.bias"]
+
+    trunk = np.maximum(
+        applied(x.reshape(3, 6), "mlp_extractor.shared_net.0"), 0.0
+    )
+    hidden = np.maximum(applied(trunk, "mlp_extractor.policy_net.0"), 0.0)
+    np.testing.assert_allclose(
+        agent(x), applied(hidden, "action_net"), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        agent.value(x), applied(trunk, "value_net")[:, 0], atol=1e-5
+    )
