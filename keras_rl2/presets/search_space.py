@@ -309,5 +309,5 @@ def _scaled(now: Any, value: Any) -> Any:
         return value
     if not isinstance(value, int | float) or not now["initial"]:
         return value
-    final = now["final"] * value / now["initial"]
+    final = now["final"] * (value / now["initial"])
     return {**now, "initial": value, "final": final}

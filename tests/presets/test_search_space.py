@@ -147,7 +147,7 @@ def test_ranges_are_replaced_and_taken_out():
 
 
 def test_without_a_search_space_it_says_which_there_are():
-    with pytest.raises(ValueError, match="one of A2C, APPO, .* 'CQL'"):
+    with pytest.raises(ValueError, match=r"one of A2C, APPO, .* 'CQL'"):
         find_space("cql")
 
 
