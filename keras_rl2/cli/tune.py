@@ -233,13 +233,14 @@ def _space(
             f"--space {arguments.space} is one of {space.algorithm}, not of "
             f"{name}"
         )
+    if arguments.envs is not None:
+        settings = {**settings, "num_envs": arguments.envs}
     search = dict(arguments.search)
     if twice := sorted(settings.keys() & search.keys()):
         raise errors.CommandError(
-            f"--set and --search are both given for {', '.join(twice)}"
+            f"{', '.join(twice)}: expected either a value, by --set or --envs, "
+            "or a range, by --search"
         )
-    if arguments.envs is not None:
-        settings = {**settings, "num_envs": arguments.envs}
     fixed = {
         key: None
         for key in space.ranges
