@@ -96,6 +96,7 @@ def test_another_aggregate_can_be_asked_for(episodes):
     assert value == min(seen[0])
 
 
+@pytest.mark.slow
 def test_a_pruned_trial_ends_all_its_seeds(episodes):
     trial, runs = Trial(pruned_at=64), [ppo(0), ppo(1)]
     with pytest.raises(optuna.TrialPruned, match=r" after 64 steps"):

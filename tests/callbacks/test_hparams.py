@@ -59,6 +59,7 @@ def test_trials_stand_side_by_side_and_seeds_are_one_row(short_fit, tmp_path):
         assert row["metrics"]["eval/mean_reward"] == pytest.approx(mean)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_broken_off_has_no_good_end(agent, rollouts, tmp_path):
     class Stop(rl.callbacks.Progress):
         def on_epoch_end(self, epoch, logs=None):
@@ -70,6 +71,7 @@ def test_a_run_that_was_broken_off_has_no_good_end(agent, rollouts, tmp_path):
     assert row["sessions"] == {"run": "STATUS_UNKNOWN"}
 
 
+@pytest.mark.slow
 def test_it_is_empty_on_demand(short_fit, tmp_path):
     short_fit(TensorBoard(tmp_path / "run", write_hyper_parameters=False))
     _, rows = table(tmp_path)

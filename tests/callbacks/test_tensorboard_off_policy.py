@@ -89,6 +89,7 @@ def test_actions_and_what_critics_think_of_them(
     assert board._watched is None
 
 
+@pytest.mark.slow
 @each_kind
 def test_watching_changes_nothing(case, tmp_path):
     weights = []
@@ -124,14 +125,8 @@ _EQUAL = {"episode_return", "episode_length", "ep_rew_mean", "ep_len_mean"}
 _EQUAL |= {"mean_reward", "mean_ep_length"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "PPO",
-        pytest.param("DQN", marks=pytest.mark.slow),
-        pytest.param("SAC", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
 def test_no_number_has_two_tags(name, tmp_path):
     """With the stock callback beside: what each of them writes is told once."""
     if name == "PPO":

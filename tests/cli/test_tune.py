@@ -165,7 +165,14 @@ class TestWhatIsAskedFor:
         assert "is one of PPO, not of A2C" in line
 
 
-@pytest.mark.parametrize("storage", [None, "trials.journal", "sqlite:///x.db"])
+@pytest.mark.parametrize(
+    "storage",
+    [
+        None,
+        pytest.param("trials.journal", marks=pytest.mark.slow),
+        pytest.param("sqlite:///x.db", marks=pytest.mark.slow),
+    ],
+)
 def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
     options = [*ONE_RATE, *(["--storage", storage] if storage else [])]
     assert tune(*options, "--trials", 3) == 0
@@ -218,6 +225,7 @@ def test_the_best_is_a_preset_for_train(trials, asked):
     assert preset == presets.read(best)
 
 
+@pytest.mark.slow
 def test_with_too_few_trials_there_is_no_picture_of_importance(
     trials, capsys, tmp_path
 ):
@@ -253,6 +261,7 @@ def test_trials_of_another_kind_are_not_mixed_in(trials, refused, capsys):
     assert "resumed" not in capsys.readouterr().out.splitlines()[-4]
 
 
+@pytest.mark.slow
 def test_overwriting_removes_what_the_study_wrote(trials, tmp_path):
     assert tune(*ONE_RATE, "--trials", 5) == 0
     folder = tmp_path / "tuning" / "PPO-CartPole-v1"
@@ -263,6 +272,7 @@ def test_overwriting_removes_what_the_study_wrote(trials, tmp_path):
     assert (folder / "notes.txt").is_file()
 
 
+@pytest.mark.slow
 def test_a_study_of_somebody_else_is_refused(refused):
     study = optuna.create_study(
         storage="sqlite:///x.db", study_name="PPO-CartPole-v1"
