@@ -1,8 +1,13 @@
 """The trials of `keras-rl2 tune`, from the first to the preset they give."""
 
+import contextlib
 import dataclasses
 import gc
 import logging
+import signal
+import threading
+from collections.abc import Iterator
+from typing import NoReturn
 
 import optuna
 
@@ -41,6 +46,7 @@ def tune(
     Raises:
         ValueError: If settings do not fit each other or the environment.
         KeyboardInterrupt: After Ctrl-C; what was found so far is written.
+        SystemExit: After SIGTERM; so it is.
     """
     # Each trial has agents of its own, and so graphs.
     logging.getLogger("tensorflow").addFilter(_is_no_retracing)
@@ -60,15 +66,43 @@ def tune(
     )
     try:
         if there < trials:
-            studies.optimize(
-                study,
-                lambda trial: _train(trial, plan, folder, episodes),
-                trials,
-                tuning_report.print_trial,
-            )
+            with _sigterm_as_ctrl_c():
+                studies.optimize(
+                    study,
+                    lambda trial: _train(trial, plan, folder, episodes),
+                    trials,
+                    tuning_report.print_trial,
+                )
     finally:
         episodes.env.close()
         _conclude(study, plan, folder)
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Has SIGTERM, as of batch systems, break off a trial as Ctrl-C does.
+
+    Raises:
+        SystemExit: Of code 143, after such a signal.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = []
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        signals.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if signals:
+            raise SystemExit(128 + signal.SIGTERM) from None
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _train(

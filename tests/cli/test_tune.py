@@ -12,6 +12,7 @@ import pytest
 
 from keras_rl2 import presets
 from keras_rl2.cli import learning_curves
+from keras_rl2.cli import tuning_report
 from keras_rl2.cli.main import main
 from keras_rl2.presets import find_space
 from support.hparams_tab import table
@@ -51,13 +52,17 @@ class Trials:
     def __init__(self):
         self.rates = []
         self.interrupt_at = None
+        self.signal = signal.SIGINT
         self.prune = False
 
     def __call__(self, trial, plan, folder, episodes):
         (rate,) = plan.space.suggest(trial).values()
         self.rates.append(rate)
         if len(self.rates) - 1 == self.interrupt_at:
-            raise KeyboardInterrupt
+            if self.signal == signal.SIGINT:
+                # A shell in the background has it ignored.
+                raise KeyboardInterrupt
+            signal.raise_signal(self.signal)
         trial.report(rate, 100)
         if self.prune and trial.number % 2:
             raise optuna.TrialPruned
@@ -217,6 +222,23 @@ def test_what_is_found(trials, capsys, tmp_path):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_mattered_is_found_important():
+    def objective(trial):
+        rate = trial.suggest_float("rate", 1e-5, 1e-1, log=True)
+        trial.suggest_float("unused", 0.0, 1.0)
+        trial.suggest_categorical("also unused", ["a", "b", "c"])
+        return -((np.log10(rate) + 3) ** 2)
+
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    study.optimize(objective, n_trials=60)
+    shares = tuning_report.importance(study)
+    assert list(shares)[0] == "rate"
+    assert shares["rate"] > 0.9
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
 def test_the_best_is_a_preset_for_train(trials, asked):
     assert tune(*ONE_RATE, "--trials", 2) == 0
     best = "tuning/PPO-CartPole-v1/best.json"
@@ -234,12 +256,16 @@ def test_with_too_few_trials_there_is_no_picture_of_importance(
     assert not list(tmp_path.rglob("importance.png"))
 
 
-def test_a_trial_that_was_broken_off_comes_first_again(trials, capsys):
-    trials.interrupt_at = 2
-    assert tune(*ONE_RATE, "--trials", 4) == 130
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_trial_that_was_broken_off_comes_first_again(number, trials, capsys):
+    trials.interrupt_at, trials.signal = 2, number
+    before = signal.getsignal(signal.SIGTERM)
+    assert tune(*ONE_RATE, "--trials", 4) == 128 + number
+    assert signal.getsignal(signal.SIGTERM) is before
     captured = capsys.readouterr()
     assert "2 trials, 2 of them" in captured.out
-    assert captured.err == "keras-rl2: interrupted\n"
+    said = "keras-rl2: interrupted\n" if number == signal.SIGINT else ""
+    assert captured.err == said
     assert tune(*ONE_RATE, "--trials", 4) == 0
     assert len(trials.rates) == 5
     assert trials.rates[3] == trials.rates[2]
