@@ -234,7 +234,7 @@ def test_what_mattered_is_found_important():
     )
     study.optimize(objective, n_trials=60)
     shares = tuning_report.importance(study)
-    assert list(shares)[0] == "rate"
+    assert next(iter(shares)) == "rate"
     assert shares["rate"] > 0.9
     assert sum(shares.values()) == pytest.approx(1.0)
 
