@@ -131,6 +131,7 @@ def optimize(
     study: optuna.Study,
     objective: Callable[[optuna.Trial], float],
     trials: int,
+    seed: int,
     after_each: Callable[[optuna.Study, optuna.trial.FrozenTrial], None],
 ) -> None:
     """Runs trials until there are enough of them.
@@ -142,6 +143,9 @@ def optimize(
         objective: Callable. Runs one trial.
         trials: int. As many are there in the end, those of other processes
             with the same storage among them.
+        seed: int. What a trial draws depends on it, on the number of the trial
+            and on the trials that are over: a search that goes on draws what
+            it would have drawn, and of two processes none what the other does.
         after_each: Callable. Told of each trial.
     """
     enough = optuna.study.MaxTrialsCallback(trials, states=_DONE)
@@ -149,6 +153,7 @@ def optimize(
 
     def watched(trial: optuna.Trial) -> float:
         present[:] = [trial]
+        study.sampler = optuna.samplers.TPESampler(seed=seed + trial.number)
         return objective(trial)
 
     try:

@@ -53,8 +53,6 @@ def tune(
     there = len(studies.done(study))
     resumed = f", resumed at trial {there}" if there else ""
     print(f"{plan.headline()}, {trials} trials{resumed}: {folder.path}")
-    # Not as in a run that was never stopped: those trials are not drawn again.
-    study.sampler = optuna.samplers.TPESampler(seed=plan.seeds[0] + there)
     study.pruner = studies.pruner(pruner, plan.preset.total_steps, plan.reports)
     preset = plan.preset
     episodes = EvaluationDataset(
@@ -71,6 +69,7 @@ def tune(
                     study,
                     lambda trial: _train(trial, plan, folder, episodes),
                     trials,
+                    plan.seeds[0],
                     tuning_report.print_trial,
                 )
     finally:

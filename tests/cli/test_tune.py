@@ -12,6 +12,7 @@ import pytest
 
 from keras_rl2 import presets
 from keras_rl2.cli import learning_curves
+from keras_rl2.cli import studies
 from keras_rl2.cli import tuning_report
 from keras_rl2.cli.main import main
 from keras_rl2.presets import find_space
@@ -193,6 +194,40 @@ def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
     assert f"{max(trials.rates):.1f}" in out
     if storage:
         assert (tmp_path / storage.removeprefix("sqlite:///")).is_file()
+
+
+def test_going_on_draws_what_would_have_been_drawn(trials):
+    # Optuna draws the first ten at random, and then by those that are there.
+    for study, ends in (("once", [13]), ("parts", [4, 11, 13])):
+        for end in ends:
+            options = ["--study", study, "--trials", end, "--pruner", "none"]
+            assert tune(*ONE_RATE, *options) == 0
+    assert trials.rates[:13] == trials.rates[13:]
+
+
+def test_two_processes_do_not_draw_the_same(tmp_path):
+    """One runs a trial while the other has begun its own."""
+    path = str(tmp_path / "study.journal")
+    storage = studies._storage(path)
+    rates = []
+
+    def study():
+        return optuna.create_study(
+            storage=storage,
+            study_name="x",
+            direction="maximize",
+            load_if_exists=True,
+        )
+
+    def objective(trial):
+        rates.append(trial.suggest_float("rate", 0, 1))
+        if len(rates) == 1:
+            studies.optimize(study(), objective, 1, 0, lambda *_: None)
+        return rates[0]
+
+    studies.optimize(study(), objective, 1, 0, lambda *_: None)
+    assert len(rates) == 2
+    assert rates[0] != rates[1]
 
 
 def test_what_is_found(trials, capsys, tmp_path):
