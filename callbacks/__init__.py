@@ -10,6 +10,7 @@ from keras_rl2.callbacks.record_video import RecordVideo
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
 from keras_rl2.callbacks.target_network_sync import TargetNetworkSync
 from keras_rl2.callbacks.tensorboard import TensorBoard
+from keras_rl2.callbacks.tracker import Tracker
 
 __all__ = [
     "Checkpoint",
@@ -21,5 +22,6 @@ __all__ = [
     "RolloutRefresh",
     "TargetNetworkSync",
     "TensorBoard",
+    "Tracker",
     "TrainingWarning",
 ]

@@ -106,6 +106,34 @@ class EventWriter:
             tf.summary.graph(graph)
         self._file.flush()
 
+    def hyper_parameters(self, step: int, values: Mapping[str, Any]) -> None:
+        """Writes what the HParams tab shows beside the curves of a run.
+
+        Runs of equal values are one row of its table.
+
+        Args:
+            step: int. Place on the axis, in environment steps.
+            values: dict of numbers, booleans and texts.
+        """
+        # Not needed where nothing is written.
+        from tensorboard.plugins.hparams import api
+
+        self._write_serialized(
+            step, api.hparams_pb(dict(values)).SerializeToString()
+        )
+
+    def end_of_run(self, step: int) -> None:
+        """Says in the HParams tab that the run has ended as it should.
+
+        Args:
+            step: int. Place on the axis, in environment steps.
+        """
+        from tensorboard.plugins.hparams import api_pb2
+        from tensorboard.plugins.hparams import summary
+
+        ended = summary.session_end_pb(api_pb2.STATUS_SUCCESS)
+        self._write_serialized(step, ended.SerializeToString())
+
     def get_state(self) -> dict[str, int]:
         """Returns how long the files of events are by now.
 
@@ -136,7 +164,12 @@ class EventWriter:
 
     def _write(self, step: int, values: list[Any]) -> None:
         """Writes one event: `tf.summary.scalar` costs 0.1 ms for each."""
-        summary = tf.compat.v1.Summary(value=values).SerializeToString()
+        self._write_serialized(
+            step, tf.compat.v1.Summary(value=values).SerializeToString()
+        )
+
+    def _write_serialized(self, step: int, summary: bytes) -> None:
+        """Writes one event that holds a summary."""
         with self._open().as_default():
             tf.summary.experimental.write_raw_pb(summary, step)
         self._file.flush()

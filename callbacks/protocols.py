@@ -116,6 +116,13 @@ class LearningAgent(Protocol):
     def observation_spec(self) -> Any:
         """Shapes and dtypes of one observation, a tree of `ArraySpec`."""
 
+    @property
+    def memory(self) -> Any:
+        """The network of the policy that remembers, if there is one."""
+
+    def values_of_taken(self, observation: Any, action: Any) -> list[Any]:
+        """Returns what each critic thinks of actions, `[B]`."""
+
     def encode(self, observation: Any) -> Any:
         """Turns observations `[B, ...]` into what the networks take."""
 

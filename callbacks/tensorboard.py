@@ -2,34 +2,17 @@
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
+from keras_rl2.callbacks import curves
+from keras_rl2.callbacks import histograms
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import as_agent
-from keras_rl2.callbacks.protocols import takes_steps
-from keras_rl2.callbacks.protocols import updates
-
-_TAGS = {
-    "env_steps": "time/total_timesteps",
-    "steps_per_second": "time/fps",
-    "updates_per_second": "time/updates_per_second",
-    "episode_return": "rollout/ep_rew_mean",
-    "episode_length": "rollout/ep_len_mean",
-    "policy_loss": "train/policy_gradient_loss",
-    "clip_ratio": "train/clip_range",
-    "temperature": "train/ent_coef",
-    "epsilon": "rollout/exploration_rate",
-    "env_restarts": "rollout/env_restarts",
-    "lag": "rollout/lag",
-    "val_episode_return": "eval/mean_reward",
-    "val_episode_length": "eval/mean_ep_length",
-}
-_SAMPLE_KEYS = ("advantage", "returns", "action")
-_LONGEST_SETTING = 200
+from keras_rl2.callbacks.recent_steps import RecentSteps
 
 
 class TensorBoard(keras.callbacks.Callback):
@@ -48,13 +31,19 @@ class TensorBoard(keras.callbacks.Callback):
     Args:
         log_dir: str or path. Directory to write to; each run needs its own.
         histogram_freq: int. Epochs from one set of histograms (advantages,
-            returns, actions, every weight) to the next, beginning with the
-            first epoch; 0 for none. Defaults to `10`.
+            returns, actions and what critics think of them, every weight) to
+            the next, beginning with the first epoch; 0 for none. Defaults to
+            `10`.
         write_hyper_parameters: bool. Whether settings of agent, optimizers and
-            rollouts, and the summary of the model, are written as text.
-            Defaults to `True`.
+            rollouts are written, for the HParams tab and as text, and the
+            summary of the model. Defaults to `True`.
         write_graph: bool. Whether the graph of the greedy policy is written.
             Defaults to `True`.
+        hyper_parameters: Mapping of numbers, booleans and texts. What the
+            HParams tab shows of this run: what a tuner varies, say. Runs in
+            which all of it is the same, of several seeds, are shown as one,
+            with their mean. None for all settings but seeds. Defaults to
+            `None`.
 
     Raises:
         ValueError: If `histogram_freq` is negative.
@@ -80,6 +69,7 @@ class TensorBoard(keras.callbacks.Callback):
         histogram_freq: int = 10,
         write_hyper_parameters: bool = True,
         write_graph: bool = True,
+        hyper_parameters: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         if histogram_freq < 0:
@@ -91,9 +81,12 @@ class TensorBoard(keras.callbacks.Callback):
         self.histogram_freq = histogram_freq
         self.write_hyper_parameters = write_hyper_parameters
         self.write_graph = write_graph
+        self.hyper_parameters = hyper_parameters
         self._writer = EventWriter(log_dir)
         self._described: Any = None
         self._epochs = 0
+        self._watched: LearningAgent | None = None
+        self._steps = RecentSteps()
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Describes a model not seen before."""
@@ -101,26 +94,45 @@ class TensorBoard(keras.callbacks.Callback):
             return
         self._described = self.model
         if self.write_hyper_parameters:
-            self._writer.text(self._step({}), _descriptions(self.model))
+            self._write_settings()
         agent = as_agent(self.model)
         if self.write_graph and agent is not None:
             self._writer.graph(
                 agent.policy_function().get_concrete_function().graph
             )
 
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Says in the HParams tab that the run has come to its end."""
+        self._stop_watching()
+        if self.write_hyper_parameters:
+            self._writer.end_of_run(self._position(logs or {}))
+
+    def on_epoch_begin(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Watches what is done, if histograms are due and nothing else says."""
+        # An earlier `fit` may have been interrupted.
+        self._stop_watching()
+        agent = as_agent(self.model)
+        rollouts = getattr(agent, "rollouts", None)
+        if self._histograms_are_due and not hasattr(rollouts, "samples"):
+            self._watched, self._steps = agent, RecentSteps()
+            if agent is not None:
+                agent.observers.add(self._steps.take)
+
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Writes the logs of the epoch, and histograms when they are due."""
-        logs = dict(logs or {})
-        logs.setdefault("clip_ratio", _clip_ratio(self.model))
-        due = self.histogram_freq and self._epochs % self.histogram_freq == 0
+        logs = logs or {}
+        due = self._histograms_are_due
         self._epochs += 1
         self._writer.write(
-            self._step(logs),
-            scalars=_scalars(logs, _log_std(self.model)),
-            histograms=_arrays(self.model) if due else {},
+            self._position(logs),
+            scalars=curves.scalars(self.model, logs),
+            histograms=self._histograms() if due else {},
         )
+        self._stop_watching()
 
     def get_state(self) -> dict[str, Any]:
         """Returns what has been written so far, for a `fit` that is resumed."""
@@ -135,92 +147,44 @@ class TensorBoard(keras.callbacks.Callback):
         self._epochs = state["epochs"]
         self._writer.set_state(state["files"])
 
-    def _step(self, logs: dict[str, Any]) -> int:
-        """Returns the place on the axis: environment steps taken so far.
+    @property
+    def _histograms_are_due(self) -> bool:
+        """Whether this epoch is one that has histograms."""
+        freq = self.histogram_freq
+        return freq > 0 and self._epochs % freq == 0
 
-        Updates made so far, where the dataset takes no steps.
-        """
-        if not takes_steps(getattr(self.model, "rollouts", None)):
-            return updates(self.model)
-        steps = logs.get("env_steps", getattr(self.model, "env_steps", None))
-        return self._epochs if steps is None else int(steps)
+    def _histograms(self) -> dict[str, Any]:
+        """Returns what histograms are made of."""
+        found = histograms.of_samples(self.model)
+        if self._watched is not None:
+            found |= histograms.of_steps(self._watched, self._steps)
+        return found | histograms.of_weights(self.model)
 
+    def _stop_watching(self) -> None:
+        """Is told of no more steps."""
+        if self._watched is not None:
+            self._watched.observers.remove(self._steps.take)
+            self._watched = None
 
-def _tag(key: str) -> str:
-    """Returns where TensorBoard shows what the logs call `key`."""
-    if key in _TAGS or "/" in key:
-        return _TAGS.get(key, key)
-    if key.startswith("val_"):
-        return f"eval/{key.removeprefix('val_')}"
-    return f"train/{key}"
+    def _write_settings(self) -> None:
+        """Writes settings, as text and for the HParams tab."""
+        step = self._position({})
+        self._writer.text(step, _descriptions(self.model))
+        shown = self.hyper_parameters
+        if shown is None:
+            shown = curves.hyper_parameters(self.model)
+        self._writer.hyper_parameters(step, shown)
 
-
-def _scalars(logs: dict[str, Any], log_std: Any) -> dict[str, float]:
-    """Returns all scalars by their tags."""
-    scalars = {
-        _tag(key): float(value)
-        for key, value in logs.items()
-        if value is not None and np.ndim(value) == 0
-    }
-    if "train/entropy" in scalars:
-        # Stable-Baselines3 writes the term of its loss.
-        scalars["train/entropy_loss"] = -scalars["train/entropy"]
-    if log_std is not None:
-        scalars["train/std"] = float(np.mean(np.exp(log_std)))
-    return scalars
-
-
-def _clip_ratio(model: Any) -> float | None:
-    """Returns how far the policy may move at present, where that is bounded."""
-    clip_ratio = getattr(model, "clip_ratio", None)
-    if callable(clip_ratio):
-        clip_ratio = clip_ratio(model.optimizer.iterations)
-    return None if clip_ratio is None else float(clip_ratio)
-
-
-def _log_std(model: Any) -> Any:
-    """Returns a log standard deviation that the model itself holds."""
-    log_std = getattr(model, "log_std", None)
-    return None if log_std is None else log_std.value.numpy()
-
-
-def _arrays(model: Any) -> dict[str, np.ndarray]:
-    """Returns what histograms are made of, by their tags."""
-    arrays = {}
-    rollouts: Any = getattr(model, "rollouts", None)
-    samples = getattr(rollouts, "samples", {})
-    for key in _SAMPLE_KEYS:
-        if key in samples:
-            arrays[f"rollout/{key}"] = rollouts.valid_samples(key)
-    for tag, weight in _tagged_weights(model).items():
-        arrays[tag] = weight.value.numpy()
-    return arrays
-
-
-def _tagged_weights(model: Any) -> dict[str, Any]:
-    """Returns all weights by tags that begin with the network's name."""
-    owners = {
-        id(weight): layer.name
-        for layer in model.layers
-        for weight in layer.weights
-    }
-    tagged: dict[str, Any] = {}
-    for weight in model.weights:
-        owner = owners.get(id(weight), model.name)
-        tag = f"weights/{owner}/{weight.path.removeprefix(owner + '/')}"
-        # Networks that were loaded may hold layers of the same name.
-        while tag in tagged:
-            tag += "_"
-        tagged[tag] = weight
-    return tagged
+    def _position(self, logs: dict[str, Any]) -> int:
+        """Returns the place on the axis."""
+        return curves.position(self.model, logs, self._epochs)
 
 
 def _descriptions(model: Any) -> dict[str, str]:
     """Returns settings and summary of the model, as Markdown."""
     rows = [
-        f"| {name} | {value} |"
-        for name, value in _settings(model).items()
-        if value is not None
+        f"| {name} | {_cell(value)} |"
+        for name, value in curves.settings(model).items()
     ]
     lines: list[str] = []
     model.summary(
@@ -234,30 +198,7 @@ def _descriptions(model: Any) -> dict[str, str]:
     }
 
 
-def _settings(model: Any) -> dict[str, str | None]:
-    """Returns settings of agent, optimizers and rollouts by dotted names."""
-    sections = {type(model).__name__: model.get_config()}
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    optimizers = getattr(optimizer, "optimizers", [optimizer])
-    for index, part in enumerate(optimizers):
-        again = f"_{index}" if index else ""
-        sections[f"optimizer{again} ({part.name})"] = part.get_config()
-    rollouts: Rounds | None = getattr(model, "rollouts", None)
-    if rollouts is not None:
-        sections[type(rollouts).__name__] = rollouts.settings()
-    return {
-        f"{section}.{key}": _short(value)
-        for section, config in sections.items()
-        for key, value in config.items()
-    }
-
-
-def _short(value: Any) -> str | None:
-    """Returns a setting as JSON; None for networks and the like."""
-    if isinstance(value, float):
-        # An optimizer gives its float32 numbers with all their digits.
-        return f"{value:.6g}"
-    text = json.dumps(value, default=str)
-    if len(text) > _LONGEST_SETTING:
-        return None
+def _cell(value: Any) -> str:
+    """Returns a setting as it may stand in a table."""
+    text = value if isinstance(value, str) else json.dumps(value)
     return text.replace("|", "\\|")

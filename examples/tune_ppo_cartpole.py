@@ -1,7 +1,7 @@
-"""Optuna tunes PPO on CartPole-v1: expect a greedy mean return of over 400.
+"""Optuna tunes PPO on CartPole-v1: expect a greedy mean return of over 300.
 
-Takes about half a minute on two cores: eight trials of 8192 steps at most, of
-which those that do worse than others did by then are given up.
+Takes two minutes on two cores: eight trials of two seeds with 16384 steps
+each at most, of which those that do worse than others did by then are given up.
 Needs Optuna: pip install optuna
 """
 
@@ -9,44 +9,43 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
 
-import gymnasium as gym
 import keras
 import optuna
 
 import keras_rl2 as rl
 
 SEED = 0
-STEPS = 8_192
+STEPS = 16_384
 TRIALS = 8
 
-env = gym.make_vec("CartPole-v1", num_envs=8)
 episodes = rl.EvaluationDataset("CartPole-v1", 10, num_envs=10, seed=SEED)
 
 
 def objective(trial):
-    rollouts = rl.RolloutDataset(
-        env,
-        horizon=trial.suggest_categorical("horizon", [32, 64, 128]),
-        passes=trial.suggest_int("passes", 2, 20),
-        batch_size=256,
-        seed=SEED,
-    )
-    agent = rl.PPO.for_env(
-        env,
-        gamma=trial.suggest_float("gamma", 0.95, 0.999),
-        gae_lambda=trial.suggest_float("gae_lambda", 0.8, 0.98),
-        seed=SEED,
-    )
+    settings = {
+        "gamma": trial.suggest_float("gamma", 0.95, 0.999),
+        "gae_lambda": trial.suggest_float("gae_lambda", 0.8, 0.98),
+    }
     rate = trial.suggest_float("learning_rate", 1e-4, 1e-2, log=True)
-    agent.compile(keras.optimizers.Adam(rate, epsilon=1e-5))
-    history = agent.fit(
-        rollouts,
-        total_steps=STEPS,
-        validation_data=episodes,
-        callbacks=[rl.callbacks.OptunaPruning(trial)],
-        verbose=0,
-    ).history
-    return history["val_episode_return"][-1]
+    horizon = trial.suggest_categorical("horizon", [32, 64, 128])
+    passes = trial.suggest_int("passes", 2, 20)
+    runs = []
+    for seed in (SEED, SEED + 1):
+        rollouts = rl.RolloutDataset(
+            "CartPole-v1",
+            horizon=horizon,
+            num_envs=8,
+            passes=passes,
+            batch_size=256,
+            seed=seed,
+        )
+        agent = rl.PPO.for_env(rollouts.env, seed=seed, **settings)
+        agent.compile(keras.optimizers.Adam(rate, epsilon=1e-5))
+        runs.append((agent, rollouts))
+    # Reports the mean over seeds on the way, and ends what is given up.
+    return rl.tuning.fit_seeds(
+        trial, runs, total_steps=STEPS, reports=8, episodes=episodes
+    )
 
 
 study = optuna.create_study(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from keras_rl2 import networks
     from keras_rl2 import presets
     from keras_rl2 import returns
+    from keras_rl2 import tuning
     from keras_rl2.agents import A2C
     from keras_rl2.agents import APPO
     from keras_rl2.agents import CQL
@@ -66,6 +67,7 @@ _ROOMS = (
     "networks",
     "presets",
     "returns",
+    "tuning",
 )
 _HOMES = {
     **dict.fromkeys(ALGORITHMS, "keras_rl2.agents"),
@@ -120,6 +122,7 @@ __all__ = [
     "presets",
     "record",
     "returns",
+    "tuning",
 ]
 
 

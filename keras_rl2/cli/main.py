@@ -15,11 +15,13 @@ from keras_rl2.cli import plot
 from keras_rl2.cli import presets
 from keras_rl2.cli import record
 from keras_rl2.cli import train
+from keras_rl2.cli import tune
 from keras_rl2.version import __version__
 
 NAME = "keras-rl2"
 _COMMANDS = {
     "train": train,
+    "tune": tune,
     "evaluate": evaluate,
     "record": record,
     "plot": plot,

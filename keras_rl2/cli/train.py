@@ -160,12 +160,7 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
 
     name = algorithm_name(arguments.algorithm)
     recorded_data.check(name, arguments)
-    preset = _found(name, arguments)
-    if preset.algorithm != name:
-        raise errors.CommandError(
-            f"--preset {arguments.preset} is one of {preset.algorithm}, not "
-            f"of {name}"
-        )
+    preset = find_preset(name, arguments)
     if arguments.data is not None:
         preset = on_recorded_data(preset)
     elif preset.updates:
@@ -191,8 +186,31 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
     return preset.with_settings(settings)
 
 
+def find_preset(name: str, arguments: argparse.Namespace) -> "Preset":
+    """Finds a preset by file or name; says so where there is none.
+
+    Args:
+        name: str. Of the algorithm, as its class has it.
+        arguments: argparse.Namespace. What was typed: `preset`, `environment`.
+
+    Returns:
+        `Preset`.
+
+    Raises:
+        CommandError: If it is one of another algorithm.
+        ValueError: If there is none of that name.
+    """
+    preset = _found(name, arguments)
+    if preset.algorithm != name:
+        raise errors.CommandError(
+            f"--preset {arguments.preset} is one of {preset.algorithm}, not "
+            f"of {name}"
+        )
+    return preset
+
+
 def _found(name: str, arguments: argparse.Namespace) -> "Preset":
-    """Finds a preset by file or name; says so where there is none."""
+    """Finds a preset by file or name."""
     from keras_rl2 import presets
 
     asked, env_id = arguments.preset, arguments.environment

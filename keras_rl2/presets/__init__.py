@@ -14,13 +14,19 @@ from keras_rl2.presets.loading import available
 from keras_rl2.presets.loading import find
 from keras_rl2.presets.loading import read
 from keras_rl2.presets.preset import Preset
+from keras_rl2.presets.search_space import SearchSpace
+from keras_rl2.presets.search_space import find_space
+from keras_rl2.presets.search_space import read_space
 
 __all__ = [
     "ALGORITHMS",
     "Preset",
+    "SearchSpace",
     "available",
     "default",
     "find",
+    "find_space",
     "on_recorded_data",
     "read",
+    "read_space",
 ]

@@ -1,0 +1,154 @@
+"""What is told of a training to whatever draws curves: tags, steps, settings.
+
+The tags are those of Stable-Baselines3, so that dashboards show both.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.callbacks.protocols import takes_steps
+from keras_rl2.callbacks.protocols import updates
+
+_TAGS = {
+    "env_steps": "time/total_timesteps",
+    "steps_per_second": "time/fps",
+    "updates_per_second": "time/updates_per_second",
+    "episode_return": "rollout/ep_rew_mean",
+    "episode_length": "rollout/ep_len_mean",
+    "policy_loss": "train/policy_gradient_loss",
+    "entropy": "train/entropy_loss",
+    "clip_ratio": "train/clip_range",
+    "temperature": "train/ent_coef",
+    "epsilon": "rollout/exploration_rate",
+    "env_restarts": "rollout/env_restarts",
+    "lag": "rollout/lag",
+    "val_episode_return": "eval/mean_reward",
+    "val_episode_length": "eval/mean_ep_length",
+}
+# Stable-Baselines3 writes the term of its loss.
+_NEGATED = ("entropy",)
+_LONGEST_SETTING = 200
+# What says nothing of how an agent learns, though it has a value.
+_NO_HYPER_PARAMETERS = ("name", "dtype", "seed")
+
+
+def position(model: Any, logs: Mapping[str, Any], epochs: int) -> int:
+    """Returns the place on the axis: environment steps taken so far.
+
+    Args:
+        model: `keras.Model`. What is trained.
+        logs: Mapping. The logs of an epoch, or none.
+        epochs: int. Epochs so far, the axis of a model that takes no steps.
+
+    Returns:
+        int. Updates made so far, where the dataset takes no steps.
+    """
+    if not takes_steps(getattr(model, "rollouts", None)):
+        return updates(model)
+    steps = logs.get("env_steps", getattr(model, "env_steps", None))
+    return epochs if steps is None else int(steps)
+
+
+def scalars(model: Any, logs: Mapping[str, Any]) -> dict[str, float]:
+    """Returns all numbers that there are after an epoch, by their tags.
+
+    Args:
+        model: `keras.Model`. What is trained.
+        logs: Mapping. The logs of the epoch.
+
+    Returns:
+        dict of floats, finite or not; each number has one tag.
+    """
+    found = {"clip_ratio": _clip_ratio(model), **logs}
+    by_tag = {
+        _tag(key): -float(value) if key in _NEGATED else float(value)
+        for key, value in found.items()
+        if value is not None and np.ndim(value) == 0
+    }
+    log_std = getattr(model, "log_std", None)
+    if log_std is not None:
+        by_tag["train/std"] = float(np.mean(np.exp(log_std.value.numpy())))
+    return by_tag
+
+
+def settings(model: Any) -> dict[str, Any]:
+    """Returns settings of agent, optimizers and dataset by dotted names.
+
+    The names are those of presets, whatever the algorithm: `agent.gamma`,
+    `optimizer.learning_rate`, `dataset.horizon`.
+
+    Args:
+        model: `keras.Model`, compiled.
+
+    Returns:
+        dict of numbers, booleans and texts. What is None is left out, and
+        networks and the like are.
+    """
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    optimizers = getattr(optimizer, "optimizers", [optimizer])
+    sections = {"agent": model.get_config()}
+    for index, part in enumerate(optimizers):
+        again = f"_{index}" if index else ""
+        sections[f"optimizer{again}"] = part.get_config()
+    rollouts = getattr(model, "rollouts", None)
+    if rollouts is not None:
+        sections["dataset"] = rollouts.settings()
+    found = {
+        f"{section}.{key}": _plain(value)
+        for section, config in sections.items()
+        for key, value in config.items()
+    }
+    return {
+        "algorithm": type(model).__name__,
+        **{key: value for key, value in found.items() if value is not None},
+    }
+
+
+def hyper_parameters(model: Any) -> dict[str, Any]:
+    """Returns the settings that runs are compared by.
+
+    Without seeds: runs that differ in nothing else are of one kind.
+
+    Args:
+        model: `keras.Model`, compiled.
+
+    Returns:
+        dict, as of `settings`.
+    """
+    return {
+        key: value
+        for key, value in settings(model).items()
+        if (last := key.rpartition(".")[2]) not in _NO_HYPER_PARAMETERS
+        and not last.endswith("_space")
+    }
+
+
+def _tag(key: str) -> str:
+    """Returns where TensorBoard shows what the logs call `key`."""
+    if key in _TAGS or "/" in key:
+        return _TAGS.get(key, key)
+    if key.startswith("val_"):
+        return f"eval/{key.removeprefix('val_')}"
+    return f"train/{key}"
+
+
+def _clip_ratio(model: Any) -> float | None:
+    """Returns how far the policy may move at present, where that is bounded."""
+    clip_ratio = getattr(model, "clip_ratio", None)
+    if callable(clip_ratio):
+        clip_ratio = clip_ratio(model.optimizer.iterations)
+    return None if clip_ratio is None else float(clip_ratio)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a setting as one value; None for networks and the like."""
+    if isinstance(value, float):
+        # An optimizer gives its float32 numbers with all their digits.
+        return float(f"{value:.6g}")
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST_SETTING else None

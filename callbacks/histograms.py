@@ -1,0 +1,85 @@
+"""What histograms of a training are made of."""
+
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_rl2.callbacks.protocols import LearningAgent
+from keras_rl2.callbacks.recent_steps import RecentSteps
+from keras_rl2.trees import map_leaves
+
+_SAMPLE_KEYS = ("advantage", "returns", "action")
+
+
+def of_samples(model: Any) -> dict[str, np.ndarray]:
+    """Returns what the last rollout gave to learn from, by tags.
+
+    Args:
+        model: `keras.Model`.
+
+    Returns:
+        dict of arrays; empty off-policy, where minibatches are drawn.
+    """
+    rollouts: Any = getattr(model, "rollouts", None)
+    samples = getattr(rollouts, "samples", {})
+    return {
+        f"rollout/{key}": rollouts.valid_samples(key)
+        for key in _SAMPLE_KEYS
+        if key in samples
+    }
+
+
+def of_steps(agent: LearningAgent, steps: RecentSteps) -> dict[str, np.ndarray]:
+    """Returns the last actions, and what critics think of them, by tags.
+
+    Args:
+        agent: `keras_rl2.Agent`.
+        steps: `RecentSteps`. What it has seen and done lately.
+
+    Returns:
+        dict of arrays: `rollout/action`, and `rollout/q_value` of an agent
+        with critics. One that remembers values sequences, not single steps.
+    """
+    if not len(steps):
+        return {}
+    observation, action = steps.arrays()
+    arrays = {"rollout/action": action}
+    if agent.memory is None:
+        values = agent.values_of_taken(
+            map_leaves(ops.convert_to_tensor, observation),
+            ops.convert_to_tensor(action),
+        )
+        if values:
+            arrays["rollout/q_value"] = np.concatenate(
+                [ops.convert_to_numpy(each) for each in values]
+            )
+    return arrays
+
+
+def of_weights(model: Any) -> dict[str, np.ndarray]:
+    """Returns all weights by tags that begin with the network's name.
+
+    Args:
+        model: `keras.Model`.
+
+    Returns:
+        dict of arrays, without counters.
+    """
+    owners = {
+        id(weight): layer.name
+        for layer in model.layers
+        for weight in layer.weights
+    }
+    tagged: dict[str, np.ndarray] = {}
+    for weight in model.weights:
+        array = weight.value.numpy()
+        if array.dtype.kind in "iu":
+            continue
+        owner = owners.get(id(weight), model.name)
+        tag = f"weights/{owner}/{weight.path.removeprefix(owner + '/')}"
+        # Networks that were loaded may hold layers of the same name.
+        while tag in tagged:
+            tag += "_"
+        tagged[tag] = array
+    return tagged

@@ -1,0 +1,95 @@
+"""What `fit` logs, for Weights & Biases, MLflow and the like."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_rl2.callbacks import curves
+
+
+class Tracker(keras.callbacks.Callback):
+    """Hands what `fit` logs to an experiment tracker, over environment steps.
+
+    Trackers have a function for numbers at a step, and one for settings. Those
+    are all that this callback asks for, so it works with any of them, and with
+    one of your own:
+
+    | tracker | |
+    | --- | --- |
+    | Weights & Biases | `Tracker(run.log, run.config.update)` |
+    | MLflow | `Tracker(mlflow.log_metrics, mlflow.log_params)` |
+    | Comet | `Tracker(experiment.log_metrics, experiment.log_parameters)` |
+
+    Their own callbacks for Keras count epochs and batches, which mean nothing
+    where rollouts differ in size. Here the axis and the tags are those of
+    `keras_rl2.callbacks.TensorBoard` (`rollout/ep_rew_mean`,
+    `eval/mean_reward`), and a second `fit` goes on where the first one
+    stopped. On an `OfflineDataset` the axis is that of updates.
+
+    Values that are not finite are left out: before the first episode has
+    ended there is no return.
+
+    Args:
+        log: Callable. Called after each epoch as `log(values, step=step)`,
+            with a dict of floats by their tags and an int.
+        log_settings: Callable or None. Called once with a dict of settings of
+            agent, optimizers and dataset by dotted names, `agent.gamma` say.
+            Defaults to `None`.
+
+    Raises:
+        TypeError: If one of them is not callable.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=32, passes=1,
+    ...                              batch_size=32, seed=0)
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> settings, steps = {}, []
+    >>> tracker = rl.callbacks.Tracker(
+    ...     lambda values, step: steps.append(step), settings.update)
+    >>> history = agent.fit(rollouts, epochs=2, callbacks=[tracker], verbose=0)
+    >>> len(steps), settings["algorithm"], settings["dataset.horizon"]
+    (2, 'PPO', 32)
+    """
+
+    def __init__(
+        self,
+        log: Callable[..., object],
+        log_settings: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("log", log), ("log_settings", log_settings)):
+            if not callable(value) and (value is not None or name == "log"):
+                raise TypeError(
+                    f"Expected `{name}` to be a function of a tracker, "
+                    "`wandb_run.log` or `mlflow.log_metrics` say. "
+                    f"Received: {name}={value!r}"
+                )
+        self.log = log
+        self.log_settings = log_settings
+        self._told_of: Any = None
+        self._epochs = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Tells the settings of a model not seen before."""
+        if self.log_settings is None or self._told_of is self.model:
+            return
+        self._told_of = self.model
+        self.log_settings(curves.settings(self.model))
+
+    def on_epoch_end(
+        self, epoch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Tells the logs of the epoch."""
+        logs = logs or {}
+        self._epochs += 1
+        values = {
+            tag: value
+            for tag, value in curves.scalars(self.model, logs).items()
+            if math.isfinite(value)
+        }
+        step = curves.position(self.model, logs, self._epochs)
+        self.log(values, step=step)

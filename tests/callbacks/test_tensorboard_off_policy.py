@@ -1,0 +1,163 @@
+"""TensorBoard of what learns from replay; and each number under one tag."""
+
+import keras
+import numpy as np
+import pytest
+from tensorboard.util import tensor_util
+
+import keras_rl2 as rl
+from keras_rl2.callbacks import TensorBoard
+from support.agents import OFF_POLICY
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.agents import make_replay
+from support.events import read
+
+each_kind = pytest.mark.parametrize(
+    "name",
+    [
+        "DQN",
+        pytest.param("SAC", marks=pytest.mark.slow),
+        pytest.param("TD3", marks=pytest.mark.slow),
+    ],
+)
+
+
+@pytest.fixture
+def case(name):
+    return OFF_POLICY[name]
+
+
+@pytest.fixture
+def replay(case):
+    return make_replay(make_env(case.pair))
+
+
+@pytest.fixture
+def agent(case):
+    return make_eager_agent(case, make_env(case.pair), seed=0)
+
+
+class Actions:
+    """The actions that an agent was given, by the epoch."""
+
+    def __init__(self, agent):
+        self.epochs = []
+        agent.observers.add(self.take)
+
+    def take(self, trajectory):
+        self.epochs.append(trajectory.action[trajectory.valid])
+
+
+@each_kind
+def test_actions_and_what_critics_think_of_them(
+    name, agent, replay, tmp_path, monkeypatch
+):
+    actions = Actions(agent)
+    valued = []
+    values_of_taken = agent.values_of_taken
+
+    def watched(observation, action, training=False):
+        values = values_of_taken(observation, action, training=training)
+        if not training:
+            valued.append(np.stack([np.array(each) for each in values]))
+        return values
+
+    monkeypatch.setattr(agent, "values_of_taken", watched)
+    board = TensorBoard(tmp_path, histogram_freq=2)
+    epochs = 3
+    agent.fit(replay, epochs=epochs, callbacks=[board], verbose=0)
+    events = read(tmp_path)
+    found = events.Histograms("rollout/action")
+    assert len(found) == 2
+    given = np.concatenate([actions.epochs[0], actions.epochs[1]])
+    last = actions.epochs[-1]
+    for histogram, expected in ((found[0], given), (found[1], last)):
+        value = histogram.histogram_value
+        # The warm-up is part of the first epoch.
+        assert value.num in (expected.size, len(actions.epochs[0]))
+        assert value.min >= -1
+    assert found[1].histogram_value.num == last.size
+    assert found[1].histogram_value.sum == pytest.approx(last.sum())
+    q_values = events.Histograms("rollout/q_value")
+    assert [each.step for each in q_values] == [each.step for each in found]
+    assert q_values[1].histogram_value.num == valued[-1].size
+    assert q_values[1].histogram_value.max == pytest.approx(valued[-1].max())
+    assert len(valued[-1]) == (1 if name == "DQN" else 2)
+    assert not [t for t in events.Tags()["histograms"] if "updates" in t]
+    # Nobody is told any more.
+    assert board._watched is None
+
+
+@pytest.mark.slow
+@each_kind
+def test_watching_changes_nothing(case, tmp_path):
+    weights = []
+    for frequency in (0, 1):
+        agent = make_eager_agent(case, make_env(case.pair), seed=0)
+        replay = make_replay(make_env(case.pair))
+        board = TensorBoard(tmp_path / str(frequency), histogram_freq=frequency)
+        agent.fit(replay, epochs=2, callbacks=[board], verbose=0)
+        weights.append([weight.numpy() for weight in agent.weights])
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _curves(events):
+    """Returns all curves of a folder, however they are stored."""
+    curves = {
+        tag: tuple(each.value for each in events.Scalars(tag))
+        for tag in events.Tags()["scalars"]
+    }
+    for tag in events.Tags()["tensors"]:
+        arrays = [
+            tensor_util.make_ndarray(each.tensor_proto)
+            for each in events.Tensors(tag)
+        ]
+        if all(array.dtype.kind == "f" and not array.ndim for array in arrays):
+            curves[tag] = tuple(float(array) for array in arrays)
+    return curves
+
+
+# What is the same because it is: an episode of CartPole has a reward of 1 for
+# each step.
+_EQUAL = {"episode_return", "episode_length", "ep_rew_mean", "ep_len_mean"}
+_EQUAL |= {"mean_reward", "mean_ep_length"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
+def test_no_number_has_two_tags(name, tmp_path):
+    """With the stock callback beside: what each of them writes is told once."""
+    if name == "PPO":
+        env, frequent = "CartPole-v1", {"dataset.horizon": 64}
+    else:
+        env = "Pendulum-v1" if name == "SAC" else "CartPole-v1"
+        frequent = {"dataset.warm_up": 64, "dataset.rounds_per_epoch": 1}
+    preset = rl.presets.default(name, env).with_settings(
+        {"total_steps": 640, "networks.hidden": [8], **frequent}
+    )
+    training = rl.Training.from_preset(preset, seed=0)
+    training.agent.compile(jit_compile=False)
+    training.run(
+        [
+            TensorBoard(tmp_path),
+            keras.callbacks.TensorBoard(tmp_path, write_graph=False),
+        ],
+        validation_data=rl.EvaluationDataset(env, 1, seed=0),
+    )
+    folders = [tmp_path, tmp_path / "train", tmp_path / "validation"]
+    for folder in folders:
+        curves = _curves(read(folder))
+        assert len(curves) >= 3
+        # Told apart by their size as well as by their course.
+        varied = {t: np.abs(c) for t, c in curves.items() if len(set(c)) > 1}
+        for tag, curve in varied.items():
+            same = {
+                other
+                for other, values in varied.items()
+                if len(values) == len(curve) and np.allclose(values, curve)
+            }
+            names = {each.rpartition("/")[2] for each in same - {tag}}
+            names = {each.removeprefix("epoch_") for each in names}
+            assert names <= _EQUAL, (folder.name, tag, same)

@@ -1,0 +1,415 @@
+"""`keras-rl2 tune`: what is asked for, gone on with, and found."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_rl2 import presets
+from keras_rl2.cli import learning_curves
+from keras_rl2.cli import studies
+from keras_rl2.cli import tuning_report
+from keras_rl2.cli.main import main
+from keras_rl2.presets import find_space
+from support.hparams_tab import table
+from support.run_folders import rows_of
+
+optuna = pytest.importorskip("optuna")
+
+ONE_RATE = ["--space", "space.json"]
+
+
+def tune(*options, algorithm="ppo", env="CartPole-v1"):
+    return main(["tune", algorithm, env, *map(str, options)])
+
+
+@pytest.fixture(autouse=True)
+def space(tmp_path, monkeypatch):
+    """A search space of one setting in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    ranges = {"optimizer.learning_rate": {"low": 1e-4, "high": 1e-2}}
+    data = {"algorithm": "PPO", "ranges": ranges}
+    (tmp_path / "space.json").write_text(json.dumps(data))
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """What trials are asked for, none of which takes place."""
+    from keras_rl2.cli import tuning_run
+
+    calls = []
+    monkeypatch.setattr(tuning_run, "tune", lambda *given: calls.append(given))
+    return calls
+
+
+class Trials:
+    """Trials that are over at once, worth their learning rates."""
+
+    def __init__(self):
+        self.rates = []
+        self.interrupt_at = None
+        self.signal = signal.SIGINT
+        self.prune = False
+
+    def __call__(self, trial, plan, folder, episodes):
+        (rate,) = plan.space.suggest(trial).values()
+        self.rates.append(rate)
+        if len(self.rates) - 1 == self.interrupt_at:
+            if self.signal == signal.SIGINT:
+                # A shell in the background has it ignored.
+                raise KeyboardInterrupt
+            signal.raise_signal(self.signal)
+        trial.report(rate, 100)
+        if self.prune and trial.number % 2:
+            raise optuna.TrialPruned
+        return rate
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    from keras_rl2.cli import tuning_run
+
+    found = Trials()
+    monkeypatch.setattr(tuning_run, "_train", found)
+    return found
+
+
+class TestWhatIsAskedFor:
+    def test_without_options(self, planned, tmp_path):
+        assert tune() == 0
+        ((study, plan, folder, trials, pruner),) = planned
+        assert plan.preset == presets.find("PPO", "CartPole-v1")
+        # A round of 2048 steps of 8 environments is no tenth of a run.
+        space = find_space("PPO").with_ranges(
+            {"dataset.horizon": [32, 64, 128, 256, 512, 1024]}
+        )
+        assert plan.space == space
+        assert (plan.seeds, plan.reports) == ([0, 1], 10)
+        assert (trials, pruner) == (50, "median")
+        assert folder.path.as_posix() == "tuning/PPO-CartPole-v1"
+        assert study.study_name == "PPO-CartPole-v1"
+        assert (tmp_path / folder.journal).is_file()
+
+    def test_with_options(self, planned):
+        options = ["--trials", 7, "--steps", "2e4", "--seeds", 3, "--seed", 5]
+        options += ["--pruner", "none", "--reports", 4, "--envs", 2]
+        options += ["--set", "agent.gamma=0.9", "networks.hidden=[8]"]
+        options += ["--search", "agent.gae_lambda=null"]
+        options += ["--search", 'dataset.passes={"low":1,"high":3}']
+        options += ["--study", "mine", "--logdir", "there"]
+        assert tune(*options) == 0
+        ((_, plan, folder, trials, pruner),) = planned
+        assert plan.preset.total_steps == 20_000
+        assert plan.preset.num_envs == 2
+        assert plan.preset.agent["gamma"] == 0.9
+        assert plan.preset.networks["hidden"] == [8]
+        ranges = plan.space.ranges
+        assert not {"agent.gamma", "agent.gae_lambda"} & set(ranges)
+        assert "networks.hidden" not in ranges
+        assert ranges["dataset.passes"] == {"low": 1, "high": 3}
+        assert (plan.seeds, plan.reports) == ([5, 6, 7], 4)
+        assert (trials, pruner) == (7, "none")
+        assert folder.path.as_posix() == "there/mine"
+
+    def test_a_dry_run_prints_the_space(self, capsys, planned, tmp_path):
+        assert tune("--dry-run", *ONE_RATE, "--seeds", 1) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "PPO on CartPole-v1, 1 settings, 1 seed of 100,000 steps",
+            "optimizer.learning_rate      0.0001 to 0.01",
+        ]
+        assert not planned
+        assert not (tmp_path / "tuning").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--trials", "0"], "--trials: expected a number of at least 1"),
+            (["--trials", "many"], "--trials: expected a whole number"),
+            (["--seeds", "0"], "--seeds"),
+            (["--pruner", "mean"], "invalid choice: 'mean'"),
+            (["--steps", "5"], "--reports 10 are more than the steps"),
+            (["--search", "agent.gama=[0,1]"], "perhaps 'agent.gamma'"),
+            (["--search", "agent.gamma=0.9"], "at least two choices"),
+            (["--search", "agent.gamma"], "expected KEY=VALUE"),
+            (["--set", "agent.gama=0.9"], "perhaps 'agent.gamma'"),
+            (
+                ["--set", "agent.gamma=1", "--search", "agent.gamma=[0,1]"],
+                "agent.gamma: expected either a value",
+            ),
+            (
+                ["--envs", "2", "--search", "num_envs=[2,4]"],
+                "num_envs: expected either a value",
+            ),
+            (["--space", "nowhere.json"], "nowhere.json"),
+            (["--storage", "nonsense://x"], "--storage nonsense://x: expected"),
+            (["--preset", "Pendulum-v9"], "environment with a preset of PPO"),
+            (["--env-kwargs", "nonsense=1"], "nonsense"),
+        ],
+    )
+    def test_what_is_wrong_is_refused(self, options, said, refused, tmp_path):
+        assert said in refused("tune", "ppo", "CartPole-v1", *options)
+        assert not (tmp_path / "tuning" / "PPO-CartPole-v1").exists()
+
+    @pytest.mark.parametrize(
+        ("algorithm", "env", "said"),
+        [
+            ("ppoo", "CartPole-v1", "Expected an algorithm"),
+            ("cql", "CartPole-v1", "CQL learns from recorded data"),
+            ("ppo", "CartPol-v1", "nearest: CartPole-v1"),
+        ],
+    )
+    def test_of_whom_and_where(self, algorithm, env, said, refused):
+        assert said in refused("tune", algorithm, env)
+
+    def test_a_space_of_another_algorithm_is_refused(self, refused):
+        line = refused("tune", "a2c", "CartPole-v1", *ONE_RATE)
+        assert "is one of PPO, not of A2C" in line
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        None,
+        pytest.param("trials.journal", marks=pytest.mark.slow),
+        pytest.param("sqlite:///x.db", marks=pytest.mark.slow),
+    ],
+)
+def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
+    options = [*ONE_RATE, *(["--storage", storage] if storage else [])]
+    assert tune(*options, "--trials", 3) == 0
+    assert "resumed" not in capsys.readouterr().out
+    assert tune(*options, "--trials", 5) == 0
+    assert "5 trials, resumed at trial 3" in capsys.readouterr().out
+    assert len(trials.rates) == 5
+    # Nothing is drawn twice because the search began anew.
+    assert len(set(trials.rates)) == 5
+    assert tune(*options, "--trials", 5) == 0
+    assert len(trials.rates) == 5
+    out = capsys.readouterr().out
+    assert f"{max(trials.rates):.1f}" in out
+    if storage:
+        assert (tmp_path / storage.removeprefix("sqlite:///")).is_file()
+
+
+def test_going_on_draws_what_would_have_been_drawn(trials):
+    # Optuna draws the first ten at random, and then by those that are there.
+    for study, ends in (("once", [13]), ("parts", [4, 11, 13])):
+        for end in ends:
+            options = ["--study", study, "--trials", end, "--pruner", "none"]
+            assert tune(*ONE_RATE, *options) == 0
+    assert trials.rates[:13] == trials.rates[13:]
+
+
+def test_two_processes_do_not_draw_the_same(tmp_path):
+    """One runs a trial while the other has begun its own."""
+    path = str(tmp_path / "study.journal")
+    storage = studies._storage(path)
+    rates = []
+
+    def study():
+        return optuna.create_study(
+            storage=storage,
+            study_name="x",
+            direction="maximize",
+            load_if_exists=True,
+        )
+
+    def objective(trial):
+        rates.append(trial.suggest_float("rate", 0, 1))
+        if len(rates) == 1:
+            studies.optimize(study(), objective, 1, 0, lambda *_: None)
+        return rates[0]
+
+    studies.optimize(study(), objective, 1, 0, lambda *_: None)
+    assert len(rates) == 2
+    assert rates[0] != rates[1]
+
+
+def test_what_is_found(trials, capsys, tmp_path):
+    trials.prune = True
+    assert tune(*ONE_RATE, "--trials", 10) == 0
+    folder = tmp_path / "tuning" / "PPO-CartPole-v1"
+    whole = trials.rates[::2]
+    with (folder / "trials.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["trial"] for row in rows] == [str(n) for n in range(10)]
+    assert [row["state"] for row in rows] == ["complete", "pruned"] * 5
+    rates = [float(row["optimizer.learning_rate"]) for row in rows]
+    assert rates == trials.rates
+    assert [float(row["return"]) for row in rows] == trials.rates
+    out = capsys.readouterr().out
+    assert "10 trials, 5 of them to 100,000 steps, 5 given up" in out
+    best = presets.read(folder / "best.json")
+    base = presets.find("PPO", "CartPole-v1")
+    assert best.agent == base.agent
+    assert best.optimizer["learning_rate"] == {
+        "schedule": "linear",
+        "initial": max(whole),
+        "final": 0.0,
+    }
+    assert "best of 10 trials" in best.source
+    for name in ("history.png", "importance.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_mattered_is_found_important():
+    def objective(trial):
+        rate = trial.suggest_float("rate", 1e-5, 1e-1, log=True)
+        trial.suggest_float("unused", 0.0, 1.0)
+        trial.suggest_categorical("also unused", ["a", "b", "c"])
+        return -((np.log10(rate) + 3) ** 2)
+
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    study.optimize(objective, n_trials=60)
+    shares = tuning_report.importance(study)
+    assert next(iter(shares)) == "rate"
+    assert shares["rate"] > 0.9
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_the_best_is_a_preset_for_train(trials, asked):
+    assert tune(*ONE_RATE, "--trials", 2) == 0
+    best = "tuning/PPO-CartPole-v1/best.json"
+    assert main(["train", "ppo", "CartPole-v1", "--preset", best]) == 0
+    ((preset, _, _),) = asked
+    assert preset == presets.read(best)
+
+
+@pytest.mark.slow
+def test_with_too_few_trials_there_is_no_picture_of_importance(
+    trials, capsys, tmp_path
+):
+    assert tune(*ONE_RATE, "--trials", 2) == 0
+    assert "no picture of importance" in capsys.readouterr().out
+    assert not list(tmp_path.rglob("importance.png"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_trial_that_was_broken_off_comes_first_again(number, trials, capsys):
+    trials.interrupt_at, trials.signal = 2, number
+    before = signal.getsignal(signal.SIGTERM)
+    assert tune(*ONE_RATE, "--trials", 4) == 128 + number
+    assert signal.getsignal(signal.SIGTERM) is before
+    captured = capsys.readouterr()
+    assert "2 trials, 2 of them" in captured.out
+    said = "keras-rl2: interrupted\n" if number == signal.SIGINT else ""
+    assert captured.err == said
+    assert tune(*ONE_RATE, "--trials", 4) == 0
+    assert len(trials.rates) == 5
+    assert trials.rates[3] == trials.rates[2]
+    assert "4 trials, 4 of them" in capsys.readouterr().out
+
+
+def test_trials_of_another_kind_are_not_mixed_in(trials, refused, capsys):
+    assert tune(*ONE_RATE, "--trials", 1) == 0
+    capsys.readouterr()
+    more = ["--set", "agent.gamma=0.5", "--seeds", "3"]
+    line = refused("tune", "ppo", "CartPole-v1", *ONE_RATE, *more)
+    assert "preset.agent.gamma, seeds" in line
+    assert "--overwrite" in line
+    assert len(trials.rates) == 1
+    # Trials and pruner may be others.
+    assert tune(*ONE_RATE, "--trials", 2, "--pruner", "none") == 0
+    assert tune(*ONE_RATE, *more, "--trials", 1, "--overwrite") == 0
+    assert len(trials.rates) == 3
+    assert "resumed" not in capsys.readouterr().out.splitlines()[-4]
+
+
+@pytest.mark.slow
+def test_overwriting_removes_what_the_study_wrote(trials, tmp_path):
+    assert tune(*ONE_RATE, "--trials", 5) == 0
+    folder = tmp_path / "tuning" / "PPO-CartPole-v1"
+    (folder / "notes.txt").write_text("mine")
+    assert (folder / "importance.png").is_file()
+    assert tune(*ONE_RATE, "--trials", 1, "--overwrite") == 0
+    assert not (folder / "importance.png").exists()
+    assert (folder / "notes.txt").is_file()
+
+
+@pytest.mark.slow
+def test_a_study_of_somebody_else_is_refused(refused):
+    study = optuna.create_study(
+        storage="sqlite:///x.db", study_name="PPO-CartPole-v1"
+    )
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    line = refused("tune", "ppo", "CartPole-v1", "--storage", "sqlite:///x.db")
+    assert "that keras-rl2 has not made" in line
+
+
+@pytest.mark.slow
+def test_a_short_tune_of_three_trials(tmp_path, capsys):
+    options = ["--trials", 3, "--steps", 1024, "--reports", 2, "--seeds", 2]
+    options += ["--set", "networks.hidden=[8]", "dataset.passes=2"]
+    options += ["--pruner", "hyperband", *ONE_RATE]
+    assert tune(*options) == 0
+    capsys.readouterr()
+    folder = tmp_path / "tuning" / "PPO-CartPole-v1"
+    with (folder / "trials.csv").open(newline="") as file:
+        trials = list(csv.DictReader(file))
+    assert len(trials) == 3
+    for trial in trials:
+        runs = sorted(folder.glob(f"trials/000{trial['trial']}/seed-*"))
+        assert [run.name for run in runs] == ["seed-0", "seed-1"]
+        last = []
+        for run in runs:
+            scored = [r for r in rows_of(run) if r["val_episode_return"]]
+            assert len(scored) == (1 if trial["steps"] == "512" else 2)
+            last.append(float(scored[-1]["val_episode_return"]))
+            preset = presets.read(run / "preset.json")
+            rate = preset.optimizer["learning_rate"]["initial"]
+            assert rate == float(trial["optimizer.learning_rate"])
+        mean = learning_curves.interquartile_mean(np.array(last))
+        assert float(trial["return"]) == pytest.approx(float(mean))
+    columns, rows = table(folder / "trials")
+    assert "optimizer.learning_rate" in columns
+    assert sorted(len(row["sessions"]) for row in rows) == [2, 2, 2]
+    best = str(folder / "best.json")
+    arguments = ["train", "ppo", "CartPole-v1", "--preset", best]
+    assert main([*arguments, "--logdir", str(tmp_path / "runs")]) == 0
+    assert "agent.keras: return" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_ctrl_c_and_going_on(tmp_path):
+    command = [
+        *(sys.executable, "-u", "-m", "keras_rl2.cli", "tune", "ppo"),
+        *("CartPole-v1", "--steps", "512", "--reports", "2", "--seeds", "1"),
+        *("--set", "networks.hidden=[8]", *ONE_RATE),
+    ]
+
+    def start(*options):
+        return subprocess.Popen(
+            [*command, *options],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            # A shell that runs tests in the background has them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    process = start("--trials", "1000")
+    try:
+        for line in process.stdout:
+            if line.startswith("trial 1:"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, error = process.communicate()
+    finally:
+        process.kill()
+    assert process.returncode == 130, error
+    assert "Traceback" not in error
+    assert "best.json" in out
+    done = int(next(x for x in out.splitlines() if " trials, " in x).split()[0])
+    process = start("--trials", str(done + 1))
+    out, error = process.communicate()
+    assert process.returncode == 0, error
+    assert f"resumed at trial {done}" in out

@@ -1,0 +1,169 @@
+"""Ranges of settings, as data."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keras_rl2 import presets
+from keras_rl2.presets import SearchSpace
+from keras_rl2.presets import find_space
+from keras_rl2.presets import read_space
+
+FOLDER = Path(presets.__file__).parent / "search_spaces"
+FILES = sorted(FOLDER.glob("*.json"))
+
+
+class Lowest:
+    """A trial that draws the first choice and the lowest number."""
+
+    def __init__(self):
+        self.asked = {}
+
+    def suggest_categorical(self, name, choices):
+        self.asked[name] = choices
+        return choices[0]
+
+    def suggest_float(self, name, low, high, *, log=False):
+        self.asked[name] = (low, high, log, "float")
+        return low
+
+    def suggest_int(self, name, low, high, *, log=False):
+        self.asked[name] = (low, high, log, "int")
+        return low
+
+
+def test_what_learns_from_an_environment_has_a_search_space():
+    wanted = {name for name, a in presets.ALGORITHMS.items() if not a.offline}
+    assert {read_space(path).algorithm for path in FILES} == wanted
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_shipped_spaces_make_presets(path):
+    space = find_space(path.stem)
+    assert json.loads(path.read_text()) == space.to_dict()
+    assert space.source
+    values = space.suggest(Lowest())
+    assert set(values) == set(space.ranges)
+    base = presets.default(space.algorithm, "CartPole-v1")
+    changed = space.apply(base, values)
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        assert getattr(changed, section)[key] == value
+    for preset in presets.available():
+        if preset.algorithm == space.algorithm:
+            space.apply(preset, values)
+
+
+def test_ranges_are_drawn_as_they_are_written():
+    space = SearchSpace(
+        "ppo",
+        {
+            "optimizer.learning_rate": {"low": 1e-5, "high": 1, "log": True},
+            "agent.gamma": {"low": 0, "high": 1},
+            "dataset.passes": {"low": 1, "high": 20},
+            "networks.hidden": [[8], [16, 16]],
+            "agent.clip_ratio": [0.1, 0.2],
+            "num_envs": [4, 8],
+        },
+    )
+    trial = Lowest()
+    values = space.suggest(trial)
+    assert trial.asked == {
+        "optimizer.learning_rate": (1e-5, 1, True, "float"),
+        "agent.gamma": (0, 1, False, "float"),
+        "dataset.passes": (1, 20, False, "int"),
+        # Optuna keeps no lists.
+        "networks.hidden": ["[8]", "[16, 16]"],
+        "agent.clip_ratio": [0.1, 0.2],
+        "num_envs": [4, 8],
+    }
+    assert values["networks.hidden"] == [8]
+    preset = presets.find("PPO", "CartPole-v1")
+    changed = space.apply(preset, values)
+    assert changed.num_envs == 4
+    assert changed.networks == {**preset.networks, "hidden": [8]}
+    # A schedule stays one.
+    assert changed.optimizer["learning_rate"] == {
+        "schedule": "linear",
+        "initial": 1e-5,
+        "final": 0.0,
+    }
+
+
+def test_without_an_optimizer_it_is_the_algorithms_own():
+    space = SearchSpace("A2C", {"optimizer.learning_rate": [0.1, 0.2]})
+    preset = presets.Preset("A2C", "CartPole-v1", 100)
+    changed = space.apply(preset, {"optimizer.learning_rate": 0.1})
+    assert changed.optimizer["name"] == "RMSprop"
+    assert changed.optimizer["learning_rate"] == 0.1
+
+
+def test_settings_of_another_optimizer_can_be_varied():
+    ranges = {"optimizer.name": ["SGD", "Adam"], "optimizer.momentum": [0, 0.9]}
+    space = SearchSpace("PPO", ranges)
+    changed = space.apply(
+        presets.find("PPO", "CartPole-v1"),
+        {"optimizer.name": "SGD", "optimizer.momentum": 0.9},
+    )
+    assert changed.optimizer["momentum"] == 0.9
+    assert "epsilon" not in changed.optimizer
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("agent.gama", [0.9, 0.99], "perhaps 'agent.gamma'"),
+        ("total_steps", [1, 2], "Expected a setting of PPO"),
+        ("agent.gamma", [0.9], "at least two choices"),
+        ("agent.gamma", [0.9, 0.9], "at least two choices"),
+        ("agent.gamma", ["high", "low"], "each a number"),
+        ("agent.gamma", 0.9, "at least two choices"),
+        ("agent.gamma", {"low": 0.9}, "at least two choices"),
+        ("agent.gamma", {"low": 0.9, "high": 0.9}, "low below high"),
+        ("agent.gamma", {"low": 0, "high": 1, "log": True}, "above 0"),
+        ("agent.gamma", {"low": 0, "high": 1, "step": 1}, "low below high"),
+        ("agent.gamma", {"low": True, "high": 2}, "low below high"),
+        ("dataset.passes", {"low": 0, "high": 3}, "of at least 1"),
+        ("dataset.passes", {"low": 1.5, "high": 3}, "of at least 1"),
+        ("networks.hidden", {"low": 1, "high": 3}, "a list of whole numbers"),
+    ],
+)
+def test_what_is_no_range_is_refused(name, given, said):
+    with pytest.raises(ValueError, match=said):
+        SearchSpace("PPO", {name: given})
+    with pytest.raises(ValueError, match=said):
+        find_space("PPO").with_ranges({name: given})
+
+
+def test_ranges_are_replaced_and_taken_out():
+    space = find_space("PPO")
+    changed = space.with_ranges({"agent.gamma": [0.5, 0.6], "num_envs": None})
+    assert changed.ranges == {**space.ranges, "agent.gamma": [0.5, 0.6]}
+    less = space.with_ranges({"agent.gamma": None})
+    assert set(space.ranges) - set(less.ranges) == {"agent.gamma"}
+    with pytest.raises(ValueError, match="at least one setting"):
+        space.with_ranges(dict.fromkeys(space.ranges))
+
+
+def test_without_a_search_space_it_says_which_there_are():
+    with pytest.raises(ValueError, match=r"one of A2C, APPO, .* 'CQL'"):
+        find_space("cql")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "expected a JSON object"),
+        ('{"algorithm": "PPO"}', "algorithm, ranges"),
+        ('{"algorithm": "PPO", "ranges": []}', "at least one"),
+        ('{"algorithm": "PPO", "ranges": {}, "x": 1}', "a field"),
+        ('{"algorithm": 3, "ranges": {"agent.gamma": [0, 1]}}', "algorithm"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_by_its_name(text, said, tmp_path):
+    path = tmp_path / "space.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said) as error:
+        read_space(path)
+    assert "space.json" in str(error.value)
