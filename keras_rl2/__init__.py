@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
     from keras_rl2.data.recorder import record
+    from keras_rl2.exported import PolicyFile
+    from keras_rl2.exported import read_manifest
     from keras_rl2.loading import load
     from keras_rl2.training import Training
     from keras_rl2.workers import LocalWorkers
@@ -72,11 +74,13 @@ _HOMES = {
     "LocalWorkers": "keras_rl2.workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
+    "PolicyFile": "keras_rl2.exported",
     "RayWorkers": "keras_rl2.workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
     "load": "keras_rl2.loading",
+    "read_manifest": "keras_rl2.exported",
     "record": "keras_rl2.data.recorder",
 }
 
@@ -98,6 +102,7 @@ __all__ = [
     "LocalWorkers",
     "MixedDataset",
     "OfflineDataset",
+    "PolicyFile",
     "RayWorkers",
     "ReplayDataset",
     "RolloutDataset",
@@ -115,6 +120,7 @@ __all__ = [
     "metrics",
     "networks",
     "presets",
+    "read_manifest",
     "record",
     "returns",
 ]
