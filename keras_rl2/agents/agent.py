@@ -1,8 +1,10 @@
 """The base of all agents: a `keras.Model` that acts, learns and is saved."""
 
 import abc
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from typing import Self
 from typing import cast
@@ -724,6 +726,7 @@ class Agent(keras.Model, abc.ABC):
         deterministic: bool = True,
         quantize: str | None = None,
         representative: Any = None,
+        accept: Callable[[Path], None] | None = None,
         **kwargs: Any,
     ) -> None:
         """Exports the policy: raw observations in, actions out.
@@ -744,6 +747,9 @@ class Agent(keras.Model, abc.ABC):
                 ranges are chosen: an environment or its id, to be played in;
                 or observations `[N, ...]`, some hundreds, of a dataset say.
                 Defaults to `None`.
+            accept: Callable or None. Is given the path of what was written,
+                before it takes its place, and raises what it has against it:
+                `check_export`, say. Defaults to `None`.
             **kwargs: Further arguments of `keras.Model.export`.
 
         Raises:
@@ -762,6 +768,7 @@ class Agent(keras.Model, abc.ABC):
             deterministic,
             quantize,
             representative,
+            accept,
             **kwargs,
         )
 

@@ -94,8 +94,9 @@ def check_export(
         agent: `keras_rl2.Agent`. Whose policy it should be.
         filepath: str or path. What `export` wrote.
         env: An environment or id string.
-        tolerance: float or None. As of `Agent.check_export`.
-        loss: float. As of `Agent.check_export`.
+        tolerance: float or None. As of `Agent.check_export`. Defaults to
+            `None`.
+        loss: float. As of `Agent.check_export`. Defaults to `0.1`.
         **kwargs: Arguments of an `EvaluationDataset`.
 
     Returns:

@@ -4,7 +4,9 @@ import contextlib
 import importlib.util
 import os
 import warnings
+from collections.abc import Callable
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -108,6 +110,7 @@ def export(
     deterministic: bool,
     quantize: str | None = None,
     representative: Any = None,
+    accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
 ) -> None:
     """Writes the policy in a format of `keras.Model.export`.
@@ -123,6 +126,7 @@ def export(
         quantize: str or None. One of `QUANTIZATIONS`, or None. Defaults to
             `None`.
         representative: As of `Agent.export`. Defaults to `None`.
+        accept: Callable or None. As of `Agent.export`. Defaults to `None`.
         **kwargs: Further arguments of `keras.Model.export`.
 
     Raises:
@@ -131,8 +135,8 @@ def export(
         ValueError: If the format does not hold such a policy, or it would
             replace a folder that holds something else.
     """
-    check_arguments(filepath, format, quantize, representative)
     require_replaceable(filepath, _SAVED_MODEL)
+    check_arguments(filepath, format, quantize, representative)
     inputs = policy_inputs(agent, deterministic)
     kwargs = {
         "verbose": False,
@@ -153,6 +157,8 @@ def export(
         if format in formats.ENDINGS:
             described = manifest_of(agent, names, deterministic, quantize)
             write_manifest(unfinished, format, described)
+        if accept is not None:
+            accept(unfinished)
 
 
 def check_arguments(
