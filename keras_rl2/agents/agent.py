@@ -744,9 +744,9 @@ class Agent(keras.Model, abc.ABC):
                 16 bits; `"int8"` weights and what is computed in 8, which
                 costs some of the return. Defaults to `None`.
             representative: With `"int8"`, what the policy sees, by which
-                ranges are chosen: an environment or its id, to be played in;
-                or observations `[N, ...]`, some hundreds, of a dataset say.
-                Defaults to `None`.
+                ranges are chosen: an environment or its id, to be played in,
+                partly at random; or observations `[N, ...]`, some hundreds,
+                of a dataset say. Defaults to `None`.
             accept: Callable or None. Is given the path of what was written,
                 before it takes its place, and raises what it has against it:
                 `check_export`, say. Defaults to `None`.

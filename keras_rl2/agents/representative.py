@@ -14,6 +14,7 @@ import numpy.typing as npt
 from keras_rl2.batches import as_batch
 from keras_rl2.envs import as_vector_env
 from keras_rl2.litert import for_environment
+from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.spaces import action_spec
 from keras_rl2.spaces import check_same
 from keras_rl2.trees import leaves
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 Row: TypeAlias = list[npt.NDArray[Any]]
 
 #: Steps that are played or looked at, at most.
-MOST_STEPS = 1024
+MOST_STEPS = 2048
+#: Environments that are made of an id.
+NUM_ENVS = 16
 
 
 def representative_rows(
@@ -84,8 +87,13 @@ def _played(
     deterministic: bool,
     generator: np.random.Generator,
 ) -> list[Row]:
-    """Plays in an environment, and writes down what the agent is given."""
-    env = as_vector_env(env)
+    """Plays in environments, and writes down what the agent is given.
+
+    A policy that knows its task sees little beside its own path, and would
+    not know its way back to it: the first environment has no random actions,
+    and the last one no others.
+    """
+    env = as_vector_env(env, NUM_ENVS)
     check_same(
         type(agent).__name__,
         observation=(agent.observation_space, env.observation_space),
@@ -94,6 +102,7 @@ def _played(
     function = agent.policy_function(deterministic)
     spec = action_spec(agent.action_space)
     count = env.num_envs
+    chance = np.linspace(0.0, 1.0, count) if count > 1 else 0.25
     observation = env.reset(seed=0)
     state = [*agent.initial_state(count)]
     begins = np.ones(count, np.float32)
@@ -109,13 +118,14 @@ def _played(
             rows.append([array[index : index + 1] for array in row])
         memory = [np.zeros(count, np.float32), *state] if state else []
         outputs = [each.numpy() for each in function(*given, *memory)]
-        kept = len(outputs) - len(state)
-        outputs, state = outputs[:kept], outputs[kept:]
+        state = outputs[len(outputs) - len(state) :]
+        random = generator.random(count) < chance
+        own = _mixed(agent, observation, outputs[0], random, generator)
         resetting = env.pending_reset
         action = map_leaves(
-            lambda one, array: array.astype(one.dtype, copy=False),
+            lambda one, array: np.asarray(array).astype(one.dtype, copy=False),
             spec,
-            for_environment(spec, outputs),
+            for_environment(spec, own),
         )
         observation, _, terminated, truncated, _ = env.step(action)
         over = resetting if env.masks_reset_rows else terminated | truncated
@@ -123,9 +133,32 @@ def _played(
     return rows
 
 
+def _mixed(
+    agent: "Agent",
+    observation: Any,
+    own: npt.NDArray[Any],
+    random: npt.NDArray[np.bool_],
+    generator: np.random.Generator,
+) -> list[Any]:
+    """Returns a policy's actions, some of them at random, as policies do."""
+    head = agent.policy_head
+    mask = None
+    if agent.is_masked:
+        mask = np.array(observation[ACTION_MASK])
+        # Where an episode is over nothing is allowed, and nothing is done.
+        mask[~mask.astype(np.bool_).any(axis=-1)] = 1
+    drawn = head.random_action(generator, (len(own),), mask)
+    own = np.where(_over(random, drawn), drawn, own).astype(own.dtype)
+    if not head.changes_action:
+        return [own]
+    return [own, *leaves(head.to_environment(own))]
+
+
 def _over(
     factor: npt.NDArray[Any], array: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
     """Returns `[B]` in the rank and dtype of `[B, ...]`."""
     shape = (-1, *[1] * (array.ndim - 1))
-    return np.reshape(factor, shape).astype(array.dtype)
+    return np.reshape(factor, shape).astype(
+        np.bool_ if factor.dtype == np.bool_ else array.dtype
+    )

@@ -201,9 +201,11 @@ def _representative(
     """Returns the environment in which int8 finds its ranges."""
     if arguments.quantize != "int8" or env is None:
         return None
-    from keras_rl2.cli import environments
+    from keras_rl2.agents.representative import NUM_ENVS
+    from keras_rl2.envs import as_vector_env
 
-    return environments.make(*env)
+    env_id, env_kwargs = env
+    return as_vector_env(env_id, NUM_ENVS, env_kwargs=env_kwargs)
 
 
 def _played(
