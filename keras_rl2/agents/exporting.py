@@ -20,6 +20,7 @@ from keras_rl2.agents.export_manifest import policy_inputs
 from keras_rl2.agents.quantizing import INT8
 from keras_rl2.agents.quantizing import QUANTIZATIONS
 from keras_rl2.agents.quantizing import converter_arguments
+from keras_rl2.agents.quantizing import refuse_eight_bits
 from keras_rl2.agents.saving import require_replaceable
 from keras_rl2.atomic_files import replacing
 from keras_rl2.exported import formats
@@ -137,6 +138,8 @@ def export(
     """
     require_replaceable(filepath, _SAVED_MODEL)
     check_arguments(filepath, format, quantize, representative)
+    if quantize == INT8:
+        refuse_eight_bits(agent, deterministic)
     inputs = policy_inputs(agent, deterministic)
     kwargs = {
         "verbose": False,

@@ -20,6 +20,36 @@ FLOAT16, INT8 = "float16", "int8"
 QUANTIZATIONS = (FLOAT16, INT8)
 
 
+def refuse_eight_bits(agent: "Agent", deterministic: bool) -> None:
+    """Refuses a policy that 256 steps of a number cannot hold.
+
+    What is forbidden, and what chance forces upon values, stands far from all
+    other numbers, so that steps between it and them would leave none for the
+    others.
+
+    Args:
+        agent: `keras_rl2.Agent`. Whose policy it is.
+        deterministic: bool. Whether there is no noise.
+
+    Raises:
+        ValueError: If it is one with action masks, or with random actions as
+            of epsilon-greedy.
+    """
+    found = None
+    if agent.is_masked:
+        found = "a policy with action masks"
+    elif not deterministic and any(
+        part["kind"] == "epsilon_greedy" for part in agent.noise_parts
+    ):
+        found = "an epsilon-greedy policy with `deterministic=False`"
+    if found is not None:
+        raise ValueError(
+            'Expected a policy that fits into the 256 steps of `"int8"`; '
+            'export with `quantize="float16"`. '
+            f"Received: {found}, of {type(agent).__name__}"
+        )
+
+
 def converter_arguments(
     agent: "Agent",
     quantize: str | None,

@@ -93,7 +93,7 @@ def _played(
     not know its way back to it: the first environment has no random actions,
     and the last one no others.
     """
-    env = as_vector_env(env, NUM_ENVS)
+    env = as_vector_env(env, NUM_ENVS if isinstance(env, str) else 1)
     check_same(
         type(agent).__name__,
         observation=(agent.observation_space, env.observation_space),

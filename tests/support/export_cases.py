@@ -29,13 +29,22 @@ OPTIONS = {
     "pictures": tuple(EVERY_AGENT),
     "trees": tuple(EVERY_AGENT),
     "masks": _DISCRETE,
-    "memory": (*_ROLLOUTS, "DQN"),
+    "memory": (*_ROLLOUTS, "DQN", "DiscreteCQL"),
     "several actions": (*_ROLLOUTS, "BehaviorCloning"),
 }
 """What a policy may be made of, with the agents that can be."""
 
+GIVEN_NOISE = ("plain", "masks", "memory", "several actions")
+"""Options that have to do with how actions are drawn."""
+
 COUNT, STEPS = 64, 4
 """Observations of a step, and steps: a policy that remembers has several."""
+
+
+def fits_eight_bits(option, name, deterministic):
+    """Whether a policy can be exported in int8; the others are refused."""
+    forced = name in ("DQN", "DiscreteCQL") and not deterministic
+    return option != "masks" and not forced
 
 
 def env_of(option, case):
