@@ -726,6 +726,7 @@ class Agent(keras.Model, abc.ABC):
         deterministic: bool = True,
         quantize: str | None = None,
         representative: Any = None,
+        batch_size: int | None = None,
         accept: Callable[[Path], None] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -747,6 +748,9 @@ class Agent(keras.Model, abc.ABC):
                 ranges are chosen: an environment or its id, to be played in,
                 partly at random; or observations `[N, ...]`, some hundreds,
                 of a dataset say. Defaults to `None`.
+            batch_size: int or None. How many observations each call has; 1 for
+                microcontrollers and browsers, where LiteRT wants to know.
+                Defaults to `None`: any number.
             accept: Callable or None. Is given the path of what was written,
                 before it takes its place, and raises what it has against it:
                 `check_export`, say. Defaults to `None`.
@@ -768,6 +772,7 @@ class Agent(keras.Model, abc.ABC):
             deterministic,
             quantize,
             representative,
+            batch_size,
             accept,
             **kwargs,
         )

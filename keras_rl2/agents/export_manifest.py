@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 _ONLY_OUTPUT = "output_0"
 
 
-def policy_inputs(agent: "Agent", deterministic: bool) -> list[keras.InputSpec]:
+def policy_inputs(
+    agent: "Agent", deterministic: bool, batch_size: int | None = None
+) -> list[keras.InputSpec]:
     """Returns what a policy takes: observations, noise, and its state.
 
     Args:
         agent: `keras_rl2.Agent`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
+        batch_size: int or None. Observations of each call, B; None for any
+            number. Defaults to `None`.
 
     Returns:
         list of `keras.InputSpec`.
@@ -40,16 +44,16 @@ def policy_inputs(agent: "Agent", deterministic: bool) -> list[keras.InputSpec]:
         keras.InputSpec(
             shape=tuple(spec.shape), dtype=spec.dtype.name, name=spec.name
         )
-        for spec in input_specs(agent.observation_spec)
+        for spec in input_specs(agent.observation_spec, batch_size)
     ]
     if not deterministic:
-        shape = (None, *agent.noise_shape)
+        shape = (batch_size, *agent.noise_shape)
         inputs.append(
             keras.InputSpec(shape=shape, dtype="float32", name="noise")
         )
     inputs += [
         keras.InputSpec(
-            shape=(None, *each.shape[1:]),
+            shape=(batch_size, *each.shape[1:]),
             dtype=each.dtype.name,
             name=f"state_{index}",
         )
@@ -104,6 +108,7 @@ def manifest_of(
     names: tuple[Sequence[str], Sequence[str]],
     deterministic: bool,
     quantization: str | None = None,
+    batch_size: int | None = None,
 ) -> dict[str, Any]:
     """Describes a policy.
 
@@ -114,13 +119,14 @@ def manifest_of(
         deterministic: bool. Whether there is no noise.
         quantization: str or None. How its weights were made smaller. Defaults
             to `None`.
+        batch_size: int or None. As of `policy_inputs`. Defaults to `None`.
 
     Returns:
         dict of plain data: as of `keras_rl2.read_manifest`.
     """
     taken, given = names
     roles = _roles_of_inputs(agent)
-    described = _described_outputs(agent, deterministic)
+    described = _described_outputs(agent, deterministic, batch_size)
     # A single action is called differently by each format.
     only = next(iter(described.values()))
     return {
@@ -141,14 +147,14 @@ def manifest_of(
                 "dtype": str(spec.dtype),
                 **roles[str(spec.name)],
             }
-            for spec in policy_inputs(agent, deterministic)
+            for spec in policy_inputs(agent, deterministic, batch_size)
             if spec.name in taken
         ],
         "outputs": [
             {"name": name, **described.get(name, only)} for name in given
         ],
         "states": [
-            {"shape": [None, *each.shape[1:]], "dtype": each.dtype.name}
+            {"shape": [batch_size, *each.shape[1:]], "dtype": each.dtype.name}
             for each in agent.initial_state(1)
         ],
         "noise": [] if deterministic else agent.noise_parts,
@@ -168,7 +174,7 @@ def _roles_of_inputs(agent: "Agent") -> dict[str, dict[str, Any]]:
 
 
 def _described_outputs(
-    agent: "Agent", deterministic: bool
+    agent: "Agent", deterministic: bool, batch_size: int | None = None
 ) -> dict[str, dict[str, Any]]:
     """Returns what each output is, by its name; first the actions."""
     function = agent.policy_function(deterministic).get_concrete_function()
@@ -178,18 +184,19 @@ def _described_outputs(
     spec = action_spec(agent.action_space)
     actions = leaves(for_environment(spec, tensors[:count]))
     described = {
-        path.replace(".", "_") or "action": _described(each)
+        path.replace(".", "_") or "action": _described(each, batch_size)
         | {"role": "action", "path": path}
         for (path, _), each in zip(named_leaves(spec), actions, strict=True)
     }
     for index, each in enumerate(tensors[count:]):
-        described[f"next_state_{index}"] = _described(each) | {
+        described[f"next_state_{index}"] = _described(each, batch_size) | {
             "role": "next_state",
             "index": index,
         }
     return described
 
 
-def _described(tensor: Any) -> dict[str, Any]:
-    """Returns shape and dtype of a tensor, whose batch has any size."""
-    return {"shape": [None, *tensor.shape[1:]], "dtype": tensor.dtype.name}
+def _described(tensor: Any, batch_size: int | None) -> dict[str, Any]:
+    """Returns shape and dtype of a tensor that was traced for any batch."""
+    shape = [batch_size, *tensor.shape[1:]]
+    return {"shape": shape, "dtype": tensor.dtype.name}

@@ -22,6 +22,7 @@ from keras_rl2.agents.quantizing import QUANTIZATIONS
 from keras_rl2.agents.quantizing import converter_arguments
 from keras_rl2.agents.quantizing import refuse_eight_bits
 from keras_rl2.agents.saving import require_replaceable
+from keras_rl2.arguments import check_positive
 from keras_rl2.atomic_files import replacing
 from keras_rl2.exported import formats
 from keras_rl2.exported.manifest import write_manifest
@@ -111,6 +112,7 @@ def export(
     deterministic: bool,
     quantize: str | None = None,
     representative: Any = None,
+    batch_size: int | None = None,
     accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
 ) -> None:
@@ -127,6 +129,7 @@ def export(
         quantize: str or None. One of `QUANTIZATIONS`, or None. Defaults to
             `None`.
         representative: As of `Agent.export`. Defaults to `None`.
+        batch_size: int or None. As of `Agent.export`. Defaults to `None`.
         accept: Callable or None. As of `Agent.export`. Defaults to `None`.
         **kwargs: Further arguments of `keras.Model.export`.
 
@@ -138,9 +141,11 @@ def export(
     """
     require_replaceable(filepath, _SAVED_MODEL)
     check_arguments(filepath, format, quantize, representative)
+    if batch_size is not None:
+        check_positive(batch_size=batch_size)
     if quantize == INT8:
         refuse_eight_bits(agent, deterministic)
-    inputs = policy_inputs(agent, deterministic)
+    inputs = policy_inputs(agent, deterministic, batch_size)
     kwargs = {
         "verbose": False,
         "input_signature": inputs,
@@ -158,7 +163,9 @@ def export(
             if format in formats.ENDINGS:
                 names = names_in_file(agent, unfinished, format, deterministic)
         if format in formats.ENDINGS:
-            described = manifest_of(agent, names, deterministic, quantize)
+            described = manifest_of(
+                agent, names, deterministic, quantize, batch_size
+            )
             write_manifest(unfinished, format, described)
         if accept is not None:
             accept(unfinished)

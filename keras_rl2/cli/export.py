@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 SUMMARY = "write the policy of a saved agent for other programs"
 _ENDINGS = {"tf_saved_model": "", "onnx": ".onnx", "litert": ".tflite"}
 _QUANTIZATIONS = ("float16", "int8")
+# Arguments that say what is written.
+_WRITING = (
+    "format",
+    "output",
+    "quantize",
+    "check",
+    "stochastic",
+    "batch_size",
+)
 # Environments that are stepped together, at most.
 _MOST_ENVS = 20
 
@@ -54,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_QUANTIZATIONS,
         help="with litert: weights in 16 bits, or all in 8, with ranges as "
         "they are found playing",
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=count,
+        help="observations of each call; 1 for microcontrollers and browsers "
+        "(default: any number)",
     )
     parser.add_argument(
         "--check",
@@ -107,12 +122,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _refuse(arguments: argparse.Namespace) -> None:
     """Refuses arguments that do not fit each other."""
     if arguments.check_file:
-        writes = ("format", "output", "quantize", "check", "stochastic")
-        given = [each for each in writes if getattr(arguments, each)]
+        given = [each for each in _WRITING if getattr(arguments, each)]
         if given:
             raise errors.CommandError(
                 "--check-file: nothing is written, so what is written cannot "
-                f"be chosen: leave out --{given[0]}"
+                f"be chosen: leave out --{given[0].replace('_', '-')}"
             )
         return
     if arguments.format is None:
@@ -168,6 +182,7 @@ def _export(
             deterministic=not arguments.stochastic,
             quantize=arguments.quantize,
             representative=_representative(env, arguments),
+            batch_size=arguments.batch_size,
             accept=accept if arguments.check else None,
         )
     except _NotAlike:
