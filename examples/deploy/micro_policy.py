@@ -3,8 +3,8 @@
     python micro_policy.py policy.tflite < observations.txt
 
 reads observations, one in each line, and prints the action of each, by LiteRT
-for Microcontrollers (`pip install tflite-micro`). The same file becomes an array
-of C by `xxd -i policy.tflite`.
+for Microcontrollers (`pip install tflite-micro`). The same file becomes an
+array of C by `xxd -i policy.tflite`.
 """
 
 import sys

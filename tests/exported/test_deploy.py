@@ -31,9 +31,12 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def agent():
     """One that can balance the pole, so that a return says something."""
-    training = rl.Training.from_preset("PPO", "CartPole-v1", seed=0)
-    training.fit(total_steps=30_000, verbose=0)
-    return training.agent
+    agent = rl.PPO.from_preset("CartPole-v1", seed=0)
+    rollouts = rl.RolloutDataset(
+        "CartPole-v1", horizon=32, passes=20, batch_size=256, num_envs=8, seed=0
+    )
+    agent.fit(rollouts, total_steps=50_000, verbose=0)
+    return agent
 
 
 @pytest.fixture(scope="module")
