@@ -121,7 +121,7 @@ def check_export(
     count = dataset.env.num_envs
     watched = _Compared(agent, file, count)
     ours = dataset.play(agent, watched)
-    theirs = dataset.play(agent, _actor(agent, _FileRunner(agent, file), count))
+    theirs = dataset.play(agent, _file_actor(file, count))
     quantization = file.manifest.get("quantization")
     if tolerance is None:
         tolerance = _TOLERANCES.get(quantization)
@@ -170,9 +170,8 @@ class _FunctionRunner:
 class _FileRunner:
     """Runs a file as a policy of the agent is run."""
 
-    def __init__(self, agent: "Agent", file: PolicyFile) -> None:
+    def __init__(self, file: PolicyFile) -> None:
         self._file = file
-        self._remembers = bool(agent.initial_state(1))
 
     def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
         """Does nothing: they are in the file."""
@@ -184,7 +183,7 @@ class _FileRunner:
         memory: Sequence[npt.NDArray[Any]] = (),
     ) -> list[npt.NDArray[Any]]:
         """Gives actions as the environment takes them, and the state."""
-        if not self._remembers:
+        if not memory:
             action = self._file.act(observation, noise=noise)
             return _as_outputs(action)
         begins, *state = memory
@@ -203,12 +202,12 @@ def _as_outputs(action: Any) -> list[npt.NDArray[Any]]:
     return [arrays[0], *arrays]
 
 
-def _actor(agent: "Agent", runner: Any, num_envs: int) -> PolicyActor:
-    """Returns what acts in environments, and remembers."""
+def _file_actor(file: PolicyFile, num_envs: int) -> PolicyActor:
+    """Returns a file as what acts in environments, and remembers."""
     return PolicyActor(
-        runner,
-        action_spec(agent.action_space),
-        agent.initial_state(num_envs),
+        _FileRunner(file),
+        action_spec(file.action_space),
+        file.initial_state(num_envs),
         num_envs,
         gives_numbers=False,
     )
@@ -223,7 +222,7 @@ class _Compared(PolicyActor):
         super().__init__(
             runner, spec, agent.initial_state(num_envs), num_envs, False
         )
-        self._other = _actor(agent, _FileRunner(agent, file), num_envs)
+        self._other = _file_actor(file, num_envs)
         self._spec = spec
         self._spaces = leaves(space_tree(agent.action_space))
         self.observations = 0

@@ -1,11 +1,13 @@
 """What an exported policy is told to say of itself."""
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_rl2.data.policy_function import input_specs
@@ -101,6 +103,37 @@ def names_in_file(
         [each.name for each in model.graph.input],
         [each.name for each in model.graph.output],
     )
+
+
+def run_once(
+    path: str | os.PathLike[str], format: str, manifest: dict[str, Any]
+) -> None:
+    """Runs a written policy on zeros, where what runs it is installed.
+
+    Converters write down what nothing runs: LiteRT files that need TensorFlow
+    too, and numbers of bfloat16 that ONNX Runtime does not compute with. A
+    SavedModel is TensorFlow's own.
+
+    Args:
+        path: str or path. Where it was written.
+        format: str. One of `formats.ENDINGS`.
+        manifest: dict. As of `manifest_of`.
+
+    Raises:
+        Exception: If it does not run.
+    """
+    if format == formats.SAVED_MODEL or (
+        format == formats.ONNX
+        and importlib.util.find_spec("onnxruntime") is None
+    ):
+        return
+    zeros = {
+        each["name"]: np.zeros(
+            [each["shape"][0] or 1, *each["shape"][1:]], each["dtype"]
+        )
+        for each in manifest["inputs"]
+    }
+    runtime_of(path, format)(zeros)
 
 
 def manifest_of(

@@ -17,6 +17,7 @@ from keras import ops
 from keras_rl2.agents.export_manifest import manifest_of
 from keras_rl2.agents.export_manifest import names_in_file
 from keras_rl2.agents.export_manifest import policy_inputs
+from keras_rl2.agents.export_manifest import run_once
 from keras_rl2.agents.quantizing import INT8
 from keras_rl2.agents.quantizing import QUANTIZATIONS
 from keras_rl2.agents.quantizing import converter_arguments
@@ -146,6 +147,8 @@ def export(
     if quantize == INT8:
         refuse_eight_bits(agent, deterministic)
     inputs = policy_inputs(agent, deterministic, batch_size)
+    # Who chooses the operations knows what has them.
+    asked = frozenset(kwargs)
     kwargs = {
         "verbose": False,
         "input_signature": inputs,
@@ -162,10 +165,12 @@ def export(
             policy.export(str(unfinished), format=format, **kwargs)
             if format in formats.ENDINGS:
                 names = names_in_file(agent, unfinished, format, deterministic)
+                described = manifest_of(
+                    agent, names, deterministic, quantize, batch_size
+                )
+                if "target_spec" not in asked:
+                    run_once(unfinished, format, described)
         if format in formats.ENDINGS:
-            described = manifest_of(
-                agent, names, deterministic, quantize, batch_size
-            )
             write_manifest(unfinished, format, described)
         if accept is not None:
             accept(unfinished)
@@ -239,7 +244,7 @@ def _explained(
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
-            f"Expected a policy of operations that {format} has; nothing was "
-            f"written. Received: {type(agent).__name__}, of which its "
-            f"converter says: {lines[0]}"
+            f"Expected a policy that {format} can hold, and arguments of its "
+            f"converter; nothing was written. Received: {type(agent).__name__}"
+            f", of which it says: {lines[0]}"
         ) from error

@@ -8,6 +8,7 @@ the model sees nothing of it.
 
 import importlib.util
 import json
+import math
 import os
 import zipfile
 from pathlib import Path
@@ -31,6 +32,21 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
     "inputs": list,
     "outputs": list,
 }
+# What arrays are for.
+_ROLES = {
+    "inputs": ("observation", "noise", "state"),
+    "outputs": ("action", "next_state"),
+}
+_NUMBERED = ("state", "next_state")
+_DTYPES = frozenset(
+    [
+        *("bool", "float16", "float32", "float64"),
+        *("int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32", "uint64"),
+    ]
+)
+# As of spaces: a few bytes could ask for any amount of memory.
+_MOST_AXES, _MOST_ELEMENTS = 32, 2**24
 # Zip archives know no year before it; files that are alike should be the same.
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -127,7 +143,47 @@ def check(manifest: Any, name: str) -> dict[str, Any]:
                 f"Expected a manifest with {key!r}. Received: {name}, where it "
                 f"is {manifest.get(key)!r}"
             )
+    for key, roles in _ROLES.items():
+        for each in manifest[key]:
+            _check_array(each, roles, f"{name}: {key}")
+    states = manifest.get("states", [])
+    if not isinstance(states, list):
+        raise ValueError(f"{name}: expected a list of states")
+    for each in states:
+        _check_array(
+            {"name": "", "role": "state", **_dict(each)}, ("state",), name
+        )
+    for each in [*manifest["inputs"], *manifest["outputs"]]:
+        known = range(len(states))
+        if each["role"] in _NUMBERED and each.get("index") not in known:
+            raise ValueError(
+                f"Expected the number of a state. Received: {name}: {each}"
+            )
     return manifest
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    """Returns a dict, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _check_array(each: Any, roles: tuple[str, ...], where: str) -> None:
+    """Refuses what does not describe an array that could be allocated."""
+    each = _dict(each)
+    shape, name = each.get("shape"), each.get("name")
+    if (
+        not isinstance(name, str)
+        or each.get("role") not in roles
+        or each.get("dtype") not in _DTYPES
+        or not isinstance(shape, list)
+        or not 1 <= len(shape) <= _MOST_AXES
+        or not all(type(size) is int and size > 0 for size in shape[1:])
+        or math.prod(shape[1:]) > _MOST_ELEMENTS
+    ):
+        raise ValueError(
+            "Expected name, role, dtype and shape of an array. "
+            f"Received: {where}: {each!r:.200}"
+        )
 
 
 def write_manifest(

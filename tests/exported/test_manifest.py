@@ -201,6 +201,23 @@ def rewritten(files, tmp_path, change):
         (lambda m: json.dumps({**m, "version": 2}), "version up to 1"),
         (lambda m: json.dumps({**m, "version": [1]}), "version up to 1"),
         (lambda m: json.dumps({**m, "inputs": 3}), "with 'inputs'"),
+        (lambda m: json.dumps({**m, "inputs": [3]}), "Expected name, role"),
+        (
+            lambda m: json.dumps({**m, "states": [{"shape": [1, 2**40]}]}),
+            "Expected name, role",
+        ),
+        (
+            lambda m: json.dumps(
+                {**m, "inputs": [{**m["inputs"][0], "dtype": "object"}]}
+            ),
+            "Expected name, role",
+        ),
+        (
+            lambda m: json.dumps(
+                {**m, "inputs": [{**m["inputs"][0], "role": "state"}]}
+            ),
+            "number of a state",
+        ),
         (lambda m: " " * 2**20 + json.dumps(m), "at most 1,048,576 bytes"),
     ],
 )
