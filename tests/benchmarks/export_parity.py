@@ -114,14 +114,23 @@ def smaller():
     return "\n".join(lines)
 
 
+#: What is written, by the name of its marks.
+TABLES = {
+    "greedy": lambda: table(deterministic=True),
+    "noise": lambda: table(deterministic=False),
+    "smaller": smaller,
+}
+
+
 def main():
     """Writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--page", type=Path, default=PAGE)
-    page = parser.parse_args().page
-    write_between(page, "parity-greedy", table(deterministic=True))
-    write_between(page, "parity-noise", table(deterministic=False))
-    write_between(page, "parity-smaller", smaller())
+    parser.add_argument("--only", choices=TABLES)
+    arguments = parser.parse_args()
+    for name, make in TABLES.items():
+        if arguments.only in (None, name):
+            write_between(arguments.page, f"parity-{name}", make())
 
 
 if __name__ == "__main__":

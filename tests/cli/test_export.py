@@ -83,6 +83,7 @@ def test_a_file_of_another_agent_fails_the_check(run_folder, capsys):
     assert "policy.tflite: acts as the agent: on " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_fails_the_check_is_not_written(run_folder, capsys, monkeypatch):
     path = run_folder / "policy.tflite"
     path.write_text("what was there")

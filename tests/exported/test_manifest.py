@@ -60,7 +60,7 @@ def test_a_file_says_what_it_is(form, agent, files):
     assert policy.action_space == agent.action_space
 
 
-@pytest.mark.spread(form=["tf_saved_model", "litert"])
+@pytest.mark.spread(form=["litert"])
 @pytest.mark.parametrize("form", ENDINGS)
 def test_names_shapes_and_dtypes_are_those_of_the_file(form, tmp_path):
     """Of trees, noise and memory at once: all that can be named."""

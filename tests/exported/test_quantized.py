@@ -114,8 +114,9 @@ def test_weights_are_as_small_as_was_asked_for(tmp_path):
 
 @pytest.mark.spread(option=["memory"])
 @pytest.mark.parametrize("option", ["masks", "memory", "several actions"])
-def test_it_plays_to_find_the_ranges(option):
+def test_it_plays_to_find_the_ranges(option, monkeypatch):
     """In environments that raise where an action is not one of theirs."""
+    monkeypatch.setattr(representative, "MOST_STEPS", 300)
     agent = agent_of(option, "PPO")
     case = EVERY_AGENT["PPO"]
     env = vector(lambda: env_of(option, case), num_envs=3)
