@@ -20,6 +20,7 @@ from keras_rl2.exported.manifest import has_manifest
 from keras_rl2.exported.runtimes import runtime_of
 from keras_rl2.spaces import action_spec
 from keras_rl2.spaces import check_same
+from keras_rl2.spaces import same_space
 from keras_rl2.spaces import space_tree
 from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
@@ -52,6 +53,17 @@ class ExportCheck:
             be; None where the file is judged by its return.
         loss: float. What the file's return may be less, as a share of the
             agent's.
+
+    Example:
+
+    >>> import tempfile
+    >>> import keras_rl2 as rl
+    >>> path = tempfile.mkdtemp() + "/policy.tflite"
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> agent.export(path, format="litert")
+    >>> check = agent.check_export(path, "CartPole-v1", episodes=2)
+    >>> check.passed, check.disagreements, check.lost
+    (True, 0.0, 0.0)
     """
 
     manifest: dict[str, Any]
@@ -106,11 +118,16 @@ def check_export(
         ValueError: If the file is of another agent or environment.
     """
     file = _open(agent, filepath)
-    check_same(
-        type(agent).__name__,
-        observation=(agent.observation_space, file.observation_space),
-        action=(agent.action_space, file.action_space),
-    )
+    for ours, theirs in (
+        (agent.observation_space, file.observation_space),
+        (agent.action_space, file.action_space),
+    ):
+        if not same_space(ours, theirs):
+            raise ValueError(
+                f"Expected the export of an agent with the space {ours}. "
+                f"Received: {filepath}, of {file.manifest['algorithm']} with "
+                f"{theirs}"
+            )
     kwargs = {"seed": 0, **kwargs, "deterministic": file.deterministic}
     dataset = EvaluationDataset(env, **kwargs)
     check_same(

@@ -1,6 +1,7 @@
 """`keras-rl2 export`: the policy without the library."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -250,12 +251,16 @@ def _stream(check: "ExportCheck") -> Any:
 def _described(path: Path, check: "ExportCheck") -> str:
     """Says in words what a check has found."""
     verdict = "acts as the agent" if check.passed else "FAILED"
+    kinds = re.findall(r"'type': '(\w+)'", str(check.manifest["action_space"]))
+    found = []
+    if "Box" in kinds:
+        found.append(f"numbers differ by up to {check.difference:.2g}")
+    if {*kinds} - {"Box", "Dict", "Tuple"}:
+        found.append(f"{check.disagreements:.2%} of choices differ")
     return (
-        f"{path}: {verdict}: on {check.observations:,} observations numbers "
-        f"differ by up to {check.difference:.2g} and "
-        f"{check.disagreements:.2%} of choices; return "
-        f"{check.file_episode_return:.1f}, the agent's "
-        f"{check.episode_return:.1f}"
+        f"{path}: {verdict}: on {check.observations:,} observations "
+        f"{' and '.join(found)}; return {check.file_episode_return:.1f}, the "
+        f"agent's {check.episode_return:.1f}"
     )
 
 

@@ -1,6 +1,7 @@
 """What `keras-rl2 export` writes acts as the agent does."""
 
 import dataclasses
+import re
 
 import numpy as np
 import onnxruntime
@@ -64,6 +65,7 @@ def test_what_passes_the_check_is_written(run_folder, quantize, capsys):
     assert main([*arguments, "--check", "--episodes", "3"]) == 0
     printed = capsys.readouterr().out
     assert "policy.tflite: acts as the agent: on " in printed
+    assert re.search(r"observations [\d.]+% of choices differ; return", printed)
     manifest = rl.read_manifest(run_folder / "policy.tflite")
     assert manifest["quantization"] == quantize
 

@@ -85,7 +85,7 @@ def test_another_environment_is_refused(agent, tmp_path):
     with pytest.raises(ValueError, match="Expected an environment with the"):
         agent.check_export(path, "Acrobot-v1")
     other = rl.PPO.for_env("Acrobot-v1", hidden=(8,), seed=0)
-    with pytest.raises(ValueError, match="Expected an environment with the"):
+    with pytest.raises(ValueError, match="Expected the export of an agent"):
         other.check_export(path, "Acrobot-v1")
 
 
