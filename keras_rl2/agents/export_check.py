@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.agents.export_manifest import manifest_of
+from keras_rl2.arguments import check_in_range
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.data import EvaluationDataset
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _TOLERANCES = {None: 1e-4, "float16": 1e-2}
 # What quantising may cost, as a share of the agent's return.
 _LOSS = 0.1
+# Of either, which are shares and differences.
+_MOST = 1e9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,16 +120,19 @@ def check_export(
     Raises:
         ValueError: If the file is of another agent or environment.
     """
+    check_in_range(loss=(loss, 0.0, _MOST))
+    if tolerance is not None:
+        check_in_range(tolerance=(tolerance, 0.0, _MOST))
     file = _open(agent, filepath)
-    for ours, theirs in (
+    for own, other in (
         (agent.observation_space, file.observation_space),
         (agent.action_space, file.action_space),
     ):
-        if not same_space(ours, theirs):
+        if not same_space(own, other):
             raise ValueError(
-                f"Expected the export of an agent with the space {ours}. "
+                f"Expected the export of an agent with the space {own}. "
                 f"Received: {filepath}, of {file.manifest['algorithm']} with "
-                f"{theirs}"
+                f"{other}"
             )
     kwargs = {"seed": 0, **kwargs, "deterministic": file.deterministic}
     dataset = EvaluationDataset(env, **kwargs)

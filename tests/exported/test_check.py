@@ -89,6 +89,16 @@ def test_another_environment_is_refused(agent, tmp_path):
         other.check_export(path, "Acrobot-v1")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [{"loss": -0.1}, {"loss": float("nan")}, {"tolerance": -1}],
+)
+def test_bounds_that_cannot_be_meant(arguments, agent):
+    (name,) = arguments
+    with pytest.raises(ValueError, match=f"Expected.*{name}"):
+        agent.check_export("nowhere", "CartPole-v1", **arguments)
+
+
 @pytest.mark.spread(deterministic=[True], env=["hybrid"])
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize("env", ["masked", "hybrid"])
