@@ -99,7 +99,7 @@ def test_bounds_that_cannot_be_meant(arguments, agent):
         agent.check_export("nowhere", "CartPole-v1", **arguments)
 
 
-@pytest.mark.spread(deterministic=[True], env=["hybrid"])
+@pytest.mark.slow
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize("env", ["masked", "hybrid"])
 def test_masks_trees_and_memory(env, deterministic, tmp_path):

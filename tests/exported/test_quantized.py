@@ -38,17 +38,11 @@ def test_sixteen_bits_act_almost_alike(option, name, tmp_path):
     assert rl.read_manifest(path)["quantization"] == "float16"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "name", "deterministic"),
     [
-        pytest.param(
-            option,
-            name,
-            deterministic,
-            marks=[]
-            if (option, name, deterministic) == ("memory", "PPO", False)
-            else pytest.mark.slow,
-        )
+        (option, name, deterministic)
         for option, name in CASES
         for deterministic in (True, False)
         if (deterministic or option in GIVEN_NOISE)
@@ -118,7 +112,7 @@ def test_weights_are_as_small_as_was_asked_for(tmp_path):
     assert np.int8 in kinds_of_tensors(tmp_path / "int8.tflite")
 
 
-@pytest.mark.spread(option=["memory"])
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["masks", "memory", "several actions"])
 def test_it_plays_to_find_the_ranges(option, monkeypatch):
     """In environments that raise where an action is not one of theirs."""
