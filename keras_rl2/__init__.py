@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
     from keras_rl2.data.recorder import record
+    from keras_rl2.exported import PolicyFile
+    from keras_rl2.exported import read_manifest
     from keras_rl2.loading import load
     from keras_rl2.training import Training
     from keras_rl2.workers import LocalWorkers
@@ -76,11 +78,13 @@ _HOMES = {
     "LocalWorkers": "keras_rl2.workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
+    "PolicyFile": "keras_rl2.exported",
     "RayWorkers": "keras_rl2.workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
     "load": "keras_rl2.loading",
+    "read_manifest": "keras_rl2.exported",
     "record": "keras_rl2.data.recorder",
 }
 
@@ -102,6 +106,7 @@ __all__ = [
     "LocalWorkers",
     "MixedDataset",
     "OfflineDataset",
+    "PolicyFile",
     "RayWorkers",
     "ReplayDataset",
     "RolloutDataset",
@@ -120,6 +125,7 @@ __all__ = [
     "migrate",
     "networks",
     "presets",
+    "read_manifest",
     "record",
     "returns",
     "tuning",

@@ -9,6 +9,7 @@ from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.ddpg import DDPG
 from keras_rl2.agents.discrete_cql import DiscreteCQL
 from keras_rl2.agents.dqn import DQN
+from keras_rl2.agents.export_check import ExportCheck
 from keras_rl2.agents.iql import IQL
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
@@ -35,6 +36,7 @@ __all__ = [
     "BehaviorCloning",
     "BoxCQL",
     "DiscreteCQL",
+    "ExportCheck",
     "OffPolicyAgent",
     "OfflineEvaluation",
     "OnPolicyAgent",

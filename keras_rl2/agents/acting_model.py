@@ -321,6 +321,15 @@ class ActingModel(keras.Model, abc.ABC):
         """Shape of the noise of one action."""
         return self.policy_head.noise_shape
 
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """What the noise of an action is drawn from, as plain data.
+
+        For programs that draw it themselves: the kind and the width of each
+        part, in the order in which they lie side by side.
+        """
+        return self.policy_head.noise_parts
+
     def draw_noise(
         self,
         generator: np.random.Generator,

@@ -72,6 +72,27 @@ class ActionNoise:
             return {}
         return {"exploration_scale": float(ops.convert_to_numpy(scale(step)))}
 
+    def described(self, size: int, step: int) -> dict[str, Any]:
+        """Returns what the noise is, for programs that draw it themselves.
+
+        Args:
+            size: int. Dimensions of an action, A.
+            step: int. Environment steps so far.
+
+        Returns:
+            dict of plain data.
+        """
+        if self.exploration is None:
+            return {"kind": "zeros", "size": size}
+        scale: Any = getattr(self.exploration, "scale", 1.0)
+        if callable(scale):
+            scale = ops.convert_to_numpy(scale(step))
+        return {
+            "kind": type(self.exploration).__name__,
+            "size": size,
+            "scale": float(scale),
+        }
+
     def serialized(self) -> Any:
         """Returns the noise as plain data."""
         if self.exploration is None:

@@ -346,6 +346,18 @@ class DQN(OffPolicyAgent):
         """Returns the best actions `[B]`."""
         return self.policy_head(self._choices(observation)).mode()
 
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """Which actions are random, and how often at present."""
+        return [
+            {
+                "kind": "epsilon_greedy",
+                "size": self.policy_head.n,
+                "epsilon": self._exploring.present(self.env_steps),
+                "ranked": self.is_masked,
+            }
+        ]
+
     def draw_noise(
         self,
         generator: np.random.Generator,

@@ -1,6 +1,12 @@
 """The policy as a model of its own."""
 
+import contextlib
+import importlib.util
 import os
+import warnings
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -8,9 +14,19 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_rl2.agents.export_manifest import manifest_of
+from keras_rl2.agents.export_manifest import names_in_file
+from keras_rl2.agents.export_manifest import policy_inputs
+from keras_rl2.agents.export_manifest import run_once
+from keras_rl2.agents.quantizing import INT8
+from keras_rl2.agents.quantizing import QUANTIZATIONS
+from keras_rl2.agents.quantizing import converter_arguments
+from keras_rl2.agents.quantizing import refuse_eight_bits
 from keras_rl2.agents.saving import require_replaceable
+from keras_rl2.arguments import check_positive
 from keras_rl2.atomic_files import replacing
-from keras_rl2.data.policy_function import input_specs
+from keras_rl2.exported import formats
+from keras_rl2.exported.manifest import write_manifest
 from keras_rl2.litert import for_environment
 from keras_rl2.shapes import Tensor
 from keras_rl2.spaces import action_spec
@@ -22,7 +38,13 @@ if TYPE_CHECKING:
 
 # What a SavedModel is made of.
 _SAVED_MODEL = frozenset(
-    {"assets", "fingerprint.pb", "saved_model.pb", "variables"}
+    {
+        "assets",
+        "assets.extra",
+        "fingerprint.pb",
+        "saved_model.pb",
+        "variables",
+    }
 )
 # What TensorFlow calls a disk that is full, read-only or gone.
 _DISK_ERRORS = (
@@ -89,6 +111,10 @@ def export(
     filepath: str | os.PathLike[str],
     format: str,
     deterministic: bool,
+    quantize: str | None = None,
+    representative: Any = None,
+    batch_size: int | None = None,
+    accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
 ) -> None:
     """Writes the policy in a format of `keras.Model.export`.
@@ -101,39 +127,124 @@ def export(
         format: str. A format of `keras.Model.export`.
         deterministic: bool. Whether the most probable action is taken; if not,
             noise is a second input.
+        quantize: str or None. One of `QUANTIZATIONS`, or None. Defaults to
+            `None`.
+        representative: As of `Agent.export`. Defaults to `None`.
+        batch_size: int or None. As of `Agent.export`. Defaults to `None`.
+        accept: Callable or None. As of `Agent.export`. Defaults to `None`.
         **kwargs: Further arguments of `keras.Model.export`.
 
     Raises:
+        ImportError: If what writes the format is not installed.
         OSError: If it cannot be written.
-        ValueError: If it would replace a folder that holds something else.
+        ValueError: If the format does not hold such a policy, or it would
+            replace a folder that holds something else.
     """
-    inputs = [
-        keras.InputSpec(
-            shape=tuple(spec.shape), dtype=spec.dtype.name, name=spec.name
-        )
-        for spec in input_specs(agent.observation_spec)
-    ]
-    if not deterministic:
-        shape = (None, *agent.noise_shape)
-        inputs.append(
-            keras.InputSpec(shape=shape, dtype="float32", name="noise")
-        )
-    inputs += [
-        keras.InputSpec(
-            shape=(None, *each.shape[1:]),
-            dtype=each.dtype.name,
-            name=f"state_{index}",
-        )
-        for index, each in enumerate(agent.initial_state(1))
-    ]
-    kwargs.setdefault("verbose", False)
-    kwargs.setdefault("input_signature", inputs)
-    policy = ExportedPolicy(agent, deterministic)
     require_replaceable(filepath, _SAVED_MODEL)
+    check_arguments(filepath, format, quantize, representative)
+    if batch_size is not None:
+        check_positive(batch_size=batch_size)
+    if quantize == INT8:
+        refuse_eight_bits(agent, deterministic)
+    inputs = policy_inputs(agent, deterministic, batch_size)
+    # Who chooses the operations knows what has them.
+    asked = frozenset(kwargs)
+    kwargs = {
+        "verbose": False,
+        "input_signature": inputs,
+        **converter_arguments(
+            agent, quantize, representative, inputs, deterministic
+        ),
+        **kwargs,
+    }
+    policy = ExportedPolicy(agent, deterministic)
     with replacing(filepath) as unfinished:
-        try:
+        with _explained(agent, filepath, format), warnings.catch_warnings():
+            # That TensorFlow calibrates by an interpreter that will move.
+            warnings.filterwarnings("ignore", ".*tf.lite.Interpreter.*")
             policy.export(str(unfinished), format=format, **kwargs)
-        except _DISK_ERRORS as error:
-            raise OSError(
-                f"{filepath}: could not be written: {error.message}"
-            ) from error
+            if format in formats.ENDINGS:
+                names = names_in_file(agent, unfinished, format, deterministic)
+                described = manifest_of(
+                    agent, names, deterministic, quantize, batch_size
+                )
+                if "target_spec" not in asked:
+                    run_once(unfinished, format, described)
+        if format in formats.ENDINGS:
+            write_manifest(unfinished, format, described)
+        if accept is not None:
+            accept(unfinished)
+
+
+def check_arguments(
+    filepath: str | os.PathLike[str],
+    format: str,
+    quantize: str | None,
+    representative: Any,
+) -> None:
+    """Refuses what could not be exported, before anything is done.
+
+    Args:
+        filepath: str or path. Where to write.
+        format: str. As of `Agent.export`.
+        quantize: str or None. As of `Agent.export`.
+        representative: As of `Agent.export`.
+
+    Raises:
+        ImportError: If what writes the format is not installed.
+        ValueError: If arguments do not fit each other.
+    """
+    known = [*formats.ENDINGS, "openvino"]
+    if format not in known:
+        raise ValueError(
+            f"Expected `format` to be one of {known}. "
+            f"Received: format={format!r}"
+        )
+    if format == formats.LITERT and not str(filepath).endswith(".tflite"):
+        raise ValueError(
+            "Expected a path that ends in .tflite for LiteRT. "
+            f"Received: {filepath}"
+        )
+    if format == formats.ONNX and importlib.util.find_spec("tf2onnx") is None:
+        raise ImportError(
+            "Expected tf2onnx, which writes ONNX: `pip install "
+            "keras-rl2-fit[onnx]`. Received: a Python without it"
+        )
+    if quantize not in (None, *QUANTIZATIONS):
+        raise ValueError(
+            f"Expected `quantize` to be None or one of {[*QUANTIZATIONS]}. "
+            f"Received: quantize={quantize!r}"
+        )
+    if quantize is not None and format != formats.LITERT:
+        raise ValueError(
+            'Expected `quantize` with `format="litert"` only. '
+            f"Received: quantize={quantize!r}, format={format!r}"
+        )
+    if (quantize == INT8) != (representative is not None):
+        raise ValueError(
+            'Expected `representative` observations with `quantize="int8"`, '
+            "which chooses ranges by them, and without it none. Received: "
+            f"quantize={quantize!r}, representative={representative!r:.60}"
+        )
+
+
+@contextlib.contextmanager
+def _explained(
+    agent: "Agent", filepath: str | os.PathLike[str], format: str
+) -> Iterator[None]:
+    """Says in one line what a converter, or the disk, would not do."""
+    try:
+        yield
+    except _DISK_ERRORS as error:
+        raise OSError(
+            f"{filepath}: could not be written: {error.message}"
+        ) from error
+    except (ImportError, MemoryError, OSError, TypeError):
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(
+            f"Expected a policy that {format} can hold, and arguments of its "
+            f"converter; nothing was written. Received: {type(agent).__name__}"
+            f", of which it says: {lines[0]}"
+        ) from error

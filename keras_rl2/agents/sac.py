@@ -242,6 +242,15 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         shape = super().noise_shape
         return shape if self.exploration is None else (2 * shape[0],)
 
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """The policy's noise, and beside it the one that is added."""
+        parts = super().noise_parts
+        if self.exploration is None:
+            return parts
+        added = self._noise.described(parts[0]["size"], self.env_steps)
+        return [*parts, added]
+
     def draw_noise(
         self,
         generator: np.random.Generator,

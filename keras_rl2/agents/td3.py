@@ -262,6 +262,12 @@ class TD3(OffPolicyAgent):
         output = ops.cast(output, "float32")
         return output if self._gives_actions else ops.tanh(output)
 
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """The noise that is added, and its present scale."""
+        [size] = self.policy_head.noise_shape
+        return [self._noise.described(size, self.env_steps)]
+
     def draw_noise(
         self,
         generator: np.random.Generator,

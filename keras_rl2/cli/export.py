@@ -1,17 +1,43 @@
 """`keras-rl2 export`: the policy without the library."""
 
 import argparse
+import re
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import tensorflow_notes
+from keras_rl2.cli.argument_types import add_env_kwargs
+from keras_rl2.cli.argument_types import count
+from keras_rl2.cli.argument_types import whole_number
 from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.trees import named_leaves
 
-SUMMARY = "write the greedy policy of a saved agent for other programs"
+if TYPE_CHECKING:
+    from keras_rl2.agents import Agent
+    from keras_rl2.agents import ExportCheck
+
+SUMMARY = "write the policy of a saved agent for other programs"
 _ENDINGS = {"tf_saved_model": "", "onnx": ".onnx", "litert": ".tflite"}
+_QUANTIZATIONS = ("float16", "int8")
+# Arguments that say what is written.
+_WRITING = (
+    "format",
+    "output",
+    "quantize",
+    "check",
+    "stochastic",
+    "batch_size",
+)
+# Environments that are stepped together, at most.
+_MOST_ENVS = 20
+
+
+class _NotAlike(Exception):
+    """What was exported does not act as the agent does."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=list(_ENDINGS),
-        required=True,
         help="tf_saved_model is a folder, the others are files",
     )
     parser.add_argument(
@@ -28,11 +53,103 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="default: policy, policy.onnx or policy.tflite beside the agent",
     )
+    parser.add_argument(
+        "--stochastic",
+        action="store_true",
+        help="sample actions, with noise as an input, instead of taking the "
+        "most probable ones",
+    )
+    parser.add_argument(
+        "--quantize",
+        choices=_QUANTIZATIONS,
+        help="with litert: weights in 16 bits, or all in 8, with ranges as "
+        "they are found playing",
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=count,
+        help="observations of each call; 1 for microcontrollers and browsers "
+        "(default: any number)",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="play what is exported against the agent, and write it if it "
+        "acts alike",
+    )
+    parser.add_argument(
+        "--check-file",
+        metavar="FILE",
+        help="play what was exported before against the agent; write nothing",
+    )
+    parser.add_argument(
+        "--env",
+        help="environment id for --check and int8 (default: the one it was "
+        "trained in)",
+    )
+    add_env_kwargs(parser, ", on top of those it was trained with")
+    parser.add_argument(
+        "--episodes",
+        type=count,
+        default=20,
+        help="of --check, each for the agent and for the file; default: 20",
+    )
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, help="of --check; default: 0"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exports the policy and prints where it is."""
+    """Exports the policy and prints where it is, or checks one."""
+    _refuse(arguments)
     folder, file = RunFolder.holding(arguments.path)
+    env: tuple[str, dict[str, Any]] | None = None
+    if arguments.check or arguments.check_file or arguments.quantize == "int8":
+        from keras_rl2.cli import environments
+
+        env = folder.environment(arguments.env, dict(arguments.env_kwargs))
+        # TensorFlow takes seconds: what can be wrong without it comes first.
+        environments.make(*env).close()
+    if arguments.check_file:
+        path = Path(arguments.check_file)
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        check = _played(_load(file), path, env, arguments)
+        print(_described(path, check), file=_stream(check))
+        return 0 if check.passed else 1
+    return _export(_output(folder, arguments), file, env, arguments)
+
+
+def _refuse(arguments: argparse.Namespace) -> None:
+    """Refuses arguments that do not fit each other."""
+    if arguments.check_file:
+        given = [each for each in _WRITING if getattr(arguments, each)]
+        if given:
+            raise errors.CommandError(
+                "--check-file: nothing is written, so what is written cannot "
+                f"be chosen: leave out --{given[0].replace('_', '-')}"
+            )
+        return
+    if arguments.format is None:
+        raise errors.CommandError(
+            f"--format is required: one of {', '.join(_ENDINGS)}"
+        )
+    if arguments.quantize and arguments.format != "litert":
+        raise errors.CommandError(
+            f"--quantize: expected --format litert, received {arguments.format}"
+        )
+    if arguments.format == "onnx":
+        errors.require_modules(
+            "--format onnx", "pip install tf2onnx", "tf2onnx"
+        )
+        if arguments.check:
+            errors.require_modules(
+                "--check of onnx", "pip install onnxruntime", "onnxruntime"
+            )
+
+
+def _output(folder: RunFolder, arguments: argparse.Namespace) -> Path:
+    """Returns where to write, whose ending says what it is."""
     ending = _ENDINGS[arguments.format]
     output = Path(arguments.output or folder.path / f"policy{ending}")
     if output.suffix != ending and ending:
@@ -40,23 +157,111 @@ def run(arguments: argparse.Namespace) -> int:
             f"--output: expected a name that ends in {ending} for "
             f"{arguments.format}, received {output}"
         )
-    if arguments.format == "onnx":
-        errors.require_modules(
-            "--format onnx", "pip install tf2onnx", "tf2onnx"
-        )
+    return output
 
+
+def _export(
+    output: Path,
+    file: Path,
+    env: tuple[str, dict[str, Any]] | None,
+    arguments: argparse.Namespace,
+) -> int:
+    """Writes the policy, if it passes what was asked for."""
+    agent = _load(file)
+    checks: list[ExportCheck] = []
+
+    def accept(unfinished: Path) -> None:
+        checks.append(_played(agent, unfinished, env, arguments))
+        if not checks[0].passed:
+            raise _NotAlike
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        agent.export(
+            output,
+            format=arguments.format,
+            deterministic=not arguments.stochastic,
+            quantize=arguments.quantize,
+            representative=_representative(env, arguments),
+            batch_size=arguments.batch_size,
+            accept=accept if arguments.check else None,
+        )
+    except _NotAlike:
+        print(f"{_described(output, checks[0])}; not written", file=sys.stderr)
+        return 1
+    how = "stochastic" if arguments.stochastic else "greedy"
+    what = "".join(
+        f", {each}" for each in (arguments.quantize,) if each is not None
+    )
+    taken = " and noise" if arguments.stochastic else ""
+    print(
+        f"{output}: {how} policy as {arguments.format}{what}, raw observations "
+        f"{_shapes(agent.observation_spec)}{taken} in, actions out"
+    )
+    for check in checks:
+        print(_described(output, check))
+    return 0
+
+
+def _load(file: Path) -> "Agent":
+    """Loads the agent, and TensorFlow first."""
     tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import saved_agents
 
-    agent = saved_agents.load(file)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    agent.export(output, format=arguments.format)
-    print(
-        f"{output}: greedy policy as {arguments.format}, raw observations "
-        f"{_shapes(agent.observation_spec)} in, "
-        "actions out"
+    return saved_agents.load(file)
+
+
+def _representative(
+    env: tuple[str, dict[str, Any]] | None, arguments: argparse.Namespace
+) -> Any:
+    """Returns the environment in which int8 finds its ranges."""
+    if arguments.quantize != "int8" or env is None:
+        return None
+    from keras_rl2.agents.representative import NUM_ENVS
+    from keras_rl2.envs import as_vector_env
+
+    env_id, env_kwargs = env
+    return as_vector_env(env_id, NUM_ENVS, env_kwargs=env_kwargs)
+
+
+def _played(
+    agent: "Agent",
+    path: Path,
+    env: tuple[str, dict[str, Any]] | None,
+    arguments: argparse.Namespace,
+) -> "ExportCheck":
+    """Plays a file against the agent."""
+    assert env is not None
+    env_id, env_kwargs = env
+    return agent.check_export(
+        path,
+        env_id,
+        episodes=arguments.episodes,
+        num_envs=min(arguments.episodes, _MOST_ENVS),
+        seed=arguments.seed,
+        env_kwargs=env_kwargs,
     )
-    return 0
+
+
+def _stream(check: "ExportCheck") -> Any:
+    """Returns where what was found is printed."""
+    return sys.stdout if check.passed else sys.stderr
+
+
+def _described(path: Path, check: "ExportCheck") -> str:
+    """Says in words what a check has found."""
+    verdict = "acts as the agent" if check.passed else "FAILED"
+    kinds = re.findall(r"'type': '(\w+)'", str(check.manifest["action_space"]))
+    found = []
+    if "Box" in kinds:
+        found.append(f"numbers differ by up to {check.difference:.2g}")
+    if {*kinds} - {"Box", "Dict", "Tuple"}:
+        found.append(f"{check.disagreements:.2%} of choices differ")
+    return (
+        f"{path}: {verdict}: on {check.observations:,} observations "
+        f"{' and '.join(found)}; return {check.file_episode_return:.1f}, the "
+        f"agent's {check.episode_return:.1f}"
+    )
 
 
 def _shapes(spec: Any) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_rl2.collecting.masks import check_mask
 from keras_rl2.collecting.masks import masking_head
+from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.record import first_not_finite
 from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.agent_protocols import ActingAgent
@@ -108,11 +109,16 @@ class EvaluationDataset:
             )
         return x
 
-    def play(self, agent: ActingAgent) -> dict[str, float]:
+    def play(
+        self, agent: ActingAgent, actor: PolicyActor | None = None
+    ) -> dict[str, float]:
         """Plays the episodes with the agent's present weights.
 
         Args:
             agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`).
+            actor: `PolicyActor` for as many environments. What acts in the
+                agent's place, an exported file say; None for the agent.
+                Defaults to `None`.
 
         Returns:
             dict: mean and standard deviation of the episodes' returns and
@@ -123,21 +129,25 @@ class EvaluationDataset:
                 observation or reward is not finite.
         """
         agent.bind(self.env.observation_space, self.env.action_space)
-        if self._actor is None or agent is not self._agent:
-            self._agent = agent
-            self._actor = ActorSnapshot(
-                agent, self.env.num_envs, self.deterministic
-            )
-        self._actor.sync()
-        returns, lengths = self._run(agent, self._actor)
+        returns, lengths = self._run(agent, actor or self._snapshot(agent))
         return {
             "episode_return": float(np.mean(returns)),
             "episode_return_std": float(np.std(returns)),
             "episode_length": float(np.mean(lengths)),
         }
 
+    def _snapshot(self, agent: ActingAgent) -> ActorSnapshot:
+        """Returns the agent's policy of now, converted once."""
+        if self._actor is None or agent is not self._agent:
+            self._agent = agent
+            self._actor = ActorSnapshot(
+                agent, self.env.num_envs, self.deterministic
+            )
+        self._actor.sync()
+        return self._actor
+
     def _run(
-        self, agent: ActingAgent, actor: ActorSnapshot
+        self, agent: ActingAgent, actor: PolicyActor
     ) -> tuple[list[float], list[int]]:
         """Steps until every environment has played its share."""
         env = self.env

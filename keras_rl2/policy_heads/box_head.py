@@ -69,6 +69,7 @@ class BoxHead(PolicyHead):
     """
 
     action_dtype = "float32"
+    noise_kind = "normal"
     _noise = staticmethod(noise.normal)
 
     def __init__(

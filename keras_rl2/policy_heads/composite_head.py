@@ -168,6 +168,11 @@ class CompositeHead(PolicyHead):
         ]
         return ops.concatenate(columns, axis=-1)
 
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """What the noise of each part is drawn from."""
+        return [each for head in self.heads for each in head.noise_parts]
+
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> noise.Noise:

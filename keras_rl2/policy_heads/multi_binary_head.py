@@ -34,6 +34,7 @@ class MultiBinaryHead(PolicyHead):
     [[0, 1]]
     """
 
+    noise_kind = "logistic"
     _noise = staticmethod(noise.logistic)
 
     def __init__(self, shape: int | Sequence[int]) -> None:

@@ -1,6 +1,7 @@
 """The interface of policy heads."""
 
 import abc
+import math
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,8 @@ class PolicyHead(abc.ABC):
         log_std_size: int. Width of a log standard deviation that does not
             depend on the observation; 0 where the distribution has none.
         noise_shape: tuple of int. Shape of the noise for one action.
+        noise_kind: str. What it is drawn from: `"gumbel"`, `"logistic"` or
+            `"normal"`, the standard one.
         action_shape: tuple of int. Shape of the policy's own action, as
             stored.
         action_dtype: str. Its dtype.
@@ -41,6 +44,7 @@ class PolicyHead(abc.ABC):
     log_std_size: int = 0
     mask_size: int = 0
     noise_shape: tuple[int, ...]
+    noise_kind: str = "gumbel"
     action_shape: tuple[int, ...]
     action_dtype: str = "int32"
     changes_action: bool
@@ -108,6 +112,15 @@ class PolicyHead(abc.ABC):
         """
         shape = (*leading_shape, *self.noise_shape)
         return type(self)._noise(generator, shape)
+
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """What each part of the noise is drawn from, as plain data.
+
+        For programs that draw it themselves: the kind and the width of each
+        part, in the order in which they lie side by side.
+        """
+        return [{"kind": self.noise_kind, "size": math.prod(self.noise_shape)}]
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:

@@ -92,6 +92,9 @@ class DTypePolicy:
     def variable_dtype(self) -> str: ...
 
 class InputSpec:
+    name: str | None
+    shape: tuple[int | None, ...]
+    dtype: str | None
     def __init__(
         self,
         dtype: str | None = None,

@@ -1,0 +1,122 @@
+"""`agent.check_export` finds what is not alike."""
+
+import dataclasses
+
+import keras
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.agents import ExportCheck
+from support.exported import export
+from support.structured_envs import HYBRID_ACTIONS
+from support.structured_envs import OBSERVATIONS
+from support.structured_envs import MaskedEnv
+from support.structured_envs import StructuredEnv
+
+FOUND = ExportCheck(
+    manifest={},
+    observations=100,
+    difference=0.0,
+    disagreements=0.0,
+    episode_return=-50.0,
+    file_episode_return=-54.0,
+    tolerance=1e-4,
+    loss=0.1,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "passed"),
+    [
+        ({}, True),
+        ({"difference": 1e-3}, False),
+        ({"difference": float("nan")}, False),
+        ({"disagreements": 1e-3}, False),
+        ({"disagreements": 1e-3, "tolerance": 1e-2}, True),
+        # Of bits that are judged by the return.
+        ({"tolerance": None, "difference": 9.0}, True),
+        ({"tolerance": None, "file_episode_return": -56.0}, False),
+        ({"tolerance": None, "file_episode_return": -10.0}, True),
+        ({"tolerance": None, "file_episode_return": float("nan")}, False),
+    ],
+)
+def test_what_passes(changes, passed):
+    assert dataclasses.replace(FOUND, **changes).passed is passed
+
+
+def test_what_is_lost_is_a_share_of_the_agents_return():
+    assert FOUND.lost == pytest.approx(0.08)
+    assert dataclasses.replace(FOUND, episode_return=0.0).lost > 1e9
+
+
+@pytest.fixture(scope="module")
+def agent():
+    return rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+
+
+def test_other_weights_are_found(agent, tmp_path):
+    path = export(agent, tmp_path, "litert")
+    found = agent.check_export(path, "CartPole-v1", episodes=3)
+    assert found.passed
+    assert found.episode_return == found.file_episode_return
+    other = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
+    *hidden, kernel, bias = agent.actor.get_weights()
+    other.actor.set_weights([*hidden, -kernel, -bias])
+    found = other.check_export(path, "CartPole-v1", episodes=3)
+    assert not found.passed
+    assert found.disagreements > 0.5
+    assert found.observations >= found.episode_return * 3
+
+
+def test_numbers_that_differ_are_found(tmp_path):
+    agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,), seed=0)
+    path = export(agent, tmp_path, "litert")
+    *others, bias = agent.actor.get_weights()
+    agent.actor.set_weights([*others, bias + 0.01])
+    found = agent.check_export(path, "Pendulum-v1", episodes=1)
+    assert not found.passed
+    # 0.01 before tanh, stretched from 1 to 2.
+    assert 0.01 < found.difference < 0.021
+    assert found.disagreements == 0.0
+
+
+def test_another_environment_is_refused(agent, tmp_path):
+    path = export(agent, tmp_path, "litert")
+    with pytest.raises(ValueError, match="Expected an environment with the"):
+        agent.check_export(path, "Acrobot-v1")
+    other = rl.PPO.for_env("Acrobot-v1", hidden=(8,), seed=0)
+    with pytest.raises(ValueError, match="Expected the export of an agent"):
+        other.check_export(path, "Acrobot-v1")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"loss": -0.1}, {"loss": float("nan")}, {"tolerance": -1}],
+)
+def test_bounds_that_cannot_be_meant(arguments, agent):
+    (name,) = arguments
+    with pytest.raises(ValueError, match=f"Expected.*{name}"):
+        agent.check_export("nowhere", "CartPole-v1", **arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("env", ["masked", "hybrid"])
+def test_masks_trees_and_memory(env, deterministic, tmp_path):
+    """In environments that raise at what is not allowed."""
+    make = {
+        "masked": MaskedEnv,
+        "hybrid": lambda: StructuredEnv(
+            OBSERVATIONS["nested"], HYBRID_ACTIONS["dict"]
+        ),
+    }[env]
+    cell = keras.layers.LSTMCell(4)
+    agent = rl.PPO.for_env(make(), hidden=(8,), memory=cell, seed=0)
+    path = export(agent, tmp_path, "litert", deterministic=deterministic)
+    found = agent.check_export(path, make(), episodes=6)
+    assert found.passed
+    assert found.observations > 10
+    # Their state is carried along: another cell is another policy.
+    weights = agent.actor.get_weights()
+    agent.actor.set_weights([weight * 3.0 for weight in weights])
+    assert not agent.check_export(path, make(), episodes=6).passed

@@ -1,0 +1,171 @@
+"""What is exported acts as its agent does, greedily and given noise."""
+
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.agents import EVERY_AGENT
+from support.agents import make_agent
+from support.agents import make_env
+from support.export_cases import GIVEN_NOISE
+from support.export_cases import OPTIONS
+from support.export_cases import agent_of
+from support.export_cases import compare
+from support.export_cases import env_of
+from support.export_cases import observations_of
+from support.exported import ENDINGS
+from support.exported import export
+
+CASES = [(each, name) for each, names in OPTIONS.items() for name in names]
+
+
+@pytest.fixture(scope="module")
+def agents():
+    """Agents that are made once."""
+    made = {}
+
+    def get(option, name):
+        if (option, name) not in made:
+            made[option, name] = agent_of(option, name)
+        return made[option, name]
+
+    return get
+
+
+def assert_alike(agent, path):
+    difference, disagreements = compare(agent, rl.PolicyFile(path))
+    assert difference < 1e-4
+    assert disagreements == 0.0
+
+
+# One of each by default: the options once, the formats with others.
+_DEFAULT = {
+    ("tf_saved_model", "masks", "DQN", True),
+    ("onnx", "memory", "PPO", True),
+    ("litert", "normalized", "SAC", True),
+    ("tf_saved_model", "several actions", "PPO", False),
+    ("onnx", "plain", "SAC", False),
+    ("litert", "masks", "A2C", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "option", "name", "deterministic"),
+    [
+        pytest.param(
+            form,
+            option,
+            name,
+            deterministic,
+            marks=[]
+            if (form, option, name, deterministic) in _DEFAULT
+            else pytest.mark.slow,
+        )
+        for option, name in CASES
+        for form in ENDINGS
+        for deterministic in (True, False)
+        if deterministic or option in GIVEN_NOISE
+    ],
+)
+def test_an_export_acts_as_its_agent(
+    form, option, name, deterministic, agents, tmp_path
+):
+    agent = agents(option, name)
+    assert_alike(
+        agent, export(agent, tmp_path, form, deterministic=deterministic)
+    )
+
+
+@pytest.mark.parametrize("option", ["masks", "memory", "several actions"])
+@pytest.mark.parametrize("name", EVERY_AGENT)
+def test_what_is_not_in_the_table_cannot_be(option, name):
+    """So that no agent is left out of the matrix that belongs into it."""
+    if name in OPTIONS[option]:
+        return
+    with pytest.raises((TypeError, ValueError), match="Expected"):
+        agent_of(option, name)
+
+
+@pytest.mark.parametrize("name", ["PPO"])
+def test_noise_of_the_agents_own_seed_gives_its_own_samples(name, tmp_path):
+    """Those of `act`, whose noise comes from the seed of the constructor."""
+    case = EVERY_AGENT[name]
+    agent = make_agent(case, env_of("plain", case), seed=7)
+    path = export(agent, tmp_path, "litert", deterministic=False)
+    policy = rl.PolicyFile(path)
+    batch = observations_of(agent)
+    noise, _ = agent.draw_noise(np.random.default_rng(7), (len(batch),))
+    assert policy.act(batch, noise=noise).tolist() == agent.act(batch).tolist()
+
+
+DISTRIBUTIONS = {
+    "discrete": ("PPO", "act_discrete"),
+    "multi_binary": ("PPO", "act_multi_binary"),
+    "box": ("PPO", "act_box"),
+    "squashed": ("SAC", "act_box"),
+    "epsilon": ("DQN", "act_discrete"),
+}
+
+
+@pytest.mark.spread(form=["litert"])
+@pytest.mark.parametrize("form", ENDINGS)
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+def test_noise_as_the_manifest_names_it_gives_the_distribution(
+    kind, form, tmp_path
+):
+    """Drawn here from what the manifest says, not by the agent."""
+    name, pair = DISTRIBUTIONS[kind]
+    case = EVERY_AGENT[name]
+    settings = {"epsilon": 0.3} if name == "DQN" else {}
+    agent = make_agent(case, make_env(pair), **settings)
+    path = export(agent, tmp_path, form, deterministic=False)
+    policy = rl.PolicyFile(path)
+    count = 20_000
+    (part,) = policy.manifest["noise"]
+    noise = drawn(part, np.random.default_rng(0), count)
+    one = observations_of(agent, 1)
+    batch = np.repeat(one, count, axis=0)
+    found = np.asarray(policy.act(batch, noise=noise), np.float64)
+    # Five standard errors: once in a million without a fault.
+    if name == "DQN":
+        greedy = agent.act(one, deterministic=True)[0]
+        share = np.mean(found != greedy)
+        expected = 0.3 * 2 / 3
+        error = np.sqrt(expected * (1 - expected) / count)
+        assert share == pytest.approx(expected, abs=5 * error)
+        return
+    policy_of_one = agent.distribution(one)
+    if kind == "discrete":
+        values = np.arange(3)
+        expected = np.exp(
+            [policy_of_one.log_prob(np.array([v], "int32"))[0] for v in values]
+        )
+        shares = np.mean(found[:, None] == values, axis=0)
+        error = np.sqrt(expected * (1 - expected) / count)
+        assert (np.abs(shares - expected) < 5 * error).all()
+        return
+    samples = agent.sample_action(
+        batch, agent.draw_noise(np.random.default_rng(1), (count,))[0]
+    )
+    samples = np.asarray(agent.policy_head.to_environment(samples), np.float64)
+    error = np.sqrt(2 * samples.var(axis=0) / count) + 1e-9
+    assert (np.abs(found.mean(axis=0) - samples.mean(axis=0)) < 5 * error).all()
+    np.testing.assert_allclose(found.std(0), samples.std(0), rtol=0.05)
+
+
+def drawn(part, generator, count):
+    """Draws noise as docs/export.md says, by NumPy alone."""
+    shape = count, part["size"]
+    if part["kind"] == "gumbel":
+        noise = generator.gumbel(size=shape)
+    elif part["kind"] == "logistic":
+        noise = generator.logistic(size=shape)
+    elif part["kind"] == "normal":
+        noise = generator.normal(size=shape)
+    else:
+        assert part["kind"] == "epsilon_greedy"
+        explores = generator.random(count) < part["epsilon"]
+        forced = generator.integers(part["size"], size=count)
+        noise = np.zeros(shape)
+        noise[explores, forced[explores]] = 1e30
+    return noise.astype("float32")
