@@ -72,7 +72,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it holds no manifest, as those of releases before 0.3,
+        ValueError: If it holds no manifest, as those of releases before 0.2,
             or one that is not to be understood.
 
     Example:
@@ -93,7 +93,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     if content is None:
         raise ValueError(
             "Expected an exported policy with a manifest, as "
-            "`agent.export` of keras_rl2 0.3 or later writes. "
+            "`agent.export` of keras_rl2 0.2 or later writes. "
             f"Received: {path}, which has none"
         )
     return check(content, str(path))
