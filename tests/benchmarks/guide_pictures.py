@@ -3,8 +3,8 @@
     python tests/benchmarks/guide_pictures.py seeds replay exploration greedy
     python tests/benchmarks/guide_pictures.py --draw docs
 
-Some ten minutes on two idle cores. Curves are kept beside the other results, one
-file for each picture and kind of run, so that drawing needs no training.
+Some ten minutes on two idle cores. Curves are kept beside the other results,
+one file for each picture and kind of run, so that drawing needs no training.
 """
 
 import argparse
