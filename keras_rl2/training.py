@@ -132,7 +132,9 @@ class Training:
             ValueError: If there is no such algorithm, or it does not apply to
                 the environment.
         """
-        name = env if isinstance(env, str) else as_vector_env(env).name
+        if not isinstance(env, str):
+            env = as_vector_env(env, num_envs or 1)
+        name = env if isinstance(env, str) else env.name
         preset = presets.default(algorithm, name)
         return cls.from_preset(preset, env=env, num_envs=num_envs, seed=seed)
 

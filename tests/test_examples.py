@@ -9,6 +9,7 @@ import keras
 import pytest
 
 from keras_rl2 import PPO
+from keras_rl2 import load
 
 ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -70,6 +71,17 @@ def test_existing_keras_model(tmp_path):
         rows = list(csv.DictReader(file))
     assert float(rows[-1]["val_episode_return"]) > 400
     assert int(rows[0]["env_steps"]) < int(rows[-1]["env_steps"])
+
+
+@pytest.mark.slow
+def test_custom_environment(tmp_path):
+    score, folder = run("custom_environment.py", tmp_path)
+    # Five lights of 2, and a hundredth for each step of at most 200.
+    assert 8.5 <= score < 10
+    assert holds_events(folder)
+    assert len(list((folder / "films").glob("step-*.gif"))) == 3
+    assert load(folder / "agent.keras").env_steps >= 150_000
+    assert (folder / "policy.tflite").stat().st_size > 10_000
 
 
 @pytest.mark.learning

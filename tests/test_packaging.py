@@ -150,3 +150,8 @@ def test_names_have_one_home():
     assert set(keras_rl2._HOMES) | set(keras_rl2._ROOMS) | {
         "__version__"
     } == set(keras_rl2.__all__)
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {keras_rl2.__version__}\n" in citation

@@ -145,7 +145,8 @@ class Agent(ActingModel):
         """Makes a compiled agent with default networks for an environment.
 
         Args:
-            env: An environment, vector environment or id string.
+            env: An environment, vector environment, id string or function
+                that makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
                 the algorithm's own, or those of the convolutional network.

@@ -14,6 +14,7 @@ from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.presets import Preset
@@ -93,24 +94,17 @@ def make(
     """
     if env is None:
         env = preset.environment
-    adapter: VectorEnvAdapter
-    if isinstance(env, str):
-        name = env
-        wanted = preset.num_envs if num_envs is None else num_envs
-        kwargs = preset.env_kwargs if env == preset.environment else {}
-        adapter = as_vector_env(env, wanted, env_kwargs=kwargs)
-    else:
-        kwargs = {}
-        adapter = as_vector_env(
-            env, num_envs=1 if num_envs is None else num_envs
-        )
-        name = adapter.name
+    kwargs = preset.env_kwargs if env == preset.environment else {}
+    if num_envs is None:
+        num_envs = preset.num_envs if is_maker(env) else 1
+    adapter = as_vector_env(env, num_envs, env_kwargs=kwargs)
+    name = env if isinstance(env, str) else adapter.name
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     preset = preset.with_settings({"env_kwargs": kwargs})
     preset = _fitted(kind, preset, name, adapter.num_envs)
     if preset.updates:
         agent = _make_agent(kind, preset, adapter, preset.updates, seed)
-        if isinstance(env, str):
+        if is_maker(env):
             # It has said what its spaces are.
             adapter.close()
         return preset, agent, _recorded(agent, preset, data, seed)

@@ -26,6 +26,7 @@ from keras_rl2.data.random_actions import steps_for_environments
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import is_maker
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces import action_spec
 from keras_rl2.spaces import is_masked
@@ -61,15 +62,16 @@ def record(
             to an action of the environment; `"random"` or None, which chooses
             uniformly.
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
-            environment, or an id string.
+            environment, an id string, or a function that makes a
+            `gymnasium.Env`.
         steps: int. Environment steps, of all environments together.
         path: path or None. A new folder to write the dataset to, as Minari
             keeps its own; None to keep it in memory only. Defaults to `None`.
         seed: int or None. Seeds environments and acting. Defaults to `0`.
         deterministic: bool. Whether an agent takes its most probable actions.
             Defaults to `False`.
-        num_envs: int. Environments to make when `env` is an id. Defaults to
-            `1`.
+        num_envs: int. Environments to make when `env` is an id or a
+            function. Defaults to `1`.
         env_kwargs: dict or None. Arguments of an environment given by its id.
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
@@ -107,7 +109,7 @@ def record(
         if path is not None:
             write_minari(source, Path(path), _spec(made))
     finally:
-        if isinstance(env, str):
+        if is_maker(env):
             made.close()
     return OfflineDataset(source, seed=seed, **kwargs)
 

@@ -62,7 +62,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
-            mode, an EnvPool environment, or an id string.
+            mode, an EnvPool environment, an id string, or a function that
+            makes a `gymnasium.Env`.
         capacity: int. Transitions that are held, of all environments
             together. Their memory is checked before it is taken. Defaults to
             `1_000_000`.
@@ -87,8 +88,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             `0.4`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for
             about 1000 steps. Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id. Defaults to
-            `1`.
+        num_envs: int. Environments to make when `env` is an id or a
+            function. Defaults to `1`.
         seed: int or None. Seeds environments, acting and drawing. Defaults
             to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made

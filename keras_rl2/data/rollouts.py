@@ -39,7 +39,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
-            mode, an EnvPool environment, or an id string.
+            mode, an EnvPool environment, an id string, or a function that
+            makes a `gymnasium.Env`.
         horizon: int. Steps of one rollout per environment, T. Defaults to
             `128`.
         passes: int. Times that every step is trained on. Defaults to `4`.
@@ -49,8 +50,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
         scale_rewards: bool. Whether rewards are divided by the running
             deviation of the discounted return. Defaults to `False`.
-        num_envs: int. Environments to make when `env` is an id. Defaults to
-            `1`.
+        num_envs: int. Environments to make when `env` is an id or a
+            function. Defaults to `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
             to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made

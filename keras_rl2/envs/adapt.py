@@ -54,9 +54,10 @@ def as_vector_env(
             - an EnvPool environment made with `env_type="gymnasium"`;
             - `str`, the id of a registered environment. Its native vector
               environment is used if it has one, as in `gymnasium.make_vec`;
+            - a function that makes a `gymnasium.Env`, such as its class;
             - a `VectorEnvAdapter`, which is returned as it is.
-        num_envs: int. Number of environments to make from an id. Defaults to
-            `1`.
+        num_envs: int. Number of environments to make from an id or by a
+            function. Defaults to `1`.
         env_kwargs: dict or None. Arguments of the environment, with an id
             only. Defaults to `None`.
         wrappers: Sequence of functions from a `gymnasium.Env` to another one,
@@ -81,7 +82,7 @@ def as_vector_env(
     True
     """
     remake = None
-    if isinstance(env, str):
+    if is_maker(env):
         remake = functools.partial(
             make_vector_env,
             env,
@@ -113,6 +114,19 @@ def as_vector_env(
     return adapter
 
 
+def is_maker(env: Any) -> bool:
+    """Says whether environments are made of something, or have been made.
+
+    Args:
+        env: As of `as_vector_env`.
+
+    Returns:
+        bool: True for an id and for a function that makes an environment.
+    """
+    made = gymnasium.Env | VectorEnv | VectorEnvAdapter
+    return isinstance(env, str) or (callable(env) and not isinstance(env, made))
+
+
 def _adapt(env: Any) -> VectorEnvAdapter:
     """Chooses the adapter for an environment."""
     # First, as an EnvPool environment is both this and a `gymnasium.Env`.
@@ -124,8 +138,9 @@ def _adapt(env: Any) -> VectorEnvAdapter:
         return SingleEnv(env)
     raise ValueError(
         "Expected a gymnasium.Env, a gymnasium.vector.VectorEnv, an EnvPool "
-        "environment made with env_type='gymnasium' or the id of a registered "
-        f"environment. Received: env={env!r} of type {type(env)}"
+        "environment made with env_type='gymnasium', the id of a registered "
+        "environment or a function that makes one. "
+        f"Received: env={env!r} of type {type(env)}"
     )
 
 

@@ -81,7 +81,7 @@ def make_env(
 
 
 def make_vector_env(
-    env_id: str,
+    env: str | Callable[[], Any],
     num_envs: int,
     *,
     env_kwargs: Mapping[str, Any] | None = None,
@@ -94,7 +94,8 @@ def make_vector_env(
     `gymnasium.vector.SyncVectorEnv`.
 
     Args:
-        env_id: str. As of `make_env`.
+        env: str, as of `make_env`; or a function that makes a
+            `gymnasium.Env`.
         num_envs: int. How many, at least 1.
         env_kwargs: dict or None. As of `make_env`. Defaults to `None`.
         wrappers: sequence of functions, applied to each single environment.
@@ -104,29 +105,62 @@ def make_vector_env(
         `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
 
     Raises:
-        ValueError: If `num_envs` is below 1, or the environment does not take
-            the arguments.
+        ValueError: If `num_envs` is below 1, the environment does not take
+            the arguments, or there are some for a function.
         gymnasium.error.Error: If there is no such id.
     """
     if num_envs < 1:
         raise ValueError(
             f"Expected at least 1 environment. Received: num_envs={num_envs}"
         )
+    if not isinstance(env, str):
+        refuse_arguments_of_function(env_kwargs, wrappers)
+        return _together(env, num_envs)
     kwargs = dict(env_kwargs or {})
-    if not wrappers and _has_native_vector(env_id):
+    if not wrappers and _has_native_vector(env):
         make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
-        native: VectorEnv[Any, Any, Any] = _with_words(env_id, kwargs, make_vec)
+        native: VectorEnv[Any, Any, Any] = _with_words(env, kwargs, make_vec)
         return native
     make = functools.partial(
-        make_env, env_id, env_kwargs=kwargs, wrappers=wrappers
+        make_env, env, env_kwargs=kwargs, wrappers=wrappers
     )
+    made = _together(make, num_envs)
+    if num_envs > 1:
+        made.spec = find_spec(env)
+    return made
+
+
+def refuse_arguments_of_function(
+    env_kwargs: Mapping[str, Any] | None, wrappers: Sequence[EnvWrapper]
+) -> None:
+    """Refuses arguments for what makes environments by itself.
+
+    Args:
+        env_kwargs: Mapping or None. Arguments of an environment.
+        wrappers: Sequence of functions that it is wrapped in.
+
+    Raises:
+        ValueError: If there are any.
+    """
+    if env_kwargs or wrappers:
+        raise ValueError(
+            "Expected no `env_kwargs` and no `wrappers` with a function, "
+            "which can do both itself. "
+            f"Received: env_kwargs={env_kwargs}, wrappers={wrappers}"
+        )
+
+
+def _together(
+    make: Callable[[], gymnasium.Env[Any, Any]], num_envs: int
+) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
+    """Makes one environment, or several that are stepped together."""
     if num_envs == 1:
         return make()
-    together = SyncVectorEnv(
-        [make] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP
+    # A class has attributes that Gymnasium would take for the environment's.
+    return SyncVectorEnv(
+        [functools.partial(make)] * num_envs,
+        autoreset_mode=AutoresetMode.SAME_STEP,
     )
-    together.spec = find_spec(env_id)
-    return together
 
 
 def find_spec(env_id: str) -> EnvSpec | None:

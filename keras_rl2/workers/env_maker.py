@@ -1,7 +1,6 @@
 """What makes environments in another process."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,12 +9,11 @@ from typing import Any
 import cloudpickle
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs.making import find_spec
 from keras_rl2.envs.making import make_vector_env
+from keras_rl2.envs.making import refuse_arguments_of_function
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +65,7 @@ class EnvMaker:
                 "that makes one, with `workers`: they make their own. "
                 f"Received: env={env!r}"
             )
-        if env_kwargs or wrappers:
-            raise ValueError(
-                "Expected no `env_kwargs` and no `wrappers` with a function, "
-                "which can do both itself. "
-                f"Received: env_kwargs={env_kwargs}, wrappers={wrappers}"
-            )
+        refuse_arguments_of_function(env_kwargs, wrappers)
         return cls(env)
 
     def check_can_be_sent(self) -> None:
@@ -100,18 +93,11 @@ class EnvMaker:
         Returns:
             `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
         """
-        if isinstance(self.env, str):
-            if self.spec is not None:
-                gymnasium.registry.setdefault(self.spec.id, self.spec)
-            return make_vector_env(
-                self.env,
-                num_envs,
-                env_kwargs=self.env_kwargs,
-                wrappers=self.wrappers,
-            )
-        if num_envs == 1:
-            return self.env()
-        return SyncVectorEnv(
-            [functools.partial(self.env)] * num_envs,
-            autoreset_mode=AutoresetMode.SAME_STEP,
+        if self.spec is not None:
+            gymnasium.registry.setdefault(self.spec.id, self.spec)
+        return make_vector_env(
+            self.env,
+            num_envs,
+            env_kwargs=self.env_kwargs,
+            wrappers=self.wrappers,
         )

@@ -74,8 +74,20 @@ def test_ids():
         as_vector_env("CartPole-v1", num_envs=0)
 
 
+def test_a_function_makes_environments():
+    assert as_vector_env(CountingEnv).num_envs == 1
+    env = as_vector_env(lambda: CountingEnv(), num_envs=3)
+    assert env.reset(seed=0).shape[0] == 3
+    env = as_vector_env(CountingEnv, num_envs=2)
+    before = env.env
+    env.env = env.remake()
+    assert env.env is not before
+    with pytest.raises(ValueError, match="with a function, which can do both"):
+        as_vector_env(CountingEnv, env_kwargs={"limit": 3})
+
+
 def test_what_is_no_environment_is_refused():
-    for thing in (None, 3, CountingEnv, [CountingEnv()]):
+    for thing in (None, 3, dict, [CountingEnv()]):
         with pytest.raises(ValueError, match=r"Expected a gymnasium\.Env"):
             as_vector_env(thing)
 

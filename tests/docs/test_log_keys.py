@@ -1,0 +1,154 @@
+"""The glossary of docs/callbacks.md has all that `fit` logs, and no more."""
+
+import pathlib
+import re
+
+import keras
+import pytest
+
+import keras_rl2 as rl
+from support.agents import EVERY_AGENT
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.events import read
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "callbacks.md"
+_ROW = re.compile(r"(?m)^\| (`.*?) \| (.*?) \|")
+_WORDS = re.compile(r"`([^`]+)`")
+# Of keys and tags that hold the name of an optimizer.
+_NAME = "NAME"
+# What `TensorBoard` adds to the logs of some agents.
+_OF_TENSORBOARD = ("clip_ratio", "std")
+# Of processes; of estimates that want a training of their own.
+_NOT_TRIED = ("lag", "val_fqe_value", "val_wis_value", "val_wis_episodes")
+_QUICK = ("PPO", "DDPG", "offline")
+
+
+def glossary():
+    """Returns the tags by the key, as the page has them."""
+    _, _, section = PAGE.read_text("utf-8").partition("\n## Every key\n")
+    section, _, _ = section.partition("\n## ")
+    table = {}
+    for keys, tags in _ROW.findall(section):
+        keys, tags = _WORDS.findall(keys), _WORDS.findall(tags)
+        for place, key in enumerate(keys):
+            assert key not in table, f"{key} is there twice"
+            # A tag for each of several keys, or all tags for the one key.
+            table[key] = [tags[place]] if len(keys) > 1 else tags
+    return table
+
+
+def entry_of(key, entries):
+    """Returns what the glossary has for a key or a tag; None for nothing."""
+    for entry in entries:
+        if re.fullmatch(re.escape(entry).replace(_NAME, r"\w+"), key):
+            return entry
+    return None
+
+
+class Keys(keras.callbacks.Callback):
+    """Keeps the keys of the logs."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Adds those of an epoch."""
+        self.seen.update(logs)
+
+
+def fit(agent, dataset, log_dir, validation_data):
+    """Trains an epoch with all that logs; returns keys and tags."""
+    keys = Keys()
+    callbacks = [
+        rl.callbacks.Diagnostics(log_dir / "diagnostics", warn=False),
+        rl.callbacks.TensorBoard(log_dir, histogram_freq=0, write_graph=False),
+        keys,
+    ]
+    agent.fit(
+        dataset,
+        callbacks=callbacks,
+        validation_data=validation_data,
+        verbose=0,
+    )
+    # Each where it was told to write, and one may write for both.
+    folders = [log_dir, log_dir / "diagnostics"]
+    tags = [read(folder).Tags()["scalars"] for folder in folders]
+    return keys.seen, {tag for each in tags for tag in each}
+
+
+def trained(name, log_dir):
+    """Trains what a name stands for; returns keys and tags."""
+    if name == "offline":
+        recorded = rl.record(
+            "random", make_env(), 64, seed=0, updates_per_epoch=2
+        )
+        agent = make_eager_agent(EVERY_AGENT["DQN"], make_env())
+        return fit(agent, recorded, log_dir, recorded)
+    case, settings, data = EVERY_AGENT[name], {}, {}
+    env = make_env(case.pair)
+    if name == "DDPG":
+        decay = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
+        settings["exploration"] = rl.exploration.GaussianNoise(decay)
+        data["on_env_error"] = "restart"
+    # Long enough that units can be told dead.
+    data |= {"horizon": 64} if case.on_policy else {"steps_per_round": 128}
+    return fit(
+        make_eager_agent(case, env, activation="relu", **settings),
+        case.make_dataset(env, **data),
+        log_dir,
+        make_env(case.pair),
+    )
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """Returns a function from a name to keys and tags, kept."""
+    found = {}
+
+    def of(name):
+        if name not in found:
+            found[name] = trained(name, tmp_path_factory.mktemp("logs"))
+        return found[name]
+
+    return of
+
+
+EVERY = [*EVERY_AGENT, "offline"]
+EACH = [
+    name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in EVERY
+]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_every_key_and_tag_is_explained(name, seen):
+    keys, tags = seen(name)
+    table = glossary()
+    assert {key for key in keys if not entry_of(key, table)} == set()
+    explained = [tag for key in keys for tag in table[entry_of(key, table)]]
+    explained += [tag for key in _OF_TENSORBOARD for tag in table[key]]
+    assert {tag for tag in tags if not entry_of(tag, explained)} == set()
+
+
+@pytest.mark.slow
+def test_every_entry_is_logged_by_something(seen):
+    table = glossary()
+    keys = set().union(*(seen(name)[0] for name in EVERY))
+    tags = set().union(*(seen(name)[1] for name in EVERY))
+    tried = set(table) - set(_NOT_TRIED)
+    logged = {entry_of(key, table) for key in keys} | set(_OF_TENSORBOARD)
+    assert tried - logged == set()
+    shown = [tag for key in tried for tag in table[key]]
+    assert {
+        tag for tag in shown if tag not in {entry_of(t, shown) for t in tags}
+    } == set()
+
+
+def test_what_is_not_explained_is_found():
+    table = glossary()
+    assert entry_of("learning_rate_my_adam", table) == "learning_rate_NAME"
+    assert entry_of("episode_returns", table) is None
+    assert table["episode_length"] == ["rollout/ep_len_mean"]
+    assert table["entropy"] == ["train/entropy", "train/entropy_loss"]
