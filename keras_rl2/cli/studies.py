@@ -3,17 +3,18 @@
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
-
-import optuna
-from optuna.storages import journal
 
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.errors import in_one_line
 from keras_rl2.cli.tuning_plan import TuningPlan
 
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
+
 _PLAN = "keras_rl2"
-_DONE = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 
 
 def open_study(
@@ -23,7 +24,7 @@ def open_study(
     *,
     overwrite: bool,
     clear: Callable[[], None],
-) -> optuna.Study:
+) -> "optuna.Study":
     """Opens the study that there is, or makes one.
 
     Args:
@@ -40,6 +41,8 @@ def open_study(
     Raises:
         CommandError: If it cannot be opened, or holds trials of another plan.
     """
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         kept = _storage(storage)
@@ -75,7 +78,7 @@ def open_study(
     return study
 
 
-def done(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+def done(study: "optuna.Study") -> "list[FrozenTrial]":
     """Returns the trials that came to an end, or were given up.
 
     Args:
@@ -84,10 +87,10 @@ def done(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
     Returns:
         list of `optuna.trial.FrozenTrial`.
     """
-    return study.get_trials(deepcopy=False, states=_DONE)
+    return study.get_trials(deepcopy=False, states=_states())
 
 
-def complete(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+def complete(study: "optuna.Study") -> "list[FrozenTrial]":
     """Returns the trials that came to an end, the best first.
 
     Args:
@@ -96,17 +99,24 @@ def complete(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
     Returns:
         list of `optuna.trial.FrozenTrial`.
     """
-    found = [trial for trial in done(study) if trial.state == _DONE[0]]
+    found = [each for each in done(study) if each.state.name == "COMPLETE"]
     return sorted(found, key=_value, reverse=True)
 
 
-def _value(trial: optuna.trial.FrozenTrial) -> float:
+def _states() -> Any:
+    """Returns the states of trials that count."""
+    from optuna.trial import TrialState
+
+    return TrialState.COMPLETE, TrialState.PRUNED
+
+
+def _value(trial: "FrozenTrial") -> float:
     """Returns what a trial gave."""
     assert trial.value is not None
     return trial.value
 
 
-def pruner(name: str, steps: int, reports: int) -> optuna.pruners.BasePruner:
+def pruner(name: str, steps: int, reports: int) -> "optuna.pruners.BasePruner":
     """Returns what gives up on trials.
 
     Args:
@@ -117,6 +127,8 @@ def pruner(name: str, steps: int, reports: int) -> optuna.pruners.BasePruner:
     Returns:
         `optuna.pruners.BasePruner`.
     """
+    import optuna
+
     if name == "none":
         return optuna.pruners.NopPruner()
     if name == "hyperband":
@@ -128,11 +140,11 @@ def pruner(name: str, steps: int, reports: int) -> optuna.pruners.BasePruner:
 
 
 def optimize(
-    study: optuna.Study,
-    objective: Callable[[optuna.Trial], float],
+    study: "optuna.Study",
+    objective: "Callable[[optuna.Trial], float]",
     trials: int,
     seed: int,
-    after_each: Callable[[optuna.Study, optuna.trial.FrozenTrial], None],
+    after_each: "Callable[[optuna.Study, FrozenTrial], None]",
 ) -> None:
     """Runs trials until there are enough of them.
 
@@ -148,10 +160,12 @@ def optimize(
             it would have drawn, and of two processes none what the other does.
         after_each: Callable. Told of each trial.
     """
-    enough = optuna.study.MaxTrialsCallback(trials, states=_DONE)
+    import optuna
+
+    enough = optuna.study.MaxTrialsCallback(trials, states=_states())
     present: list[optuna.Trial] = []
 
-    def watched(trial: optuna.Trial) -> float:
+    def watched(trial: "optuna.Trial") -> float:
         present[:] = [trial]
         study.sampler = optuna.samplers.TPESampler(seed=seed + trial.number)
         return objective(trial)
@@ -167,6 +181,9 @@ def optimize(
 
 def _storage(where: str) -> Any:
     """Opens a data base, or a file of one's own."""
+    import optuna
+    from optuna.storages import journal
+
     if "://" in where:
         return optuna.storages.get_storage(where)
     path = Path(where)
@@ -181,6 +198,8 @@ def _storage(where: str) -> Any:
 
 def _delete(name: str, storage: Any) -> None:
     """Forgets a study, if there is one."""
+    import optuna
+
     names = optuna.study.get_all_study_names(storage)
     if name in names:
         optuna.delete_study(study_name=name, storage=storage)

@@ -5,14 +5,17 @@ import importlib.util
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
-
-import optuna
 
 from keras_rl2.atomic_files import replacing
 from keras_rl2.cli import studies
 from keras_rl2.cli.tune_folder import TuneFolder
 from keras_rl2.presets import SearchSpace
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
 
 _SHOWN = 10
 _FEWEST_FOR_IMPORTANCE = 4
@@ -21,7 +24,7 @@ _DPI = 120
 _LINE = "{:>5}  {:>10}  {}"
 
 
-def print_trial(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+def print_trial(study: "optuna.Study", trial: "FrozenTrial") -> None:
     """Prints how one trial went.
 
     Args:
@@ -42,7 +45,7 @@ def print_trial(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
     print(text, flush=True)
 
 
-def print_all(study: optuna.Study, steps: int) -> None:
+def print_all(study: "optuna.Study", steps: int) -> None:
     """Prints the best trials, and what the best of them was.
 
     Args:
@@ -69,7 +72,7 @@ def print_all(study: optuna.Study, steps: int) -> None:
 
 
 def write_table(
-    path: Path, trials: Sequence[optuna.trial.FrozenTrial], space: SearchSpace
+    path: Path, trials: "Sequence[FrozenTrial]", space: SearchSpace
 ) -> None:
     """Writes all trials, one row each.
 
@@ -93,7 +96,7 @@ def write_table(
         unfinished.write_text(text.getvalue(), encoding="utf-8", newline="")
 
 
-def draw(study: optuna.Study, folder: TuneFolder) -> list[Path]:
+def draw(study: "optuna.Study", folder: TuneFolder) -> list[Path]:
     """Draws how the search went, and which settings mattered.
 
     Args:
@@ -122,7 +125,7 @@ def draw(study: optuna.Study, folder: TuneFolder) -> list[Path]:
     return [folder.history, folder.importance]
 
 
-def importance(study: optuna.Study) -> dict[str, float]:
+def importance(study: "optuna.Study") -> dict[str, float]:
     """Returns how much of the best trials' return each setting decides.
 
     Args:
@@ -137,13 +140,15 @@ def importance(study: optuna.Study) -> dict[str, float]:
     values = {trial.value for trial in studies.complete(study)}
     if len(values) < _FEWEST_FOR_IMPORTANCE:
         return {}
+    import optuna
+
     # Needs nothing that is not installed with Optuna.
     evaluator = optuna.importance.PedAnovaImportanceEvaluator()
     shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def _draw_history(study: optuna.Study, path: Path) -> None:
+def _draw_history(study: "optuna.Study", path: Path) -> None:
     """Draws what each trial gave, and the best so far."""
     figure, panel = _panel()
     found = studies.done(study)

@@ -7,9 +7,8 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from typing import NoReturn
-
-import optuna
 
 from keras_rl2.callbacks import TensorBoard
 from keras_rl2.cli import studies
@@ -24,11 +23,15 @@ from keras_rl2.presets import Preset
 from keras_rl2.training import Training
 from keras_rl2.tuning import fit_seeds
 
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial
+
 _EVALUATION_EPISODES = 20
 
 
 def tune(
-    study: optuna.Study,
+    study: "optuna.Study",
     plan: TuningPlan,
     folder: TuneFolder,
     trials: int,
@@ -105,7 +108,7 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _train(
-    trial: optuna.Trial,
+    trial: "optuna.Trial",
     plan: TuningPlan,
     folder: TuneFolder,
     episodes: EvaluationDataset,
@@ -156,7 +159,7 @@ def _is_no_retracing(record: logging.LogRecord) -> bool:
 
 
 def _conclude(
-    study: optuna.Study, plan: TuningPlan, folder: TuneFolder
+    study: "optuna.Study", plan: TuningPlan, folder: TuneFolder
 ) -> None:
     """Writes tables, pictures and the best preset; prints where they are."""
     found = studies.done(study)
@@ -177,9 +180,7 @@ def _conclude(
         )
 
 
-def best_preset(
-    plan: TuningPlan, trial: optuna.trial.FrozenTrial, trials: int
-) -> Preset:
+def best_preset(plan: TuningPlan, trial: "FrozenTrial", trials: int) -> Preset:
     """Returns the settings of a trial as a preset.
 
     Args:
@@ -190,8 +191,10 @@ def best_preset(
     Returns:
         `Preset`.
     """
+    from optuna.trial import FixedTrial
+
     # A trial that is over gives again what it drew.
-    drawn = optuna.trial.FixedTrial(trial.params)
+    drawn = FixedTrial(trial.params)
     preset = plan.space.apply(plan.preset, plan.space.suggest(drawn))
     seeds = ", ".join(map(str, plan.seeds))
     return dataclasses.replace(

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 HEAVY = ("tensorflow", "keras", "gymnasium", "matplotlib", "numpy")
 COMMANDS = (
     "train",
+    "tune",
     "evaluate",
     "record",
     "plot",
