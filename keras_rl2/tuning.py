@@ -15,6 +15,8 @@ from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
 
+__all__ = ["fit_seeds"]
+
 Run = tuple[Agent, RolloutDataset | ReplayDataset]
 
 

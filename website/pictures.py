@@ -1,8 +1,10 @@
-"""Makes the pictures of the home page: `python website/pictures.py`.
+"""Makes pictures of the home page and of tuning.md.
 
-It trains PPO on CartPole-v1, by the example and by the command, a minute on
-two cores. The other pictures are made by what is named beside them, in
-`tests/benchmarks`.
+    python website/pictures.py
+
+trains PPO on CartPole-v1, by the example, by the command, and to search
+settings: some minutes on two cores. The other pictures are made by what is
+named beside them, in `tests/benchmarks`.
 """
 
 import os
@@ -31,6 +33,12 @@ def make(folder: Path) -> None:
     run = "logs/PPO-CartPole-v1/seed-0"
     film = str(DOCS / "ppo_cartpole.gif")
     _command(folder, "record", run, "--max-steps", "150", "--output", film)
+    search = ("--trials", "16", "--steps", "8192", "--reports", "8")
+    _command(folder, "tune", "ppo", "CartPole-v1", *search)
+    for name in ("tuning_history.png", "tuning_importance.png"):
+        picture = name.removeprefix("tuning_")
+        [drawn] = folder.glob(f"tuning/*/{picture}")
+        (DOCS / name).write_bytes(drawn.read_bytes())
 
 
 def _command(folder: Path, *arguments: str) -> None:

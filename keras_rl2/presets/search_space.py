@@ -240,6 +240,14 @@ def read_space(path: str | os.PathLike[str]) -> SearchSpace:
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no search space.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rl.presets.read_space("space.json")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'space.json'
     """
     data = read_json(path)
     if not isinstance(data, dict):

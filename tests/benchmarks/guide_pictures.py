@@ -3,8 +3,10 @@
     python tests/benchmarks/guide_pictures.py seeds replay exploration greedy
     python tests/benchmarks/guide_pictures.py --draw docs
 
-Some ten minutes on two idle cores. Curves are kept beside the other results,
-one file for each picture and kind of run, so that drawing needs no training.
+draws guide_seeds.png, guide_replay.png, guide_exploration.png and
+guide_greedy.png. Some ten minutes on two idle cores. Curves are kept beside
+the other results, one file for each picture and kind of run, so that drawing
+needs no training.
 """
 
 import argparse
