@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_rl2.cli import errors
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.trees import named_leaves
@@ -45,7 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
             "--format onnx", "pip install tf2onnx", "tf2onnx"
         )
 
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import saved_agents
 
     agent = saved_agents.load(file)
