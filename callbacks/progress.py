@@ -11,6 +11,10 @@ from typing import TextIO
 
 import keras
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_has
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rounds_of_fit
@@ -73,16 +77,10 @@ class Progress(keras.callbacks.Callback):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        if total_steps is not None and total_steps < 1:
-            raise ValueError(
-                "Expected `total_steps` to be at least 1. "
-                f"Received: total_steps={total_steps}"
-            )
-        if not seconds > 0.0:
-            raise ValueError(
-                "Expected `seconds` between two lines to be over 0. "
-                f"Received: seconds={seconds}"
-            )
+        check_positive(**present(total_steps=total_steps))
+        check_above_zero(seconds=seconds)
+        check_has("a text stream", "write", "flush", **present(stream=stream))
+        check_has("a function", "__call__", clock=clock)
         self.total_steps = total_steps
         self.stream = stream
         self.seconds = seconds

@@ -14,6 +14,12 @@ import keras
 
 from keras_rl2 import recording
 from keras_rl2 import video
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import check_path
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import present
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.envs import EnvWrapper
 
@@ -100,16 +106,11 @@ class RecordVideo(keras.callbacks.Callback):
         wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         super().__init__()
-        _check_at_least_one(every=every, episodes=episodes, max_steps=max_steps)
-        if fps is not None and not fps > 0:
-            raise ValueError(
-                f"Expected `fps` to be over 0. Received: fps={fps}"
-            )
-        if format not in _FORMATS:
-            raise ValueError(
-                f"Expected `format` to be one of {_FORMATS}. "
-                f"Received: format={format!r}"
-            )
+        check_positive(every=every, episodes=episodes, max_steps=max_steps)
+        check_seed(seed)
+        check_above_zero(**present(fps=fps))
+        check_choice(format=(format, _FORMATS))
+        check_path(directory=directory, **present(log_dir=log_dir))
         video.require(f".{format}")
         if log_dir is not None:
             video.require(".gif")
@@ -227,16 +228,6 @@ def _maker(
             f"and `wrappers`. Received: env={env!r}, which makes its own"
         )
     return env
-
-
-def _check_at_least_one(**numbers: int) -> None:
-    """Refuses numbers below 1."""
-    for name, number in numbers.items():
-        if not isinstance(number, int) or number < 1:
-            raise ValueError(
-                f"Expected `{name}` to be an integer of at least 1. "
-                f"Received: {name}={number!r}"
-            )
 
 
 def _make(make: Callable[[], Any]) -> Any:

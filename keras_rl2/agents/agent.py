@@ -15,7 +15,9 @@ from keras_rl2 import arguments
 from keras_rl2 import space_configs
 from keras_rl2 import spaces
 from keras_rl2.agents import agent_state
+from keras_rl2.agents import compile_arguments
 from keras_rl2.agents import default_agent
+from keras_rl2.agents import evaluating
 from keras_rl2.agents import exporting
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents import fitting
@@ -29,11 +31,9 @@ from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.learners import Learners
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.observation_encoder import ObservationEncoder
-from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.array_spec import ArraySpec
-from keras_rl2.data import EvaluationDataset
-from keras_rl2.data import OfflineDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.data import actors
 from keras_rl2.data.policy_function import PolicyFunction
@@ -103,6 +103,8 @@ class Agent(keras.Model, abc.ABC):
         **unknown: Any,
     ) -> None:
         self.refuse_arguments(unknown)
+        arguments.check_seed(seed)
+        compile_arguments.check_model(name, dtype)
         learners = Learners()
         # Observations are not to lose precision before they are normalised;
         # each network casts for itself.
@@ -193,9 +195,11 @@ class Agent(keras.Model, abc.ABC):
             env,
             {
                 "hidden": hidden,
-                "activation": activation or cls.default_activation,
+                "activation": _or(activation, cls.default_activation),
                 "normalize_observations": normalize_observations,
-                "initialization": initialization or cls.default_initialization,
+                "initialization": _or(
+                    initialization, cls.default_initialization
+                ),
             },
             memory=memory,
             seed=seed,
@@ -457,11 +461,10 @@ class Agent(keras.Model, abc.ABC):
         self._require_bound()
         self._check_loaded()
         if isinstance(state, bool):
-            return self.act(
-                observation,
-                deterministic=state,
-                return_log_prob=return_log_prob,
-            )
+            deterministic, state = state, None
+        arguments.check_flag(
+            deterministic=deterministic, return_log_prob=return_log_prob
+        )
         return self._acting.act(
             observation, state, deterministic, return_log_prob
         )
@@ -579,24 +582,46 @@ class Agent(keras.Model, abc.ABC):
 
     # Keras' own verbs.
 
-    def compile(self, optimizer: Any = "auto", **kwargs: Any) -> None:
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        *,
+        critic_optimizer: Any = None,
+        steps_per_execution: int | str = "auto",
+        jit_compile: bool | str = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
+        **kwargs: Any,
+    ) -> None:
         """Sets the optimizer; see `keras.Model.compile`.
 
         Args:
             optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
                 the algorithm's own. Defaults to `"auto"`.
-            **kwargs: `critic_optimizer` for a second optimizer where the
-                agent has a separate critic; `steps_per_execution` (by default
-                the updates of a round); `max_skipped_updates` (by default
-                1000), how many updates in a row may be skipped since a
-                gradient or a learning rate was not finite, None for any
-                number; further arguments of Keras.
+            critic_optimizer: Optimizer, its name, or `"auto"` for one like
+                `optimizer`: a second one, where the agent has a separate
+                critic. Defaults to `None`.
+            steps_per_execution: int, or `"auto"` for the updates of a round.
+                Updates of one call of TensorFlow. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to let XLA compile whole rounds of
+                small networks. Defaults to `"auto"`.
+            max_skipped_updates: int or None. How many updates in a row may be
+                skipped since a gradient or a learning rate was not finite;
+                None for any number. Defaults to `1000`.
+            **kwargs: `run_eagerly` and `auto_scale_loss`, bools as of
+                `keras.Model.compile`.
 
         Raises:
             ValueError: If an argument is not one for an agent, or a learning
                 rate is not finite.
         """
-        given = CompileArguments(optimizer=optimizer, **kwargs)
+        given = CompileArguments(
+            optimizer,
+            critic_optimizer,
+            steps_per_execution,
+            jit_compile,
+            max_skipped_updates,
+            **kwargs,
+        )
         with self.learners.scope():
             super().compile(
                 optimizer=given.make_optimizer(self),
@@ -637,20 +662,41 @@ class Agent(keras.Model, abc.ABC):
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
-    def fit(self, x: Any = None, **kwargs: Any) -> keras.callbacks.History:
+    def fit(
+        self,
+        x: Any = None,
+        *,
+        epochs: int | None = None,
+        total_steps: int | None = None,
+        callbacks: Any = None,
+        validation_data: Any = None,
+        validation_freq: int = 1,
+        initial_epoch: int = 0,
+        verbose: int | str = "auto",
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
         """Trains on rollouts; see `keras.Model.fit`.
 
         Args:
             x: `keras_rl2.RolloutDataset` or `ReplayDataset`; or a
                 `tf.data.Dataset` of minibatch dicts.
-            **kwargs: `epochs` or `total_steps` (environment steps of this
-                call, rounded up to whole epochs, or to whole rounds where
+            epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
+            total_steps: int or None. Environment steps of this call instead of
+                epochs, rounded up to whole epochs, or to whole rounds where
                 they are less than one epoch; the resets of NEXT_STEP
-                environments count as such), `callbacks`, `validation_data`
-                (an `EvaluationDataset`), `validation_freq`, `initial_epoch`;
-                `verbose`, 0, 1 and 2 as of Keras, and `"auto"`, the default,
-                for the line of `keras_rl2.callbacks.Progress`; and Keras' own
-                when `x` is a `tf.data.Dataset`.
+                environments count as such. Defaults to `None`.
+            callbacks: `keras.callbacks.Callback`, or an iterable of them, or
+                None. Defaults to `None`.
+            validation_data: `keras_rl2.EvaluationDataset`, an environment or
+                its id, or None. What is played after epochs. Defaults to
+                `None`.
+            validation_freq: int. Epochs from one time to the next. Defaults to
+                `1`.
+            initial_epoch: int. Where epochs are counted from. Defaults to `0`.
+            verbose: 0, 1 and 2 as of Keras; `"auto"` for the line of
+                `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
+            **kwargs: `shuffle`; where `x` is a `tf.data.Dataset`, all else
+                that `keras.Model.fit` takes.
 
         Returns:
             `keras.callbacks.History`.
@@ -662,7 +708,19 @@ class Agent(keras.Model, abc.ABC):
                 told were skipped, since something was not finite.
         """
         self._check_loaded()
-        return fitting.fit(self, super().fit, x, **kwargs)
+        return fitting.fit(
+            self,
+            super().fit,
+            x,
+            epochs=epochs,
+            total_steps=total_steps,
+            callbacks=callbacks,
+            validation_data=validation_data,
+            validation_freq=validation_freq,
+            initial_epoch=initial_epoch,
+            verbose=verbose,
+            **kwargs,
+        )
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
@@ -686,24 +744,18 @@ class Agent(keras.Model, abc.ABC):
             x: An environment, an id string, or an `EvaluationDataset`; an
                 `OfflineDataset`, from which the return is estimated.
             **kwargs: Arguments of an `EvaluationDataset` (only with an
-                environment): `episodes`, `deterministic`, `seed`, `num_envs`;
-                of an `OfflineEvaluation` (only with an `OfflineDataset`):
-                `updates`, `deterministic`, `seed`; and Keras' `verbose`, which
-                changes nothing.
+                environment): `episodes`, `deterministic`, `num_envs`, `seed`,
+                `env_kwargs`, `wrappers`, `step_timeout`; of an
+                `OfflineEvaluation` (only with an `OfflineDataset`):
+                `updates`, `deterministic`, `seed`; and Keras' `verbose`,
+                `return_dict` and `callbacks`, which change nothing.
 
         Returns:
             dict: `episode_return`, `episode_return_std`, `episode_length`; of
             an `OfflineDataset` what `OfflineEvaluation` names.
         """
         self._check_loaded()
-        for ignored in ("verbose", "return_dict", "callbacks"):
-            kwargs.pop(ignored, None)
-        if isinstance(x, OfflineDataset):
-            return OfflineEvaluation(x, **kwargs).play(self)
-        if isinstance(x, OfflineEvaluation):
-            return x.play(self)
-        results: dict[str, float] = EvaluationDataset.of(x, **kwargs).play(self)
-        return results
+        return evaluating.evaluate(self, x, **kwargs)
 
     def export(
         self,
@@ -722,13 +774,18 @@ class Agent(keras.Model, abc.ABC):
             deterministic: bool. Whether the most probable action is taken. If
                 not, standard noise `[B, *noise_shape]`, as of `draw_noise`,
                 is a second input. Defaults to `True`.
-            **kwargs: Further arguments of `keras.Model.export`.
+            **kwargs: `verbose`, `input_signature` and what the format's writer
+                takes; see [`keras.Model.export`](
+                https://keras.io/api/models/model_saving_apis/export/).
 
         Raises:
             ValueError: If a weight of the policy is not finite; nothing is
                 written then.
         """
         self._require_bound()
+        arguments.check_path(filepath=filepath)
+        arguments.check_text(format=format)
+        arguments.check_flag(deterministic=deterministic)
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
         exporting.export(self, filepath, format, deterministic, **kwargs)
 
@@ -860,3 +917,8 @@ class Agent(keras.Model, abc.ABC):
         self.env_steps = env_steps
         self._is_loaded = True
         super().load_own_variables(values)
+
+
+def _or(given: Any, default: Any) -> Any:
+    """Returns what was given, or what stands for None."""
+    return default if given is None else given

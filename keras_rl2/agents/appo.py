@@ -7,7 +7,9 @@ from keras import ops
 
 from keras_rl2 import returns
 from keras_rl2.agents.ppo import PPO
+from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import present
 from keras_rl2.shapes import Tensor
 
 
@@ -74,15 +76,7 @@ class APPO(PPO):
         clip_c: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        if max_lag is not None and (
-            not isinstance(max_lag, int)
-            or isinstance(max_lag, bool)
-            or max_lag < 0
-        ):
-            raise ValueError(
-                "Expected `max_lag` to be an integer of at least 0, or None. "
-                f"Received: max_lag={max_lag!r}"
-            )
+        check_at_least(0, **present(max_lag=max_lag))
         check_in_range(clip_rho=(clip_rho, 0.0, 1e6), clip_c=(clip_c, 0.0, 1e6))
         super().__init__(actor, critic, **kwargs)
         self.max_lag = max_lag

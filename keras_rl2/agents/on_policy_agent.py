@@ -26,6 +26,7 @@ from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.agents.unrolling import unroll
 from keras_rl2.agents.updating import minibatch_of
+from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import Trajectory
@@ -96,12 +97,13 @@ class OnPolicyAgent(StochasticPolicy):
         check_in_range(
             gamma=(gamma, 0.0, 1.0),
             gae_lambda=(gae_lambda, 0.0, 1.0),
-            entropy_coefficient=(entropy_coefficient, 0.0, np.inf),
-            value_coefficient=(value_coefficient, 0.0, np.inf),
+            entropy_coefficient=(entropy_coefficient, 0.0, 1e12),
+            value_coefficient=(value_coefficient, 0.0, 1e12),
             initial_log_std=(initial_log_std, -20.0, 20.0),
         )
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
+        check_flag(normalize_advantages=normalize_advantages)
         super().__init__(**kwargs)
         network_checks.check_is_network("actor", actor)
         if critic is not None:

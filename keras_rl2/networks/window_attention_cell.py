@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
 from keras_rl2.shapes import Tensor
 
 # Added to the score of a step that is not there.
@@ -55,12 +57,13 @@ class WindowAttentionCell(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
+        check_positive(units=units, window=window, heads=heads)
+        check_seed(seed)
         super().__init__(**kwargs)
-        if min(units, window, heads) < 1 or units % heads:
+        if units % heads:
             raise ValueError(
-                "Expected numbers of at least 1, and `units` to be a multiple "
-                f"of `heads`. Received: units={units}, window={window}, "
-                f"heads={heads}"
+                "Expected `units` to be a multiple of `heads`. "
+                f"Received: units={units}, heads={heads}"
             )
         self.units = units
         self.window = window
