@@ -1,6 +1,7 @@
 """The base of all agents: a `keras.Model` that acts, learns and is saved."""
 
 import abc
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from keras_rl2 import spaces
 from keras_rl2.agents import agent_state
 from keras_rl2.agents import compile_arguments
 from keras_rl2.agents import default_agent
+from keras_rl2.agents import describing
 from keras_rl2.agents import evaluating
 from keras_rl2.agents import exporting
 from keras_rl2.agents import finite_weights
@@ -798,6 +800,49 @@ class Agent(keras.Model, abc.ABC):
         """
         self._require_bound()
         return actors.litert_policy(self)
+
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Any = None,
+        print_fn: Callable[[str], object] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Prints what the agent is, and Keras' table of its layers.
+
+        Algorithm, spaces, hyper-parameters and optimizers come first.
+
+        Args:
+            line_length: int or None. As of `keras.Model.summary`, and where
+                our own lines are broken. Defaults to `None`.
+            positions: As of `keras.Model.summary`. Defaults to `None`.
+            print_fn: Callable or None. Is given the text of either part; None
+                to print it. Defaults to `None`.
+            **kwargs: `expand_nested`, `show_trainable` and `layer_range` of
+                [`keras.Model.summary`](
+                https://keras.io/api/models/model/#summary-method).
+
+        Example:
+
+        >>> import keras_rl2 as rl
+        >>> agent = rl.A2C.for_env("CartPole-v1", seed=0)
+        >>> agent.summary(line_length=60)
+        Agent: A2C (on-policy)
+        Observation space: Box(...
+        Action space: Discrete(2)
+        Hyper-parameters: seed=0, gamma=0.99, gae_lambda=1, ...
+        Optimizer: ... (learning_rate=...)
+        Environment steps: 0
+        Model: "a2c"
+        ...
+        """
+        (print_fn or print)(describing.describe(self, line_length))
+        super().summary(
+            line_length=line_length,
+            positions=positions,
+            print_fn=print_fn,
+            **kwargs,
+        )
 
     # Saving.
 
