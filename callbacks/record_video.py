@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 
+from keras_rl2 import notebook
 from keras_rl2 import recording
 from keras_rl2 import video
 from keras_rl2.arguments import check_above_zero
@@ -43,6 +44,9 @@ class RecordVideo(keras.callbacks.Callback):
     is played in a process of its own, without TensorFlow: the renderer of
     MuJoCo cannot live beside it where there is no GPU. What a function makes
     is played in this process, but for MuJoCo.
+
+    A notebook shows the newest film below the cell in which `fit` runs, and
+    below one that ends with the callback.
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or
@@ -127,6 +131,12 @@ class RecordVideo(keras.callbacks.Callback):
         self.fps = fps or recording.frames_per_second(self._made)
         self._writer: EventWriter | None = None
         self._looked = self._recorded = 0
+        self._newest: pathlib.Path | None = None
+        self._display = notebook.Display()
+
+    def _repr_html_(self) -> str | None:
+        """Returns the newest film for a notebook, which asks by this name."""
+        return None if self._newest is None else notebook.film(self._newest)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
@@ -135,6 +145,7 @@ class RecordVideo(keras.callbacks.Callback):
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
             )
+        self._display = notebook.Display()
         if self._made is None:
             self._made = _make(self._make)
         self.model.bind(self._made.observation_space, self._made.action_space)
@@ -197,6 +208,9 @@ class RecordVideo(keras.callbacks.Callback):
             recorded = asked.play(self._made, act)
         else:
             recorded = recording.record(self.model, self._make, asked)
+        self._newest = asked.path
+        if notebook.is_running():
+            self._display.show(str(asked.path), notebook.film(asked.path))
         if recorded.gif is not None:
             self._write_summary(recorded.gif, steps)
 

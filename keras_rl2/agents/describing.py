@@ -67,9 +67,13 @@ def _hyper_parameters(agent: "Agent") -> Iterator[str]:
 def _optimizers(agent: "Agent") -> Iterator[str]:
     """Yields each optimizer with its learning rate."""
     given = agent.compile_arguments
-    for part in () if given is None else (
-        given.optimizer,
-        given.critic_optimizer,
+    for part in (
+        ()
+        if given is None
+        else (
+            given.optimizer,
+            given.critic_optimizer,
+        )
     ):
         if isinstance(part, keras.optimizers.Optimizer):
             rate = part.get_config()["learning_rate"]
