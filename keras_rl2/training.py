@@ -164,7 +164,8 @@ class Training:
             total_steps: int or None. Environment steps of the agent's life to
                 end at, in whole epochs; None for those of the preset. Defaults
                 to `None`.
-            **kwargs: Further arguments of `fit`: `validation_data`, say.
+            **kwargs: Arguments of `Agent.fit`: `validation_data`,
+                `validation_freq`, `initial_epoch`, `shuffle`.
 
         Returns:
             `keras.callbacks.History`.

@@ -12,6 +12,8 @@ from keras_rl2 import tensorflow_notes
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# The others, which do no more in this respect, are run where they train.
+IN_SHORT = ("bandit_actor_critic", "dqn_cartpole", "sac_pendulum")
 # What TensorFlow, its converter and its interpreter write of themselves.
 NOTES = re.compile(
     r"(?m)^(?:[IWE]\d{4} |[\d-]+ [\d:.]+: [IWE] |INFO: |WARNING: All log"
@@ -138,8 +140,19 @@ else:
     assert "why" in ran(code, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            marks=pytest.mark.slow
+            if path.stem in IN_SHORT
+            else pytest.mark.learning,
+        )
+        for path in EXAMPLES
+    ],
+    ids=lambda path: path.stem,
+)
 def test_an_example_writes_no_notes(tmp_path, path):
     source = path.read_text()
     for package in ("ray", "minigrid", "optuna", "matplotlib"):

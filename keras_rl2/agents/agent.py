@@ -67,6 +67,7 @@ class Agent(keras.Model, abc.ABC):
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
             the global one. Defaults to `None`.
+        **unknown: None: what is not an argument of the algorithm is refused.
 
     Raises:
         TypeError: If there is an argument that the algorithm does not take.
@@ -181,8 +182,10 @@ class Agent(keras.Model, abc.ABC):
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
-            **kwargs: Further arguments of the constructor. A `dtype` is that
-                of the networks too.
+            **kwargs: Hyper-parameters: all arguments of the class but networks
+                and spaces, `PPO.for_env(env, clip_ratio=0.1)` say, that are
+                named where the class is described. A `dtype` is that of the
+                networks too.
 
         Returns:
             The agent. Images get a convolutional network, all else an MLP.
@@ -852,6 +855,13 @@ class Agent(keras.Model, abc.ABC):
         What was there stays until the new file is on the disk. A `.keras`
         file is sealed, so that `keras_rl2.load` finds damage.
 
+        Args:
+            filepath: str or path. Where to write, a `.keras` file.
+            *args: As of `keras.Model.save`, in its order.
+            **kwargs: `overwrite`, bool, and `zipped`, bool or None, of
+                [`keras.Model.save`](
+                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
+
         Raises:
             ValueError: If a network could not be made again when it is
                 loaded, or a weight is not finite; nothing is written then.
@@ -863,6 +873,12 @@ class Agent(keras.Model, abc.ABC):
 
     def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Saves weights as `keras.Model.save_weights`, whole or not at all.
+
+        Args:
+            filepath: str or path. Where to write, a `.weights.h5` file.
+            *args: As of `keras.Model.save_weights`, in its order.
+            **kwargs: `overwrite`, bool, and `max_shard_size`, float or None,
+                of `keras.Model.save_weights`.
 
         Raises:
             ValueError: If a weight is not finite; nothing is written then.
@@ -899,6 +915,12 @@ class Agent(keras.Model, abc.ABC):
 
     def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Loads weights as `keras.Model.load_weights` does.
+
+        Args:
+            filepath: str or path. A `.weights.h5` or `.keras` file.
+            *args: As of `keras.Model.load_weights`, in its order.
+            **kwargs: `skip_mismatch`, bool, and `objects_to_skip` of
+                `keras.Model.load_weights`.
 
         Raises:
             ValueError: If a weight of the file is not finite; all weights are

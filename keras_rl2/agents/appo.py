@@ -45,7 +45,11 @@ class APPO(PPO):
             with 0. None for the updates of one round. Defaults to `None`.
         clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
         clip_c: float. Limit of w in the trace. Defaults to `1.0`.
-        **kwargs: Arguments of `PPO` and `OnPolicyAgent`.
+        **kwargs: Arguments of `PPO`: `clip_ratio`, `value_clip_range`,
+            `normalize_advantages`, `target_kl`; and of `OnPolicyAgent`:
+            `gamma`, `gae_lambda`, `entropy_coefficient`, `value_coefficient`,
+            `max_gradient_norm`, `initial_log_std`, `observation_space`,
+            `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.

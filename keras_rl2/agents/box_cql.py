@@ -43,7 +43,10 @@ class BoxCQL(CQL, SAC):
             those of MuJoCo. Defaults to `None`.
         num_samples: int. Actions drawn of each of the three kinds. Defaults to
             `10`.
-        **kwargs: Arguments of `SAC`.
+        **kwargs: Arguments of `SAC`: `temperature`, `learn_temperature`,
+            `target_entropy`, `exploration`, `gamma`, `max_gradient_norm`,
+            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
+            `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.

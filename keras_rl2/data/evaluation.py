@@ -95,7 +95,9 @@ class EvaluationDataset:
 
         Args:
             x: `EvaluationDataset`, or an environment or id string.
-            **kwargs: Arguments of the constructor, with an environment only.
+            **kwargs: Arguments of the constructor, with an environment only:
+                `episodes`, `deterministic`, `num_envs`, `seed`, `env_kwargs`,
+                `wrappers`, `step_timeout`.
 
         Returns:
             `EvaluationDataset`.

@@ -79,7 +79,9 @@ def record(
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
             for an environment given by its id. Defaults to `()`.
-        **kwargs: Arguments of `OfflineDataset`, `batch_size` say.
+        **kwargs: Arguments of `OfflineDataset`: `batch_size`, `n_step`,
+            `updates_per_epoch`, `best`, `min_return`, `observation_space`,
+            `action_space`, `memory_limit`.
 
     Returns:
         `OfflineDataset` of what happened.

@@ -50,7 +50,8 @@ def network_for(
             images have relu. Defaults to `"tanh"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
-        **kwargs: Further arguments of the builder.
+        **kwargs: What all of these builders take: `output_gain`,
+            `initialization`, `seed`, `name`.
 
     Returns:
         A `keras.Model`.

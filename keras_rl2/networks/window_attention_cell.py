@@ -32,7 +32,8 @@ class WindowAttentionCell(keras.layers.Layer):
         window: int. Steps that are attended to, k. Defaults to `16`.
         heads: int. Attention heads. Defaults to `4`.
         seed: int or None. Of the initial weights. Defaults to `None`.
-        **kwargs: Keyword arguments of `keras.layers.Layer`.
+        **kwargs: `name`, `dtype` and `trainable`, as of
+            [`keras.layers.Layer`](https://keras.io/api/layers/base_layer/).
 
     Raises:
         ValueError: If a number is below 1, or `units` no multiple of `heads`.

@@ -50,7 +50,11 @@ def test_sizes(key, value):
 @pytest.mark.parametrize(
     ("arguments", "expected", "received"),
     [
-        ({"warm_up": -1}, "`warm_up` to be an integer of at least 0", "warm_up=-1"),
+        (
+            {"warm_up": -1},
+            "`warm_up` to be an integer of at least 0",
+            "warm_up=-1",
+        ),
         ({"capacity": 7}, "`capacity` to be at least 8", "capacity=7"),
         (
             {"n_step": 5, "capacity": 9},
