@@ -74,8 +74,8 @@ def test_of_functions(what, names):
     named(what, names)
 
 
-def _is_ours(thing):
-    return getattr(thing, "__module__", "").startswith("keras_rl2")
+def _is_of(room, thing):
+    return getattr(thing, "__module__", "").startswith(room.__name__)
 
 
 def public():
@@ -88,7 +88,7 @@ def public():
             inner = [
                 getattr(thing, each)
                 for each in names
-                if _is_ours(getattr(thing, each))
+                if _is_of(thing, getattr(thing, each))
             ]
         for each in inner:
             yield each
