@@ -15,6 +15,7 @@ import numpy as np
 from keras_rl2 import arguments
 from keras_rl2 import space_configs
 from keras_rl2 import spaces
+from keras_rl2 import tensorflow_notes
 from keras_rl2.agents import agent_state
 from keras_rl2.agents import compile_arguments
 from keras_rl2.agents import default_agent
@@ -792,7 +793,9 @@ class Agent(keras.Model, abc.ABC):
         arguments.check_text(format=format)
         arguments.check_flag(deterministic=deterministic)
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
-        exporting.export(self, filepath, format, deterministic, **kwargs)
+        # A converter has some, too.
+        with tensorflow_notes.left_out():
+            exporting.export(self, filepath, format, deterministic, **kwargs)
 
     def litert_policy(self) -> LiteRTPolicy | None:
         """Returns the greedy policy for processes without TensorFlow.
