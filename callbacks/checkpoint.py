@@ -16,6 +16,9 @@ import keras
 import numpy as np
 
 from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import check_path
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.callbacks import resumable
 from keras_rl2.callbacks.fit_position import FitPosition
 from keras_rl2.callbacks.protocols import Rounds
@@ -99,8 +102,8 @@ class Checkpoint(keras.callbacks.Callback):
         keep: int = 3,
     ) -> None:
         super().__init__()
-        if every_steps is not None:
-            check_in_range(every_steps=(every_steps, 1, math.inf))
+        check_path(directory=directory)
+        check_positive(keep=keep, **present(every_steps=every_steps))
         if every_seconds is not None:
             check_in_range(every_seconds=(every_seconds, 0, math.inf))
         if every_steps is None and every_seconds is None:

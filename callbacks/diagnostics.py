@@ -8,6 +8,10 @@ import gymnasium
 import keras
 import numpy as np
 
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_path
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.callbacks.diagnostic_rules import Rule
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
 from keras_rl2.callbacks.diagnostic_rules import rules_for
@@ -89,11 +93,9 @@ class Diagnostics(keras.callbacks.Callback):
         warn: bool = True,
     ) -> None:
         super().__init__()
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(
-                "Expected `every` to be a number of epochs, at least 1. "
-                f"Received: every={every}"
-            )
+        check_path(**present(log_dir=log_dir))
+        check_positive(every=every)
+        check_flag(warn=warn)
         self.log_dir = None if log_dir is None else os.fspath(log_dir)
         self.every = every
         self.warn = warn

@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.arguments import check_has
+from keras_rl2.arguments import check_positive
 from keras_rl2.callbacks.protocols import Episodes
 
 
@@ -33,11 +35,8 @@ class Evaluation(keras.callbacks.Callback):
 
     def __init__(self, episodes: Episodes, frequency: int = 1) -> None:
         super().__init__()
-        if frequency < 1:
-            raise ValueError(
-                "Expected the frequency of evaluations to be at least 1. "
-                f"Received: {frequency}"
-            )
+        check_has("an `EvaluationDataset`", "play", episodes=episodes)
+        check_positive(frequency=frequency)
         self.episodes = episodes
         self.frequency = frequency
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from keras_rl2.arguments import check_has
+from keras_rl2.arguments import check_text
 from keras_rl2.callbacks.protocols import rounds_of_fit
 
 
@@ -58,6 +60,8 @@ class OptunaPruning(keras.callbacks.Callback):
 
     def __init__(self, trial: Any, monitor: str = "val_episode_return") -> None:
         super().__init__()
+        check_has("a trial of Optuna", "report", "should_prune", trial=trial)
+        check_text(monitor=monitor)
         try:
             self._optuna = importlib.import_module("optuna")
         except ImportError as error:

@@ -11,6 +11,11 @@ from typing import TextIO
 
 import keras
 
+from keras_rl2 import notebook
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_has
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rounds_of_fit
@@ -19,6 +24,8 @@ from keras_rl2.callbacks.protocols import updates
 
 # Between two states of the line on a terminal; the eye follows no more.
 _REDRAW_SECONDS = 0.1
+# What a browser draws has come through a socket.
+_NOTEBOOK_SECONDS = 0.5
 # Speed is that of so many seconds: rounds differ, and the first one compiles.
 _SPEED_SECONDS = 30.0
 
@@ -34,8 +41,9 @@ class Progress(keras.callbacks.Callback):
     an `OfflineDataset`, it counts updates.
 
     On a terminal it is one line that is rewritten in place, at most ten times
-    a second; elsewhere (a file, a notebook, a job's log) a new line every so
-    many seconds. The last line sums up. Nothing is known of a round before it
+    a second; in a notebook a bar and the line, one output for all; elsewhere
+    (a file, a job's log) a new line every so many seconds. The last line sums
+    up. Nothing is known of a round before it
     is over, so lines are no closer together than rounds.
 
     Args:
@@ -45,7 +53,7 @@ class Progress(keras.callbacks.Callback):
         stream: Text stream or None. What is written to; None for
             `sys.stdout`. Defaults to `None`.
         seconds: float. Time from one line to the next where the stream is no
-            terminal. Defaults to `5.0`.
+            terminal and no notebook. Defaults to `5.0`.
         clock: Callable. Returns the time in seconds. Defaults to
             `time.monotonic`.
 
@@ -73,21 +81,15 @@ class Progress(keras.callbacks.Callback):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        if total_steps is not None and total_steps < 1:
-            raise ValueError(
-                "Expected `total_steps` to be at least 1. "
-                f"Received: total_steps={total_steps}"
-            )
-        if not seconds > 0.0:
-            raise ValueError(
-                "Expected `seconds` between two lines to be over 0. "
-                f"Received: seconds={seconds}"
-            )
+        check_positive(**present(total_steps=total_steps))
+        check_above_zero(seconds=seconds)
+        check_has("a text stream", "write", "flush", **present(stream=stream))
+        check_has("a function", "__call__", clock=clock)
         self.total_steps = total_steps
         self.stream = stream
         self.seconds = seconds
         self.clock = clock
-        self._line = _Line(sys.stdout)
+        self._line: _Line | _NotebookLine = _Line(sys.stdout)
         self._speed = _Speed()
         self._first_step = self._steps = 0
         self._started = self._drawn = 0.0
@@ -99,7 +101,10 @@ class Progress(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts counting."""
-        self._line = _Line(self.stream or sys.stdout)
+        if self.stream is None and notebook.is_running():
+            self._line = _NotebookLine()
+        else:
+            self._line = _Line(self.stream or sys.stdout)
         self._speed = _Speed()
         self._unit = "steps" if takes_steps(rounds_of_fit(self)) else "updates"
         self._first_step = self._counted() or 0
@@ -149,13 +154,15 @@ class Progress(keras.callbacks.Callback):
     def _draw(self, updates_left: int) -> None:
         """Draws a line if it is time to."""
         now = self.clock()
-        pause = _REDRAW_SECONDS if self._line.in_place else self.seconds
+        pause = self._line.redraw_seconds or self.seconds
         if now - self._drawn < pause:
             return
         self._drawn = now
         self._count()
         self._speed.add(now, self._steps)
-        self._line.show(self._text(self._total(updates_left)))
+        total = self._total(updates_left)
+        share = None if total is None else min(self._steps / max(total, 1), 1)
+        self._line.show(self._text(total), share)
 
     def _count(self) -> None:
         """Asks the agent what it has done by now."""
@@ -249,10 +256,12 @@ class _Line:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.in_place = bool(getattr(stream, "isatty", lambda: False)())
+        self.redraw_seconds = _REDRAW_SECONDS if self.in_place else None
         self._length = 0
 
-    def show(self, text: str) -> None:
-        """Shows the text."""
+    def show(self, text: str, share: float | None = None) -> None:
+        """Shows the text; it names the share itself."""
+        del share
         if not self.in_place:
             self._write(f"{text}\n")
             return
@@ -271,6 +280,24 @@ class _Line:
         """Writes at once."""
         self._stream.write(text)
         self._stream.flush()
+
+
+class _NotebookLine:
+    """A line of text with a bar, rewritten in the output of a cell."""
+
+    in_place = True
+    redraw_seconds = _NOTEBOOK_SECONDS
+
+    def __init__(self) -> None:
+        self._display = notebook.Display()
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Shows the text, and the share as a bar."""
+        self._display.show(text, notebook.line(text, share))
+
+    def end(self, text: str) -> None:
+        """Shows the last text, without the bar."""
+        self.show(text)
 
 
 def _duration(seconds: float) -> str:

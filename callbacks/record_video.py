@@ -12,8 +12,15 @@ from typing import Any
 
 import keras
 
+from keras_rl2 import notebook
 from keras_rl2 import recording
 from keras_rl2 import video
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import check_path
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import present
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.envs import EnvWrapper
 
@@ -37,6 +44,9 @@ class RecordVideo(keras.callbacks.Callback):
     is played in a process of its own, without TensorFlow: the renderer of
     MuJoCo cannot live beside it where there is no GPU. What a function makes
     is played in this process, but for MuJoCo.
+
+    A notebook shows the newest film below the cell in which `fit` runs, and
+    below one that ends with the callback.
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or
@@ -100,16 +110,11 @@ class RecordVideo(keras.callbacks.Callback):
         wrappers: Sequence[EnvWrapper] = (),
     ) -> None:
         super().__init__()
-        _check_at_least_one(every=every, episodes=episodes, max_steps=max_steps)
-        if fps is not None and not fps > 0:
-            raise ValueError(
-                f"Expected `fps` to be over 0. Received: fps={fps}"
-            )
-        if format not in _FORMATS:
-            raise ValueError(
-                f"Expected `format` to be one of {_FORMATS}. "
-                f"Received: format={format!r}"
-            )
+        check_positive(every=every, episodes=episodes, max_steps=max_steps)
+        check_seed(seed)
+        check_above_zero(**present(fps=fps))
+        check_choice(format=(format, _FORMATS))
+        check_path(directory=directory, **present(log_dir=log_dir))
         video.require(f".{format}")
         if log_dir is not None:
             video.require(".gif")
@@ -126,6 +131,12 @@ class RecordVideo(keras.callbacks.Callback):
         self.fps = fps or recording.frames_per_second(self._made)
         self._writer: EventWriter | None = None
         self._looked = self._recorded = 0
+        self._newest: pathlib.Path | None = None
+        self._display = notebook.Display()
+
+    def _repr_html_(self) -> str | None:
+        """Returns the newest film for a notebook, which asks by this name."""
+        return None if self._newest is None else notebook.film(self._newest)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
@@ -134,6 +145,7 @@ class RecordVideo(keras.callbacks.Callback):
                 "Expected a `keras_rl2.Agent`, which can act. "
                 f"Received: {type(self.model).__name__}"
             )
+        self._display = notebook.Display()
         if self._made is None:
             self._made = _make(self._make)
         self.model.bind(self._made.observation_space, self._made.action_space)
@@ -196,6 +208,9 @@ class RecordVideo(keras.callbacks.Callback):
             recorded = asked.play(self._made, act)
         else:
             recorded = recording.record(self.model, self._make, asked)
+        self._newest = asked.path
+        if notebook.is_running():
+            self._display.show(str(asked.path), notebook.film(asked.path))
         if recorded.gif is not None:
             self._write_summary(recorded.gif, steps)
 
@@ -227,16 +242,6 @@ def _maker(
             f"and `wrappers`. Received: env={env!r}, which makes its own"
         )
     return env
-
-
-def _check_at_least_one(**numbers: int) -> None:
-    """Refuses numbers below 1."""
-    for name, number in numbers.items():
-        if not isinstance(number, int) or number < 1:
-            raise ValueError(
-                f"Expected `{name}` to be an integer of at least 1. "
-                f"Received: {name}={number!r}"
-            )
 
 
 def _make(make: Callable[[], Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import cast
 
 import keras
 
+from keras_rl2.arguments import check_has
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import takes_steps
 
@@ -49,6 +50,11 @@ class RolloutRefresh(keras.callbacks.Callback):
 
     def __init__(self, rollouts: Rounds) -> None:
         super().__init__()
+        check_has(
+            "a `RolloutDataset` or `ReplayDataset`",
+            "refresh",
+            rollouts=rollouts,
+        )
         self.rollouts = rollouts
         self.rounds_done = 0
         self._started = 0.0

@@ -89,6 +89,12 @@ class TargetNetworkSync(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         check_sync(tau, every)
+        for name, given in (("target", target), ("source", source)):
+            if not isinstance(given, str | keras.layers.Layer | None):
+                raise ValueError(
+                    f"Expected `{name}` to be a network, the name of one, or "
+                    f"None. Received: {name}={given!r}"
+                )
         self.tau = tau
         self.every = every
         self.target = target

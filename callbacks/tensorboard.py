@@ -7,6 +7,9 @@ from typing import Any
 
 import keras
 
+from keras_rl2.arguments import check_at_least
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_path
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
 from keras_rl2.callbacks.event_writer import EventWriter
@@ -72,11 +75,12 @@ class TensorBoard(keras.callbacks.Callback):
         hyper_parameters: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        if histogram_freq < 0:
-            raise ValueError(
-                "Expected `histogram_freq` to be a number of epochs, or 0 for "
-                f"no histograms. Received: histogram_freq={histogram_freq}"
-            )
+        check_path(log_dir=log_dir)
+        check_at_least(0, histogram_freq=histogram_freq)
+        check_flag(
+            write_hyper_parameters=write_hyper_parameters,
+            write_graph=write_graph,
+        )
         self.log_dir = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
         self.write_hyper_parameters = write_hyper_parameters

@@ -8,10 +8,9 @@ once, and go on while there are updates.
 import time
 from pathlib import Path
 
+import keras_rl2 as rl
 import gymnasium
 import keras
-
-import keras_rl2 as rl
 
 SEED = 0
 STEPS = 32_000

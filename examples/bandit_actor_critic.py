@@ -3,16 +3,11 @@
 Then what only looks like the batch form, refused. See README.md. 15 seconds.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import gymnasium as gym
 import keras
 import numpy as np
 import tensorflow as tf
-
-import keras_rl2 as rl
 
 SEED, EPOCHS, SAMPLES = 0, 300, 100
 env = gym.make_vec("keras_rl2.envs:keras_rl2/GaussianBandit-v0", SAMPLES)

@@ -5,16 +5,12 @@ not done yet and half a random policy's; DQN and cloning learn from it too.
 """
 
 import itertools
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import keras
 import numpy as np
-
-import keras_rl2 as rl
 
 SEED = 0
 STEPS = 20_000

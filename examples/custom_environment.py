@@ -3,10 +3,9 @@
 import subprocess
 import sys
 
+import keras_rl2 as rl
 import gymnasium as gym
 import numpy as np
-
-import keras_rl2 as rl
 
 PUSH = 0.02 * np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]])
 BOX = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)

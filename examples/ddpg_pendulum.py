@@ -4,15 +4,11 @@ Takes a minute on two cores: 10 000 steps, one update for each.
 To see the curves: tensorboard --logdir runs
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
-import keras
-
 import keras_rl2 as rl
+import keras
 
 SEED = 0
 

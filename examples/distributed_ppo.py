@@ -8,10 +8,9 @@ on this machine; on a cluster, give `RayWorkers` its `address`.
 import time
 from pathlib import Path
 
+import keras_rl2 as rl
 import gymnasium
 import keras
-
-import keras_rl2 as rl
 
 SEED = 0
 RUN = Path("runs/distributed_ppo")

@@ -4,15 +4,11 @@ Takes about a quarter of a minute on two cores, with the defaults of agent and
 dataset. To see the curves: tensorboard --logdir runs
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
-import keras
-
 import keras_rl2 as rl
+import keras
 
 SEED = 0
 STEPS = 50_000

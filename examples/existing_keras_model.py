@@ -4,16 +4,12 @@ Nothing in the model knows of reinforcement learning: one trunk, two heads,
 logits of the two actions of CartPole-v1 and the value. Takes 15 seconds.
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import gymnasium as gym
 import keras
-
-import keras_rl2 as rl
 
 run = pathlib.Path("runs", time.strftime("existing_model_%Y%m%d-%H%M%S"))
 run.mkdir(parents=True)

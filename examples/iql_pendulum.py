@@ -4,15 +4,11 @@ Takes two minutes on two cores. The data is that of a SAC which is not done
 yet; TD3BC learns from it too.
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
-import keras
-
 import keras_rl2 as rl
+import keras
 
 SEED = 0
 STEPS = 10_000

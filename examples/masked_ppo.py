@@ -5,15 +5,11 @@ mask that Taxi-v4 gives in `info` forbids them. Takes about a minute on two
 cores. To see the curves: tensorboard --logdir runs
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
-import keras
-
 import keras_rl2 as rl
+import keras
 
 SEED = 0
 

@@ -6,16 +6,12 @@ minigrid`. Takes about a minute on two cores. To see the curves: tensorboard
 --logdir runs
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import gymnasium as gym
 import keras
-
-import keras_rl2 as rl
 
 ENV = "minigrid:MiniGrid-Empty-8x8-v0"
 SEED = 0

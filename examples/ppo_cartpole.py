@@ -5,16 +5,12 @@ Curves: tensorboard --logdir runs, and a PNG if Matplotlib is installed.
 """
 
 import contextlib
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import gymnasium as gym
 import keras
-
-import keras_rl2 as rl
 
 SEED = 0
 STEPS = 100_000

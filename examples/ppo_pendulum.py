@@ -4,16 +4,12 @@ Takes about 15 seconds on two cores. Torque comes from a Gaussian policy whose
 standard deviation is a weight of the agent; `train/std` shows it shrink.
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import gymnasium as gym
 import keras
-
-import keras_rl2 as rl
 
 SEED = 0
 STEPS = 100_000

@@ -5,15 +5,11 @@ steps, prioritised replay. Of the paper's six, noisy networks are left out:
 epsilon falls instead. Takes about a minute on two cores.
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
-import keras
-
 import keras_rl2 as rl
+import keras
 
 SEED = 0
 STEPS = 30_000

@@ -4,16 +4,12 @@ Takes about ten seconds on two cores. To see the curves: tensorboard --logdir
 runs
 """
 
-import os
 import pathlib
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import gymnasium as gym
 import keras
-
-import keras_rl2 as rl
 
 SEED = 0
 STEPS = 300_000

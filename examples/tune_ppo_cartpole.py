@@ -5,14 +5,9 @@ each at most, of which those that do worse than others did by then are given up.
 Needs Optuna: pip install optuna
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # hides TensorFlow's notes
-
+import keras_rl2 as rl
 import keras
 import optuna
-
-import keras_rl2 as rl
 
 SEED = 0
 STEPS = 16_384

@@ -4,6 +4,10 @@ Names are imported when first used, so that a worker process or the command
 line which needs an environment only does not pay for TensorFlow. (To load a
 saved agent with `keras.models.load_model` instead of `load`, import Keras
 first, or name the agent's class once: Keras must have seen it.)
+
+TensorFlow that is imported after this package does not tell of oneDNN, CUDA and
+the processor; `TF_CPP_MIN_LOG_LEVEL=0` in the environment shows all it has to
+say. Imported earlier, by `import keras` say, it has said it already.
 """
 
 import importlib
@@ -11,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 from typing import Any
 
+from keras_rl2 import tensorflow_notes
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.version import __version__
 
@@ -148,6 +153,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+tensorflow_notes.prepare()
 if "keras" in sys.modules:
     # Keras finds a saved agent's class only if it has been registered, and
     # where Keras is imported already, TensorFlow has been paid for.

@@ -2,19 +2,59 @@
 
 import difflib
 import inspect
+import math
+import numbers
+import os
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 
-def check_in_range(**numbers: tuple[Any, float, float]) -> None:
+def is_number(value: object) -> bool:
+    """Says whether a value is a real number, which no boolean is meant to be.
+
+    Args:
+        value: What was given.
+
+    Example:
+
+    >>> is_number(np.float32(0.5)), is_number(True), is_number("0.5")
+    (True, False, False)
+    """
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_whole_number(value: object) -> bool:
+    """Says whether a value is an integer, of Python or NumPy.
+
+    Args:
+        value: What was given.
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def present(**given: Any) -> dict[str, Any]:
+    """Leaves out arguments that are None, where None stands for a default.
+
+    Args:
+        **given: name = value.
+
+    Example:
+
+    >>> check_positive(**present(max_steps=None))
+    """
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def check_in_range(**ranges: tuple[Any, float, float]) -> None:
     """Refuses hyper-parameters out of range.
 
     Args:
-        **numbers: name = (value, lowest, highest).
+        **ranges: name = (value, lowest, highest).
 
     Raises:
         ValueError: If a value is not a number within its bounds.
@@ -26,30 +66,170 @@ def check_in_range(**numbers: tuple[Any, float, float]) -> None:
     ...
     ValueError: Expected `gamma` to be a number from 0 to 1. Received: gamma=1.5
     """
-    for name, (value, low, high) in numbers.items():
-        if not isinstance(value, (int, float, np.number)) or not (
-            low <= value <= high
-        ):
+    for name, (value, low, high) in ranges.items():
+        if not is_number(value) or not low <= value <= high:
             raise ValueError(
                 f"Expected `{name}` to be a number from {low:g} to {high:g}. "
                 f"Received: {name}={value!r}"
             )
 
 
-def check_positive(**numbers: object) -> None:
+def check_above_zero(**given: Any) -> None:
+    """Refuses what is not a number above 0, seconds say.
+
+    Args:
+        **given: name = value.
+
+    Raises:
+        ValueError: If one is not finite, or not above 0.
+    """
+    for name, value in given.items():
+        if not is_number(value) or not 0 < value < math.inf:
+            raise ValueError(
+                f"Expected `{name}` to be a finite number above 0. "
+                f"Received: {name}={value!r}"
+            )
+
+
+def check_positive(**counts: Any) -> None:
     """Refuses sizes below 1.
 
     Args:
-        **numbers: name = value.
+        **counts: name = value.
 
     Raises:
         ValueError: If one is not an integer of at least 1.
     """
-    for name, value in numbers.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
+    check_at_least(1, **counts)
+
+
+def check_at_least(lowest: int, /, **counts: Any) -> None:
+    """Refuses counts below a bound.
+
+    Args:
+        lowest: int. What they are to be at least.
+        **counts: name = value.
+
+    Raises:
+        ValueError: If one is not an integer of at least as much.
+
+    Example:
+
+    >>> check_at_least(0, warm_up=2.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: Expected `warm_up` to be an integer of at least 0. Received:
+    warm_up=2.5
+    """
+    for name, value in counts.items():
+        if not is_whole_number(value) or value < lowest:
             raise ValueError(
-                f"Expected `{name}` to be an integer of at least 1. "
+                f"Expected `{name}` to be an integer of at least {lowest}. "
                 f"Received: {name}={value!r}"
+            )
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Refuses what is not a sequence of sizes, of layers say.
+
+    Args:
+        **sizes: name = value.
+
+    Raises:
+        ValueError: If one is not a sequence of integers of at least 1.
+    """
+    for name, value in sizes.items():
+        if (
+            isinstance(value, str)
+            or not isinstance(value, Sequence | np.ndarray)
+            or not all(is_whole_number(each) and each > 0 for each in value)
+        ):
+            raise ValueError(
+                f"Expected `{name}` to be a sequence of integers of at least "
+                f"1. Received: {name}={value!r}"
+            )
+
+
+def check_flag(**flags: Any) -> None:
+    """Refuses what is neither True nor False, be it as good as one of them.
+
+    Args:
+        **flags: name = value.
+
+    Raises:
+        ValueError: If one is no boolean, `"False"` say, which would be true.
+    """
+    for name, value in flags.items():
+        # Not `isinstance`: this is asked at each `act`.
+        if value is not True and value is not False:
+            if isinstance(value, np.bool_):
+                continue
+            raise ValueError(
+                f"Expected `{name}` to be True or False. "
+                f"Received: {name}={value!r}"
+            )
+
+
+def check_seed(seed: Any, name: str = "seed") -> None:
+    """Refuses what is no seed.
+
+    Args:
+        seed: int or None.
+        name: str. Of the argument. Defaults to `"seed"`.
+
+    Raises:
+        ValueError: If it is neither an integer of at least 0 nor None.
+    """
+    check_at_least(0, **present(**{name: seed}))
+
+
+def check_path(**paths: Any) -> None:
+    """Refuses what is no path; an integer would be an open file's number.
+
+    Args:
+        **paths: name = value.
+
+    Raises:
+        ValueError: If one is neither a string nor a path.
+    """
+    for name, value in paths.items():
+        if not isinstance(value, str | os.PathLike):
+            raise ValueError(
+                f"Expected `{name}` to be a path. Received: {name}={value!r}"
+            )
+
+
+def check_text(**texts: Any) -> None:
+    """Refuses what is no string.
+
+    Args:
+        **texts: name = value.
+
+    Raises:
+        ValueError: If one is none.
+    """
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise ValueError(
+                f"Expected `{name}` to be a string. Received: {name}={value!r}"
+            )
+
+
+def check_has(what: str, *attributes: str, **things: Any) -> None:
+    """Refuses what is not of a kind, by what that kind has.
+
+    Args:
+        what: str. The kind, in words.
+        *attributes: str. What things of the kind have.
+        **things: name = value.
+
+    Raises:
+        ValueError: If one of them lacks an attribute.
+    """
+    for name, value in things.items():
+        if not all(hasattr(value, each) for each in attributes):
+            raise ValueError(
+                f"Expected `{name}` to be {what}. Received: {name}={value!r}"
             )
 
 

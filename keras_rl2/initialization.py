@@ -5,6 +5,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import check_seed
+
 KINDS = ("orthogonal", "fan_in")
 
 
@@ -37,11 +40,8 @@ class Initialization:
     """
 
     def __init__(self, kind: str, seed: int | None) -> None:
-        if kind not in KINDS:
-            raise ValueError(
-                f"Expected `initialization` to be one of {KINDS}. "
-                f"Received: initialization={kind!r}"
-            )
+        check_choice(initialization=(kind, KINDS))
+        check_seed(seed)
         self.kind = kind
         states = np.random.SeedSequence(seed).generate_state(64)
         # One per layer, so that no two layers start alike.

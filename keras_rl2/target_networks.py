@@ -13,6 +13,8 @@ import keras
 import tensorflow as tf
 
 from keras_rl2 import replicas
+from keras_rl2.arguments import is_number
+from keras_rl2.arguments import is_whole_number
 from keras_rl2.shapes import Tensor
 
 
@@ -212,7 +214,7 @@ class TargetNetworks:
             update.after_update(before, after)
 
 
-def check_sync(tau: object, every: object, name: str = "every") -> None:
+def check_sync(tau: Any, every: Any, name: str = "every") -> None:
     """Refuses numbers that no target can follow by.
 
     Args:
@@ -223,11 +225,11 @@ def check_sync(tau: object, every: object, name: str = "every") -> None:
     Raises:
         ValueError: If one is not.
     """
-    if not isinstance(tau, (int, float)) or not 0.0 < tau <= 1.0:
+    if not is_number(tau) or not 0.0 < tau <= 1.0:
         raise ValueError(
             f"Expected `tau` to be over 0 and at most 1. Received: tau={tau}"
         )
-    if not isinstance(every, int) or every < 1:
+    if not is_whole_number(every) or every < 1:
         raise ValueError(
             f"Expected `{name}` to be a number of updates, at least 1. "
             f"Received: {name}={every}"

@@ -8,6 +8,8 @@ import keras
 from keras_rl2 import agents
 from keras_rl2 import presets
 from keras_rl2.agents import from_preset
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.callbacks import protocols
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
@@ -93,6 +95,12 @@ class Training:
             ValueError: If a setting does not fit the environment, or data
                 does not fit the preset or the environment.
         """
+        if not isinstance(preset, Preset):
+            raise ValueError(
+                "Expected a `keras_rl2.presets.Preset`, as "
+                "`keras_rl2.presets.find` returns it. "
+                f"Received: preset={preset!r}"
+            )
         if (data is None) == bool(preset.updates):
             raise ValueError(
                 "Expected `data` with a preset of `updates`, and with no "
@@ -158,7 +166,8 @@ class Training:
             total_steps: int or None. Environment steps of the agent's life to
                 end at, in whole epochs; None for those of the preset. Defaults
                 to `None`.
-            **kwargs: Further arguments of `fit`: `validation_data`, say.
+            **kwargs: Arguments of `Agent.fit`: `validation_data`,
+                `validation_freq`, `initial_epoch`, `shuffle`.
 
         Returns:
             `keras.callbacks.History`.
@@ -167,6 +176,12 @@ class Training:
             ValueError: If the agent has taken as many steps already, or made
                 as many updates; if `total_steps` is given on recorded data.
         """
+        check_positive(**present(total_steps=total_steps))
+        if isinstance(callbacks, str) or not isinstance(callbacks, Iterable):
+            raise ValueError(
+                "Expected `callbacks` to be a list of callbacks. "
+                f"Received: callbacks={callbacks!r}"
+            )
         if self.preset.updates:
             kwargs["epochs"] = self._epochs_left(total_steps)
         else:

@@ -85,7 +85,7 @@ def test_channels_first_and_last_are_one_network():
 def test_cnn_refuses_what_is_no_image(shape):
     with pytest.raises(ValueError, match=r"at least 36 x 36.*Received"):
         networks.nature_cnn(shape, 2)
-    smaller = tuple(size // 9 for size in shape)
+    smaller = tuple(max(size // 9, 1) for size in shape)
     with pytest.raises(ValueError, match=r"at least 5 x 5.*Received"):
         networks.small_cnn(smaller, 2)
 

@@ -227,7 +227,7 @@ def test_an_environment_may_be_given():
     training = rl.Training.from_preset(preset, env=env)
     assert training.dataset.env.env is env
     assert training.preset.num_envs == 3
-    with pytest.raises(ValueError, match="at least 1 environment"):
+    with pytest.raises(ValueError, match="`num_envs` to be an integer"):
         rl.Training.from_preset(preset, num_envs=0)
     training = rl.Training.from_preset(
         preset, env="MountainCarContinuous-v0", num_envs=2

@@ -1,8 +1,7 @@
 """keras.io's actor-critic on CartPole-v1: expect a mean return over 195."""
 
-import keras
-
 import keras_rl2 as rl
+import keras
 
 inputs = keras.Input((4,))
 common = keras.layers.Dense(128, activation="relu")(inputs)

@@ -1,8 +1,7 @@
 """keras.io's DDPG on Pendulum-v1: expect a greedy mean return of -150."""
 
-import keras
-
 import keras_rl2 as rl
+import keras
 
 agent = rl.DDPG.for_env(
     "Pendulum-v1",

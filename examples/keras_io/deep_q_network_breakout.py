@@ -1,8 +1,7 @@
 """keras.io's DQN on Breakout: expect a day, and a mean return over 40."""
 
-import keras
-
 import keras_rl2 as rl
+import keras
 
 STEPS = 10_000_000
 

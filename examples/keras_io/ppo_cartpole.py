@@ -1,8 +1,7 @@
 """keras.io's PPO on CartPole-v1: expect a mean return over 475."""
 
-import keras
-
 import keras_rl2 as rl
+import keras
 
 agent = rl.PPO.for_env("CartPole-v1", hidden=(64, 64), gae_lambda=0.97, seed=0)
 agent.compile(keras.optimizers.Adam(1e-3))

@@ -151,6 +151,8 @@ class Acting:
         initial = self._agent.initial_state(count)
         if state is None:
             state = initial
+        if not isinstance(state, Sequence):
+            state = [state]
         shapes = [np.shape(each) for each in state]
         expected = [each.shape for each in initial]
         if shapes != expected:

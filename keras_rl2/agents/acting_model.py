@@ -14,6 +14,7 @@ from keras_rl2 import spaces
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.learners import Learners
 from keras_rl2.agents.observation_encoder import ObservationEncoder
+from keras_rl2.arguments import check_flag
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.distributions import Distribution
@@ -229,11 +230,8 @@ class ActingModel(keras.Model, abc.ABC):
         """
         self._check_can_act()
         if isinstance(state, bool):
-            return self.act(
-                observation,
-                deterministic=state,
-                return_log_prob=return_log_prob,
-            )
+            deterministic, state = state, None
+        check_flag(deterministic=deterministic, return_log_prob=return_log_prob)
         return self._acting.act(
             observation, state, deterministic, return_log_prob
         )

@@ -13,8 +13,12 @@ import numpy as np
 
 from keras_rl2 import arguments
 from keras_rl2 import space_configs
+from keras_rl2 import tensorflow_notes
 from keras_rl2.agents import agent_state
+from keras_rl2.agents import compile_arguments
 from keras_rl2.agents import default_agent
+from keras_rl2.agents import describing
+from keras_rl2.agents import evaluating
 from keras_rl2.agents import exporting
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents import fitting
@@ -28,10 +32,8 @@ from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.export_check import ExportCheck
 from keras_rl2.agents.export_check import check_export
 from keras_rl2.agents.normalizing import Normalizing
-from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
-from keras_rl2.data import EvaluationDataset
-from keras_rl2.data import OfflineDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.data import actors
 from keras_rl2.litert import LiteRTPolicy
@@ -57,6 +59,7 @@ class Agent(ActingModel):
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
             the global one. Defaults to `None`.
+        **unknown: None: what is not an argument of the algorithm is refused.
 
     Raises:
         TypeError: If there is an argument that the algorithm does not take.
@@ -104,6 +107,8 @@ class Agent(ActingModel):
         **unknown: Any,
     ) -> None:
         self.refuse_arguments(unknown)
+        arguments.check_seed(seed)
+        compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
         self.env_steps = 0
         self._is_loaded = False
@@ -164,8 +169,10 @@ class Agent(ActingModel):
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
-            **kwargs: Further arguments of the constructor. A `dtype` is that
-                of the networks too.
+            **kwargs: Hyper-parameters: all arguments of the class but networks
+                and spaces, `PPO.for_env(env, clip_ratio=0.1)` say, that are
+                named where the class is described. A `dtype` is that of the
+                networks too.
 
         Returns:
             The agent. Images get a convolutional network, all else an MLP.
@@ -180,9 +187,11 @@ class Agent(ActingModel):
             env,
             {
                 "hidden": hidden,
-                "activation": activation or cls.default_activation,
+                "activation": _or(activation, cls.default_activation),
                 "normalize_observations": normalize_observations,
-                "initialization": initialization or cls.default_initialization,
+                "initialization": _or(
+                    initialization, cls.default_initialization
+                ),
             },
             memory=memory,
             seed=seed,
@@ -306,24 +315,46 @@ class Agent(ActingModel):
 
     # Keras' own verbs.
 
-    def compile(self, optimizer: Any = "auto", **kwargs: Any) -> None:
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        *,
+        critic_optimizer: Any = None,
+        steps_per_execution: int | str = "auto",
+        jit_compile: bool | str = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
+        **kwargs: Any,
+    ) -> None:
         """Sets the optimizer; see `keras.Model.compile`.
 
         Args:
             optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
                 the algorithm's own. Defaults to `"auto"`.
-            **kwargs: `critic_optimizer` for a second optimizer where the
-                agent has a separate critic; `steps_per_execution` (by default
-                the updates of a round); `max_skipped_updates` (by default
-                1000), how many updates in a row may be skipped since a
-                gradient or a learning rate was not finite, None for any
-                number; further arguments of Keras.
+            critic_optimizer: Optimizer, its name, or `"auto"` for one like
+                `optimizer`: a second one, where the agent has a separate
+                critic. Defaults to `None`.
+            steps_per_execution: int, or `"auto"` for the updates of a round.
+                Updates of one call of TensorFlow. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to let XLA compile whole rounds of
+                small networks. Defaults to `"auto"`.
+            max_skipped_updates: int or None. How many updates in a row may be
+                skipped since a gradient or a learning rate was not finite;
+                None for any number. Defaults to `1000`.
+            **kwargs: `run_eagerly` and `auto_scale_loss`, bools as of
+                `keras.Model.compile`.
 
         Raises:
             ValueError: If an argument is not one for an agent, or a learning
                 rate is not finite.
         """
-        given = CompileArguments(optimizer=optimizer, **kwargs)
+        given = CompileArguments(
+            optimizer,
+            critic_optimizer,
+            steps_per_execution,
+            jit_compile,
+            max_skipped_updates,
+            **kwargs,
+        )
         with self.learners.scope():
             super().compile(
                 optimizer=given.make_optimizer(self),
@@ -364,20 +395,41 @@ class Agent(ActingModel):
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
-    def fit(self, x: Any = None, **kwargs: Any) -> keras.callbacks.History:
+    def fit(
+        self,
+        x: Any = None,
+        *,
+        epochs: int | None = None,
+        total_steps: int | None = None,
+        callbacks: Any = None,
+        validation_data: Any = None,
+        validation_freq: int = 1,
+        initial_epoch: int = 0,
+        verbose: int | str = "auto",
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
         """Trains on rollouts; see `keras.Model.fit`.
 
         Args:
             x: `keras_rl2.RolloutDataset` or `ReplayDataset`; or a
                 `tf.data.Dataset` of minibatch dicts.
-            **kwargs: `epochs` or `total_steps` (environment steps of this
-                call, rounded up to whole epochs, or to whole rounds where
+            epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
+            total_steps: int or None. Environment steps of this call instead of
+                epochs, rounded up to whole epochs, or to whole rounds where
                 they are less than one epoch; the resets of NEXT_STEP
-                environments count as such), `callbacks`, `validation_data`
-                (an `EvaluationDataset`), `validation_freq`, `initial_epoch`;
-                `verbose`, 0, 1 and 2 as of Keras, and `"auto"`, the default,
-                for the line of `keras_rl2.callbacks.Progress`; and Keras' own
-                when `x` is a `tf.data.Dataset`.
+                environments count as such. Defaults to `None`.
+            callbacks: `keras.callbacks.Callback`, or an iterable of them, or
+                None. Defaults to `None`.
+            validation_data: `keras_rl2.EvaluationDataset`, an environment or
+                its id, or None. What is played after epochs. Defaults to
+                `None`.
+            validation_freq: int. Epochs from one time to the next. Defaults to
+                `1`.
+            initial_epoch: int. Where epochs are counted from. Defaults to `0`.
+            verbose: 0, 1 and 2 as of Keras; `"auto"` for the line of
+                `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
+            **kwargs: `shuffle`; where `x` is a `tf.data.Dataset`, all else
+                that `keras.Model.fit` takes.
 
         Returns:
             `keras.callbacks.History`.
@@ -389,7 +441,19 @@ class Agent(ActingModel):
                 told were skipped, since something was not finite.
         """
         self._check_loaded()
-        return fitting.fit(self, super().fit, x, **kwargs)
+        return fitting.fit(
+            self,
+            super().fit,
+            x,
+            epochs=epochs,
+            total_steps=total_steps,
+            callbacks=callbacks,
+            validation_data=validation_data,
+            validation_freq=validation_freq,
+            initial_epoch=initial_epoch,
+            verbose=verbose,
+            **kwargs,
+        )
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
@@ -413,24 +477,18 @@ class Agent(ActingModel):
             x: An environment, an id string, or an `EvaluationDataset`; an
                 `OfflineDataset`, from which the return is estimated.
             **kwargs: Arguments of an `EvaluationDataset` (only with an
-                environment): `episodes`, `deterministic`, `seed`, `num_envs`;
-                of an `OfflineEvaluation` (only with an `OfflineDataset`):
-                `updates`, `deterministic`, `seed`; and Keras' `verbose`, which
-                changes nothing.
+                environment): `episodes`, `deterministic`, `num_envs`, `seed`,
+                `env_kwargs`, `wrappers`, `step_timeout`; of an
+                `OfflineEvaluation` (only with an `OfflineDataset`):
+                `updates`, `deterministic`, `seed`; and Keras' `verbose`,
+                `return_dict` and `callbacks`, which change nothing.
 
         Returns:
             dict: `episode_return`, `episode_return_std`, `episode_length`; of
             an `OfflineDataset` what `OfflineEvaluation` names.
         """
         self._check_loaded()
-        for ignored in ("verbose", "return_dict", "callbacks"):
-            kwargs.pop(ignored, None)
-        if isinstance(x, OfflineDataset):
-            return OfflineEvaluation(x, **kwargs).play(self)
-        if isinstance(x, OfflineEvaluation):
-            return x.play(self)
-        results: dict[str, float] = EvaluationDataset.of(x, **kwargs).play(self)
-        return results
+        return evaluating.evaluate(self, x, **kwargs)
 
     def export(
         self,
@@ -468,7 +526,9 @@ class Agent(ActingModel):
             accept: Callable or None. Is given the path of what was written,
                 before it takes its place, and raises what it has against it:
                 `check_export`, say. Defaults to `None`.
-            **kwargs: Further arguments of `keras.Model.export`.
+            **kwargs: `verbose`, `input_signature` and what the format's writer
+                takes; see [`keras.Model.export`](
+                https://keras.io/api/models/model_saving_apis/export/).
 
         Raises:
             ImportError: If what writes the format is not installed.
@@ -478,18 +538,23 @@ class Agent(ActingModel):
                 the policy; nothing is written then.
         """
         self._require_bound()
+        arguments.check_path(filepath=filepath)
+        arguments.check_text(format=format)
+        arguments.check_flag(deterministic=deterministic)
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
-        exporting.export(
-            self,
-            filepath,
-            format,
-            deterministic,
-            quantize,
-            representative,
-            batch_size,
-            accept,
-            **kwargs,
-        )
+        # A converter has some, too.
+        with tensorflow_notes.left_out():
+            exporting.export(
+                self,
+                filepath,
+                format,
+                deterministic,
+                quantize,
+                representative,
+                batch_size,
+                accept,
+                **kwargs,
+            )
 
     def check_export(
         self,
@@ -543,6 +608,49 @@ class Agent(ActingModel):
         self._require_bound()
         return actors.litert_policy(self)
 
+    def summary(
+        self,
+        line_length: int | None = None,
+        positions: Any = None,
+        print_fn: Callable[[str], object] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Prints what the agent is, and Keras' table of its layers.
+
+        Algorithm, spaces, hyper-parameters and optimizers come first.
+
+        Args:
+            line_length: int or None. As of `keras.Model.summary`, and where
+                our own lines are broken. Defaults to `None`.
+            positions: As of `keras.Model.summary`. Defaults to `None`.
+            print_fn: Callable or None. Is given the text of either part; None
+                to print it. Defaults to `None`.
+            **kwargs: `expand_nested`, `show_trainable` and `layer_range` of
+                [`keras.Model.summary`](
+                https://keras.io/api/models/model/#summary-method).
+
+        Example:
+
+        >>> import keras_rl2 as rl
+        >>> agent = rl.A2C.for_env("CartPole-v1", seed=0)
+        >>> agent.summary(line_length=60)
+        Agent: A2C (on-policy)
+        Observation space: Box(...
+        Action space: Discrete(2)
+        Hyper-parameters: seed=0, gamma=0.99, gae_lambda=1, ...
+        Optimizer: ... (learning_rate=...)
+        Environment steps: 0
+        Model: "a2c"
+        ...
+        """
+        (print_fn or print)(describing.describe(self, line_length))
+        super().summary(
+            line_length=line_length,
+            positions=positions,
+            print_fn=print_fn,
+            **kwargs,
+        )
+
     # Saving.
 
     def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
@@ -550,6 +658,13 @@ class Agent(ActingModel):
 
         What was there stays until the new file is on the disk. A `.keras`
         file is sealed, so that `keras_rl2.load` finds damage.
+
+        Args:
+            filepath: str or path. Where to write, a `.keras` file.
+            *args: As of `keras.Model.save`, in its order.
+            **kwargs: `overwrite`, bool, and `zipped`, bool or None, of
+                [`keras.Model.save`](
+                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
 
         Raises:
             ValueError: If a network could not be made again when it is
@@ -562,6 +677,12 @@ class Agent(ActingModel):
 
     def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Saves weights as `keras.Model.save_weights`, whole or not at all.
+
+        Args:
+            filepath: str or path. Where to write, a `.weights.h5` file.
+            *args: As of `keras.Model.save_weights`, in its order.
+            **kwargs: `overwrite`, bool, and `max_shard_size`, float or None,
+                of `keras.Model.save_weights`.
 
         Raises:
             ValueError: If a weight is not finite; nothing is written then.
@@ -598,6 +719,12 @@ class Agent(ActingModel):
 
     def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Loads weights as `keras.Model.load_weights` does.
+
+        Args:
+            filepath: str or path. A `.weights.h5` or `.keras` file.
+            *args: As of `keras.Model.load_weights`, in its order.
+            **kwargs: `skip_mismatch`, bool, and `objects_to_skip` of
+                `keras.Model.load_weights`.
 
         Raises:
             ValueError: If a weight of the file is not finite; all weights are
@@ -666,3 +793,8 @@ class Agent(ActingModel):
         self.env_steps = env_steps
         self._is_loaded = True
         super().load_own_variables(values)
+
+
+def _or(given: Any, default: Any) -> Any:
+    """Returns what was given, or what stands for None."""
+    return default if given is None else given

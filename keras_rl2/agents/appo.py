@@ -7,7 +7,9 @@ from keras import ops
 
 from keras_rl2 import returns
 from keras_rl2.agents.ppo import PPO
+from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import present
 from keras_rl2.shapes import Tensor
 
 
@@ -43,7 +45,11 @@ class APPO(PPO):
             with 0. None for the updates of one round. Defaults to `None`.
         clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
         clip_c: float. Limit of w in the trace. Defaults to `1.0`.
-        **kwargs: Arguments of `PPO` and `OnPolicyAgent`.
+        **kwargs: Arguments of `PPO`: `clip_ratio`, `value_clip_range`,
+            `normalize_advantages`, `target_kl`; and of `OnPolicyAgent`:
+            `gamma`, `gae_lambda`, `entropy_coefficient`, `value_coefficient`,
+            `max_gradient_norm`, `initial_log_std`, `observation_space`,
+            `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -74,15 +80,7 @@ class APPO(PPO):
         clip_c: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        if max_lag is not None and (
-            not isinstance(max_lag, int)
-            or isinstance(max_lag, bool)
-            or max_lag < 0
-        ):
-            raise ValueError(
-                "Expected `max_lag` to be an integer of at least 0, or None. "
-                f"Received: max_lag={max_lag!r}"
-            )
+        check_at_least(0, **present(max_lag=max_lag))
         check_in_range(clip_rho=(clip_rho, 0.0, 1e6), clip_c=(clip_c, 0.0, 1e6))
         super().__init__(actor, critic, **kwargs)
         self.max_lag = max_lag

@@ -15,6 +15,7 @@ from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.sac import SAC
+from keras_rl2.arguments import check_positive
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
@@ -42,7 +43,10 @@ class BoxCQL(CQL, SAC):
             those of MuJoCo. Defaults to `None`.
         num_samples: int. Actions drawn of each of the three kinds. Defaults to
             `10`.
-        **kwargs: Arguments of `SAC`.
+        **kwargs: Arguments of `SAC`: `temperature`, `learn_temperature`,
+            `target_entropy`, `exploration`, `gamma`, `max_gradient_norm`,
+            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
+            `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -74,11 +78,7 @@ class BoxCQL(CQL, SAC):
         num_samples: int = 10,
         **kwargs: Any,
     ) -> None:
-        if not isinstance(num_samples, int) or num_samples < 1:
-            raise ValueError(
-                "Expected `num_samples` to be a number of actions, at least 1. "
-                f"Received: num_samples={num_samples!r}"
-            )
+        check_positive(num_samples=num_samples)
         super().__init__(actor, critic, alpha=alpha, **kwargs)
         self.num_samples = num_samples
 

@@ -10,6 +10,9 @@ from keras import ops
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.updating import parts_of
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
@@ -52,20 +55,11 @@ class CompileArguments:
         max_skipped_updates: int | None = DEFAULT_LIMIT,
         **kwargs: Any,
     ) -> None:
-        if steps_per_execution != "auto" and (
-            not isinstance(steps_per_execution, int) or steps_per_execution < 1
-        ):
-            raise ValueError(
-                "Expected `steps_per_execution` to be an integer of at least "
-                f"1, or 'auto'. Received: {steps_per_execution!r}"
-            )
-        if max_skipped_updates is not None and (
-            not isinstance(max_skipped_updates, int) or max_skipped_updates < 1
-        ):
-            raise ValueError(
-                "Expected `max_skipped_updates` to be an integer of at least "
-                f"1, or None. Received: {max_skipped_updates!r}"
-            )
+        if steps_per_execution != "auto":
+            check_positive(steps_per_execution=steps_per_execution)
+        check_positive(**present(max_skipped_updates=max_skipped_updates))
+        if jit_compile != "auto":
+            check_flag(jit_compile=jit_compile)
         for name in ("loss", "metrics", "weighted_metrics", "loss_weights"):
             if kwargs.pop(name, None) is not None:
                 raise ValueError(
@@ -81,8 +75,11 @@ class CompileArguments:
                 "`run_eagerly` and `auto_scale_loss` only. "
                 f"Received: {unknown}"
             )
-        self.optimizer: GivenOptimizer = optimizer
-        self.critic_optimizer: GivenOptimizer | None = critic_optimizer
+        check_flag(**kwargs)
+        self.optimizer: GivenOptimizer = _known("optimizer", optimizer)
+        self.critic_optimizer: GivenOptimizer | None = None
+        if critic_optimizer is not None:
+            self.critic_optimizer = _known("critic_optimizer", critic_optimizer)
         self.steps_per_execution = steps_per_execution
         self.jit_compile = jit_compile
         self.max_skipped_updates = max_skipped_updates
@@ -152,6 +149,46 @@ class CompileArguments:
             key: keras.saving.deserialize_keras_object(value)
             for key, value in config.items()
         }
+
+
+def _known(name: str, given: Any) -> GivenOptimizer:
+    """Refuses what Keras knows no optimizer by."""
+    try:
+        if given is None:
+            raise ValueError
+        if given != "auto":
+            keras.optimizers.get(given)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Expected `{name}` to be an optimizer of Keras, its name or its "
+            f"config, or 'auto'. Received: {name}={given!r}"
+        ) from None
+    optimizer: GivenOptimizer = given
+    return optimizer
+
+
+def check_model(name: Any, dtype: Any) -> None:
+    """Refuses what no `keras.Model` can be called or compute in.
+
+    Args:
+        name: str or None. Of the model.
+        dtype: str, dtype policy of Keras or None.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if name is not None and (not isinstance(name, str) or "/" in name):
+        raise ValueError(
+            "Expected `name` to be a string without `/`, or None. "
+            f"Received: name={name!r}"
+        )
+    try:
+        keras.dtype_policies.get(dtype)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "Expected `dtype` to be a dtype policy of Keras, 'mixed_float16' "
+            f"say, or None. Received: dtype={dtype!r}"
+        ) from None
 
 
 def _like(

@@ -40,7 +40,13 @@ class CQL(OffPolicyAgent):
         threshold: float or None. Where α is to be learned, the penalty that
             it aims at: α grows while the penalty is larger, and falls while it
             is smaller. None for a fixed α. Defaults to `None`.
-        **kwargs: Arguments of `DQN` or `SAC`.
+        **kwargs: Those of both kinds: `gamma`, `max_gradient_norm`, `tau`,
+            `target_every`, `observation_space`, `action_space`, `seed`,
+            `name`, `dtype`. Of Discrete actions those of `DQN`: `q_network`,
+            `double`, `dueling`, `distributional`, `atoms`, `support`, `loss`,
+            `epsilon`, `epsilon_spread`. Of a Box `num_samples` of `BoxCQL` and
+            those of `SAC`: `actor`, `critic`, `temperature`,
+            `learn_temperature`, `target_entropy`, `exploration`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.

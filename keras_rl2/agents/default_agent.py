@@ -14,12 +14,18 @@ import gymnasium
 import keras
 import numpy as np
 
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import check_has
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import present
 from keras_rl2.envs import as_vector_env
+from keras_rl2.initialization import KINDS
 from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
 from keras_rl2.networks import is_image
 from keras_rl2.networks import network_for
+from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
 from keras_rl2.policy_heads import PolicyHead
@@ -200,6 +206,7 @@ def make(
         TypeError: If there is an argument that the algorithm does not take.
     """
     kind.refuse_arguments(settings)
+    _check(options, memory, seed)
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     kind.refuse_arguments(settings)
@@ -228,6 +235,23 @@ def make(
     )
     agent.compile()
     return agent
+
+
+def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
+    """Refuses what no network can be like, before one is made."""
+    check_arguments(
+        activation=options["activation"],
+        normalize_observations=options["normalize_observations"],
+        **present(hidden=options["hidden"]),
+    )
+    check_choice(initialization=(options["initialization"], KINDS))
+    check_seed(seed)
+    check_has(
+        "an RNN cell of Keras, `keras.layers.LSTMCell(128)` say, or None",
+        "state_size",
+        "call",
+        **present(memory=memory),
+    )
 
 
 @contextmanager

@@ -25,7 +25,10 @@ class DiscreteCQL(CQL, DQN):
         q_network: `keras.Model`, as of `DQN`.
         alpha: float. Weight of the penalty. Defaults to `1.0`.
         threshold: float or None. As of `CQL`. Defaults to `None`.
-        **kwargs: Arguments of `DQN`.
+        **kwargs: Arguments of `DQN`: `double`, `dueling`, `distributional`,
+            `atoms`, `support`, `loss`, `epsilon`, `epsilon_spread`, `gamma`,
+            `max_gradient_norm`, `tau`, `target_every`, `observation_space`,
+            `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If an argument is out of range or the network does not

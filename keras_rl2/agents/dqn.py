@@ -22,6 +22,7 @@ from keras_rl2.agents.running import run_network
 from keras_rl2.agents.unrolling import unroll
 from keras_rl2.agents.value_distributions import as_support
 from keras_rl2.agents.value_distributions import value_distribution
+from keras_rl2.arguments import check_flag
 from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_inputs import Memory
@@ -151,6 +152,7 @@ class DQN(OffPolicyAgent):
         **kwargs: Any,
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
+        check_flag(double=double, dueling=dueling)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
         exploring = EpsilonGreedy(epsilon, epsilon_spread)

@@ -52,7 +52,9 @@ class EpsilonGreedy:
             )
         self.epsilon = epsilon
         self._last: tuple[int, float] | None = None
-        if not callable(epsilon):
+        if not isinstance(
+            epsilon, keras.optimizers.schedules.LearningRateSchedule
+        ):
             check_in_range(epsilon=(epsilon, 0.0, 1.0))
             return
         # Untraced, a schedule is a dozen calls of TensorFlow.

@@ -13,6 +13,12 @@ import tensorflow as tf
 
 from keras_rl2.agents import round_execution
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.arguments import check_at_least
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
+from keras_rl2.arguments import refuse_unknown
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
@@ -46,6 +52,7 @@ def fit(
     callbacks: GivenCallbacks = None,
     validation_data: object = None,
     validation_freq: int = 1,
+    initial_epoch: int = 0,
     verbose: int | str = "auto",
     **kwargs: Any,
 ) -> keras.callbacks.History:
@@ -61,6 +68,7 @@ def fit(
         callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
         validation_data: `EvaluationDataset` or None. Defaults to `None`.
         validation_freq: int. Epochs between evaluations. Defaults to `1`.
+        initial_epoch: int. Where epochs are counted from. Defaults to `0`.
         verbose: `"auto"` for `Progress`, which counts environment steps; 0, 1
             and 2 as of Keras. Defaults to `"auto"`.
         **kwargs: Further arguments of Keras.
@@ -75,6 +83,12 @@ def fit(
     """
     _refuse_scope()
     kwargs.setdefault("shuffle", False)
+    check_positive(
+        **present(epochs=epochs, total_steps=total_steps),
+        validation_freq=validation_freq,
+    )
+    check_at_least(0, initial_epoch=initial_epoch)
+    check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
     given = _list(callbacks)
     give_directions(given)
     extra = _evaluation(validation_data, validation_freq)
@@ -88,6 +102,7 @@ def fit(
         return keras_fit(
             x,
             epochs=epochs or 1,
+            initial_epoch=initial_epoch,
             callbacks=[*extra, *_with_sync(agent, given)],
             verbose=verbose,
             **kwargs,
@@ -104,7 +119,7 @@ def fit(
     if size is None:
         agent.learners.refuse_keras_loop()
     agent.learners.check(agent, x, total_steps)
-    begin = FitPosition.beginning(agent, x, kwargs.pop("initial_epoch", 0))
+    begin = FitPosition.beginning(agent, x, initial_epoch)
     data = (
         x.as_rounds(agent, size.from_trajectory)
         if size is not None
@@ -194,11 +209,6 @@ def _rounds_per_epoch(
     """
     if total_steps is None:
         return x.rounds_per_epoch
-    if total_steps < 1:
-        raise ValueError(
-            "Expected `total_steps` to be at least 1. "
-            f"Received: total_steps={total_steps}"
-        )
     warm_up = begin.warm_up
     if total_steps <= warm_up:
         raise ValueError(
@@ -263,7 +273,14 @@ def _list(
         return list(callbacks.callbacks)
     if isinstance(callbacks, keras.callbacks.Callback):
         return [callbacks]
-    return list(callbacks)
+    given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    for each in given:
+        if not isinstance(each, keras.callbacks.Callback):
+            raise ValueError(
+                "Expected `callbacks` to be objects of classes derived from "
+                f"`keras.callbacks.Callback`. Received: {each!r} among them"
+            )
+    return given
 
 
 def _with_refresh(
@@ -336,6 +353,11 @@ def _refuse_other_data(
         )
 
 
+# With rounds; a `tf.data.Dataset` leaves all others to Keras.
+_TAKEN = (
+    *("epochs", "total_steps", "callbacks", "validation_data", "shuffle"),
+    *("validation_freq", "initial_epoch", "verbose"),
+)
 # What Keras takes, and what says it here.
 _SAID_ELSEWHERE = {
     "y": "nothing: actions and returns come from the environment",
@@ -357,3 +379,5 @@ def _refuse_arguments(given: Mapping[str, object]) -> None:
                 f"Expected `fit` without `{name}`; what says it is "
                 f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
             )
+    check_flag(shuffle=given["shuffle"])
+    refuse_unknown("`fit`", given, {*_TAKEN, *_SAID_ELSEWHERE})

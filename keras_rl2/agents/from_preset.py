@@ -10,6 +10,9 @@ import keras
 from keras_rl2 import presets
 from keras_rl2 import spaces
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import present
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
@@ -56,6 +59,11 @@ def preset_of(kind: type, preset: str | Preset) -> Preset:
     algorithm = algorithm_of(kind)
     if isinstance(preset, str):
         preset = presets.find(algorithm, preset)
+    if not isinstance(preset, Preset):
+        raise ValueError(
+            "Expected a `keras_rl2.presets.Preset`, or the id of an "
+            f"environment that there is one for. Received: preset={preset!r}"
+        )
     if preset.algorithm != algorithm:
         raise ValueError(
             f"Expected a preset for {algorithm}. "
@@ -92,6 +100,8 @@ def make(
     Raises:
         ValueError: If a setting does not fit the environment.
     """
+    check_seed(seed)
+    check_positive(**present(num_envs=num_envs))
     if env is None:
         env = preset.environment
     kwargs = preset.env_kwargs if env == preset.environment else {}

@@ -116,7 +116,8 @@ class IQL(StochasticActor):
         **kwargs: Any,
     ) -> None:
         check_in_range(
-            expectile=(expectile, 0.0, 1.0),
+            # At either end all values are one: the lowest or the highest.
+            expectile=(expectile, 1e-6, 1.0 - 1e-6),
             inverse_temperature=(inverse_temperature, 0.0, 1e12),
             max_weight=(max_weight, 1e-12, 1e12),
         )

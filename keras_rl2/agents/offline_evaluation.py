@@ -13,6 +13,9 @@ from keras_rl2 import returns
 from keras_rl2.agents.fitted_q import FittedQ
 from keras_rl2.agents.fitted_q import networks_beside
 from keras_rl2.agents.updating import apply_gradients
+from keras_rl2.arguments import check_at_least
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_seed
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data.agent_protocols import Stochastic
 from keras_rl2.data.recorded_episodes import RecordedEpisodes
@@ -87,10 +90,13 @@ class OfflineEvaluation:
         deterministic: bool = True,
         seed: int | None = 0,
     ) -> None:
-        if not isinstance(updates, int) or updates < 0:
+        check_at_least(0, updates=updates)
+        check_flag(deterministic=deterministic)
+        check_seed(seed)
+        if not isinstance(offline, OfflineDataset):
             raise ValueError(
-                "Expected `updates` to be a number of updates, 0 or more. "
-                f"Received: updates={updates!r}"
+                "Expected `offline` to be an `OfflineDataset`. "
+                f"Received: offline={offline!r}"
             )
         self.offline = offline
         self.updates = updates

@@ -17,6 +17,7 @@ from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.rollout_samples import RolloutSamples
 from keras_rl2.agents.updating import minibatch_of
+from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data import Trajectory
@@ -83,11 +84,12 @@ class OnPolicyAgent(ActorCritic):
         check_in_range(
             gamma=(gamma, 0.0, 1.0),
             gae_lambda=(gae_lambda, 0.0, 1.0),
-            entropy_coefficient=(entropy_coefficient, 0.0, np.inf),
-            value_coefficient=(value_coefficient, 0.0, np.inf),
+            entropy_coefficient=(entropy_coefficient, 0.0, 1e12),
+            value_coefficient=(value_coefficient, 0.0, 1e12),
         )
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
+        check_flag(normalize_advantages=normalize_advantages)
         super().__init__(
             actor, critic, initial_log_std=initial_log_std, **kwargs
         )

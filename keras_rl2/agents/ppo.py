@@ -93,7 +93,9 @@ class PPO(OnPolicyAgent):
         target_kl: float | None = None,
         **kwargs: Any,
     ) -> None:
-        if not callable(clip_ratio):
+        if not isinstance(
+            clip_ratio, keras.optimizers.schedules.LearningRateSchedule
+        ):
             check_in_range(clip_ratio=(clip_ratio, 0.0, 1e6))
         for name, value in (
             ("value_clip_range", value_clip_range),

@@ -20,6 +20,7 @@ from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Categorical
 from keras_rl2.exploration import ExplorationNoise
@@ -115,6 +116,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         **kwargs: Any,
     ) -> None:
         check_in_range(temperature=(temperature, 1e-12, 1e12))
+        check_flag(learn_temperature=learn_temperature)
         if target_entropy is not None:
             check_in_range(target_entropy=(target_entropy, -1e12, 1e12))
         noise = ActionNoise(exploration)

@@ -20,6 +20,7 @@ from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.running import run_network
 from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import check_positive
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_inputs import inputs_for
@@ -114,11 +115,7 @@ class TD3(OffPolicyAgent):
         target_every: int | None = None,
         **kwargs: Any,
     ) -> None:
-        if not isinstance(policy_delay, int) or policy_delay < 1:
-            raise ValueError(
-                "Expected `policy_delay` to be a number of updates, at least "
-                f"1. Received: policy_delay={policy_delay!r}"
-            )
+        check_positive(policy_delay=policy_delay)
         check_in_range(
             target_noise=(target_noise, 0.0, 1e12),
             target_noise_clip=(target_noise_clip, 0.0, 1e12),
@@ -234,9 +231,9 @@ class TD3(OffPolicyAgent):
                 made like the actor's. Defaults to `"auto"`.
             **kwargs: Arguments of `Agent.compile`.
         """
-        super().compile(
-            optimizer, critic_optimizer=critic_optimizer or "auto", **kwargs
-        )
+        if critic_optimizer is None:
+            critic_optimizer = "auto"
+        super().compile(optimizer, critic_optimizer=critic_optimizer, **kwargs)
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

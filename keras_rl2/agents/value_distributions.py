@@ -10,7 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import is_number
 from keras_rl2.shapes import Tensor
 
 
@@ -191,13 +193,9 @@ def value_distribution(
         distributional=(distributional, (None, "categorical", "quantile")),
         loss=(loss, ("huber", "mse")),
     )
+    check_at_least(2, atoms=atoms)
     if distributional is None:
         return ScalarValues(loss)
-    if not isinstance(atoms, (int, np.integer)) or atoms < 2:
-        raise ValueError(
-            "Expected `atoms` to be an integer of at least 2. "
-            f"Received: atoms={atoms!r}"
-        )
     if distributional == "quantile":
         return QuantileValues(int(atoms))
     return CategoricalValues(int(atoms), support)
@@ -218,7 +216,9 @@ def as_support(support: Any) -> tuple[float, float]:
     (-1.0, 1.0)
     """
     try:
-        low, high = (float(end) for end in support)
+        low, high = (
+            float(end) if is_number(end) else np.nan for end in support
+        )
     except (TypeError, ValueError):
         low = high = np.nan
     if not -np.inf < low < high < np.inf:

@@ -13,7 +13,6 @@ from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
 
 from keras_rl2 import spaces
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.random_rollout import RandomRollout
 from keras_rl2.cli.random_rollout import random_action
 from keras_rl2.envs.action_mask import where_mask_is
@@ -70,7 +69,6 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     masked = spaces.is_masked(observation)
     if masked:
         # Brings Keras along, which most environments can be seen without.
-        tensorflow_notes.import_tensorflow()
         from keras_rl2.policy_heads import policy_head
 
         try:

@@ -2,7 +2,6 @@
 
 import argparse
 
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
@@ -45,7 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
     # TensorFlow takes seconds: what can be wrong without it comes first.
     environments.make(env_id, env_kwargs).close()
 
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import saved_agents
 
     agent = saved_agents.load(file)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_rl2.cli import errors
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
@@ -204,8 +203,7 @@ def _export(
 
 
 def _load(file: Path) -> "Agent":
-    """Loads the agent, and TensorFlow first."""
-    tensorflow_notes.import_tensorflow()
+    """Loads the agent, and with it TensorFlow."""
     from keras_rl2.cli import saved_agents
 
     return saved_agents.load(file)

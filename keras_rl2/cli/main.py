@@ -62,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     """Runs one command, and turns what it raises into an exit code."""
-    # Before TensorFlow and pygame are imported, or they greet on each start.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # Before pygame is imported, or it greets on each start.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         arguments = make_parser().parse_args(argv)

@@ -6,7 +6,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.spaces import is_masked
 from keras_rl2.spaces import space_tree
@@ -114,7 +113,6 @@ def random_action(
     if not is_masked(observation_space):
         return action_space.sample()
     # Brings Keras along, which most environments can be seen without.
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.policy_heads import policy_head
 
     head = policy_head(action_space)

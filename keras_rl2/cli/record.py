@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_rl2.cli import errors
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
@@ -117,7 +116,6 @@ def _record(file: Path, env: "IdEnv", asked: "Recording") -> None:
             f"{env.env_id} draws no pictures: expected rgb_array among its "
             f"render modes, received {', '.join(modes) or 'none'}"
         )
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import saved_agents
 
     agent = saved_agents.load(file)
@@ -143,7 +141,6 @@ def _record_dataset(arguments: argparse.Namespace) -> int:
     from keras_rl2.cli import environments
 
     environments.require(env_id)
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import saved_agents
     from keras_rl2.data.recorder import record
 

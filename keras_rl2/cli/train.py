@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import recorded_data
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
@@ -136,7 +135,6 @@ def run(arguments: argparse.Namespace) -> int:
     _check_folders(list(folders.values()), arguments)
 
     # Not sooner: what can be wrong without TensorFlow has been looked at.
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import training_run
 
     for seed, folder in folders.items():

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_rl2.cli import errors
-from keras_rl2.cli import tensorflow_notes
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
@@ -166,7 +165,6 @@ def run(arguments: argparse.Namespace) -> int:
         overwrite=arguments.overwrite,
         clear=folder.clear,
     )
-    tensorflow_notes.import_tensorflow()
     from keras_rl2.cli import tuning_run
 
     tuning_run.tune(study, plan, folder, arguments.trials, arguments.pruner)

@@ -14,6 +14,10 @@ from typing import cast
 
 import numpy as np
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import present
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.episode_collector import EpisodeCollector
@@ -76,10 +80,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         workers: Workers | None = None,
     ) -> None:
         super().__init__(rounds_per_epoch)
-        if on_env_error not in ("raise", "restart"):
+        check_seed(seed)
+        check_choice(on_env_error=(on_env_error, ("raise", "restart")))
+        check_above_zero(**present(step_timeout=step_timeout))
+        if workers is not None and not isinstance(workers, Workers):
             raise ValueError(
-                "Expected `on_env_error` to be 'raise' or 'restart'. "
-                f"Received: on_env_error={on_env_error!r}"
+                "Expected `workers` to be `LocalWorkers`, `RayWorkers` or "
+                f"None. Received: workers={workers!r}"
             )
         if workers is not None and step_timeout is not None:
             raise ValueError(

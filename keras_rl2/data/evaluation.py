@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import present
 from keras_rl2.collecting.masks import check_mask
 from keras_rl2.collecting.masks import masking_head
 from keras_rl2.collecting.policy_actor import PolicyActor
@@ -70,11 +75,10 @@ class EvaluationDataset:
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
     ) -> None:
-        if episodes < 1:
-            raise ValueError(
-                "Expected `episodes` to be at least 1. "
-                f"Received: episodes={episodes}"
-            )
+        check_positive(episodes=episodes, num_envs=num_envs)
+        check_flag(deterministic=deterministic)
+        check_seed(seed)
+        check_above_zero(**present(step_timeout=step_timeout))
         self.env = as_vector_env(
             env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers
         )
@@ -93,7 +97,9 @@ class EvaluationDataset:
 
         Args:
             x: `EvaluationDataset`, or an environment or id string.
-            **kwargs: Arguments of the constructor, with an environment only.
+            **kwargs: Arguments of the constructor, with an environment only:
+                `episodes`, `deterministic`, `num_envs`, `seed`, `env_kwargs`,
+                `wrappers`, `step_timeout`.
 
         Returns:
             `EvaluationDataset`.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.arguments import is_number
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
@@ -59,7 +60,14 @@ class MixedDataset(RoundDataset):
         replay: ReplayDataset,
         ratio: float = 0.5,
     ) -> None:
-        if not 0.0 < ratio < 1.0:
+        if not isinstance(offline, OfflineDataset) or not isinstance(
+            replay, ReplayDataset
+        ):
+            raise ValueError(
+                "Expected an `OfflineDataset` and a `ReplayDataset`. "
+                f"Received: offline={offline!r}, replay={replay!r}"
+            )
+        if not is_number(ratio) or not 0.0 < ratio < 1.0:
             raise ValueError(
                 "Expected `ratio` to be between 0 and 1: one of the datasets "
                 f"alone is what there is besides. Received: ratio={ratio}"

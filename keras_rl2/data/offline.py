@@ -5,7 +5,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
@@ -123,6 +125,11 @@ class OfflineDataset(RoundDataset):
             updates_per_epoch=updates_per_epoch,
             memory_limit=memory_limit,
         )
+        check_seed(seed)
+        if best is not None:
+            check_in_range(best=(best, 1e-12, 1.0))
+        if min_return is not None:
+            check_in_range(min_return=(min_return, -np.inf, np.inf))
         super().__init__(rounds_per_epoch=1)
         self.batch_size = int(batch_size)
         self.n_step = int(n_step)

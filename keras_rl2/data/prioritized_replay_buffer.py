@@ -8,7 +8,9 @@ from typing import SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.arguments import check_above_zero
 from keras_rl2.data.replay_buffer import ReplayBuffer
+from keras_rl2.data.replay_sizes import check_priorities
 from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.sum_tree import SumTree
@@ -74,14 +76,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         epsilon: float = 1e-6,
         **settings: Any,
     ) -> None:
-        if not 0 <= alpha < np.inf:
-            raise ValueError(
-                f"Expected a finite number, 0 or more. Received: alpha={alpha}"
-            )
-        if not 0 < epsilon < np.inf:
-            raise ValueError(
-                f"Expected a finite number above 0. Received: epsilon={epsilon}"
-            )
+        check_priorities(alpha, beta)
+        check_above_zero(epsilon=epsilon)
         self.alpha = float(alpha)
         self.beta = beta
         self.epsilon = float(epsilon)

@@ -1,5 +1,6 @@
 """Playing in an environment to make a dataset."""
 
+import inspect
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -10,7 +11,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_path
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import refuse_unknown
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.random_actor import random_actor
@@ -76,7 +81,9 @@ def record(
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
             for an environment given by its id. Defaults to `()`.
-        **kwargs: Arguments of `OfflineDataset`, `batch_size` say.
+        **kwargs: Arguments of `OfflineDataset`: `batch_size`, `n_step`,
+            `updates_per_epoch`, `best`, `min_return`, `observation_space`,
+            `action_space`, `memory_limit`.
 
     Returns:
         `OfflineDataset` of what happened.
@@ -93,7 +100,12 @@ def record(
     <OfflineDataset: ... episodes, 500 transitions, return ... (... to ...)>
     """
     check_positive(steps=steps, num_envs=num_envs)
+    check_flag(deterministic=deterministic)
+    check_seed(seed)
+    names = inspect.signature(OfflineDataset).parameters
+    refuse_unknown("record", kwargs, set(names) - {"source", "seed"})
     if path is not None:
+        check_path(path=path)
         check_new(Path(path))
     made = as_vector_env(
         env, num_envs, env_kwargs=env_kwargs, wrappers=wrappers

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from keras_rl2.arguments import check_at_least
+from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
@@ -29,6 +31,7 @@ from keras_rl2.data.replay_buffers import SequenceSizes
 from keras_rl2.data.replay_buffers import check_fits
 from keras_rl2.data.replay_buffers import make_replay_buffer
 from keras_rl2.data.replay_buffers import sequence_sizes
+from keras_rl2.data.replay_sizes import check_priorities
 from keras_rl2.data.replay_sizes import check_replay_sizes
 from keras_rl2.data.replay_sizes import check_sequences_fit
 from keras_rl2.data.ring_log import StateLog
@@ -181,6 +184,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             num_envs=num_envs,
             sequence_length=_or(sequence_length, 1),
         )
+        check_at_least(
+            0,
+            warm_up=warm_up,
+            burn_in=_or(burn_in, 0),
+            rounds_ahead=_or(rounds_ahead, 0),
+        )
+        check_flag(prioritized=prioritized)
+        check_priorities(alpha, beta)
         ahead = _ahead(rounds_ahead, workers)
         super().__init__(
             env,

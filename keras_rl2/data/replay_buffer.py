@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.arguments import check_seed
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.minibatches import transition_spec
@@ -95,6 +96,7 @@ class ReplayBuffer:
         gamma: float = 0.99,
         seed: int | None = None,
     ) -> None:
+        check_seed(seed)
         self._ring = TransitionRing(
             capacity,
             num_envs,

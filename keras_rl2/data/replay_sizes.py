@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keras_rl2.arguments import check_in_range
+
 
 def check_replay_sizes(
     num_envs: int,
@@ -28,14 +30,6 @@ def check_replay_sizes(
     Raises:
         ValueError: If the numbers do not fit each other.
     """
-    if warm_up < 0:
-        raise ValueError(
-            f"Expected `warm_up` to be 0 or more. Received: warm_up={warm_up}"
-        )
-    if burn_in < 0:
-        raise ValueError(
-            f"Expected `burn_in` to be 0 or more. Received: burn_in={burn_in}"
-        )
     if steps_per_round % num_envs:
         raise ValueError(
             "Expected `steps_per_round` to be a multiple of the number of "
@@ -55,6 +49,22 @@ def check_replay_sizes(
             f"n_step={n_step} in each of {num_envs} environments. Received: "
             f"warm_up={warm_up}, steps_per_round={steps_per_round}"
         )
+
+
+def check_priorities(alpha: Any, beta: Any) -> None:
+    """Refuses exponents that priorities cannot have.
+
+    Args:
+        alpha: float. Of a priority.
+        beta: float or Callable. Of the weight against it; from 0, no weights,
+            to 1, all of the bias taken back.
+
+    Raises:
+        ValueError: If one is not a number, or out of bounds.
+    """
+    check_in_range(alpha=(alpha, 0.0, 1e6))
+    if not callable(beta):
+        check_in_range(beta=(beta, 0.0, 1.0))
 
 
 def check_sequences_fit(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
@@ -115,13 +116,14 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     ) -> None:
         check_positive(
             horizon=horizon,
-            sequence_length=sequence_length or 1,
+            sequence_length=1 if sequence_length is None else sequence_length,
             passes=passes,
             # Checked before any environment is made; see `_batch_size`.
             batch_size=1 if batch_size in (None, "auto") else batch_size,
             rounds_per_epoch=rounds_per_epoch,
             num_envs=num_envs,
         )
+        check_flag(scale_rewards=scale_rewards)
         if sequence_length is not None and horizon % sequence_length:
             raise ValueError(
                 f"Expected `sequence_length` to divide `horizon`, {horizon}. "

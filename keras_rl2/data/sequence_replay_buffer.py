@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.arguments import check_at_least
+from keras_rl2.arguments import check_positive
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.replay_buffer import ReplayBuffer
@@ -84,6 +86,14 @@ class SequenceReplayBuffer(ReplayBuffer):
         gamma: float = 0.99,
         seed: int | None = None,
     ) -> None:
+        check_positive(
+            capacity=capacity,
+            num_envs=num_envs,
+            sequence_length=sequence_length,
+            stride=stride,
+            n_step=n_step,
+        )
+        check_at_least(0, burn_in=burn_in)
         self.sequence_length = sequence_length
         self.burn_in = burn_in
         self.stride = stride

@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.arguments import check_positive
+
 _LARGEST_TOP = 8192
 _WORTH_SORTING = 512
 
@@ -39,10 +41,7 @@ class SumTree:
     """
 
     def __init__(self, capacity: int) -> None:
-        if capacity < 1:
-            raise ValueError(
-                f"Expected at least one item. Received: capacity={capacity}"
-            )
+        check_positive(capacity=capacity)
         self.capacity = int(capacity)
         # The leaves first; a level's nodes are the pairs of the one below.
         self._levels: list[np.ndarray] = []

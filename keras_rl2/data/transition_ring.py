@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import check_positive
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.final_observations import Layout
@@ -56,13 +58,8 @@ class TransitionRing(StepRing):
         bytes_beside: int = 0,
         changes: list[np.ndarray] | None = None,
     ) -> None:
-        if num_envs < 1 or n_step < 1:
-            raise ValueError(
-                f"Expected one environment and one step at least. Received: "
-                f"num_envs={num_envs}, n_step={n_step}"
-            )
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"Expected 0 to 1. Received: gamma={gamma}")
+        check_positive(capacity=capacity, num_envs=num_envs, n_step=n_step)
+        check_in_range(gamma=(gamma, 0.0, 1.0))
         if capacity < num_envs * n_step:
             raise ValueError(
                 f"Expected a capacity of at least num_envs * n_step = "

@@ -10,6 +10,7 @@ import gymnasium
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
+from keras_rl2.arguments import check_positive
 from keras_rl2.envs.envpool_env import EnvPoolEnv
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.making import EnvWrapper
@@ -81,6 +82,7 @@ def as_vector_env(
     >>> as_vector_env(env) is env
     True
     """
+    check_positive(num_envs=num_envs)
     remake = None
     if is_maker(env):
         remake = functools.partial(

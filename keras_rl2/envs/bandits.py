@@ -16,6 +16,9 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_positive
+
 GAUSSIAN_BANDIT = "keras_rl2/GaussianBandit-v0"
 """Id under which Gymnasium makes the bandit."""
 
@@ -206,6 +209,7 @@ class GaussianBanditVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         contextual: bool = True,
         reward: str = "best_arm",
     ) -> None:
+        check_positive(num_envs=num_envs)
         self._arms = _arms(means, deviations, contextual, reward)
         self.num_envs = num_envs
         self.single_observation_space = self._arms.observation_space
@@ -317,7 +321,11 @@ def _arms(
     reward: str,
 ) -> _Arms:
     """Checks what a bandit was asked to be."""
-    each = [np.asarray(numbers, np.float64) for numbers in (means, deviations)]
+    check_flag(contextual=contextual)
+    try:
+        each = [np.asarray(given, np.float64) for given in (means, deviations)]
+    except (TypeError, ValueError):
+        each = [np.empty(0), np.empty(0)]
     if (
         each[0].ndim != 1
         or each[0].size < 2

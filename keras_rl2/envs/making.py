@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.util
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,9 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2 import spaces
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_text
+from keras_rl2.arguments import present
 from keras_rl2.envs.atari_env import ATARI_ENTRY_POINT
 from keras_rl2.envs.atari_env import AtariEnv
 from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
@@ -69,7 +73,8 @@ def make_env(
     >>> env.unwrapped.g, type(env).__name__
     (9.81, 'ClipAction')
     """
-    kwargs = dict(env_kwargs or {})
+    check_text(env_id=env_id, **present(render_mode=render_mode))
+    kwargs = _checked(env_kwargs, wrappers)
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     native = _has_native_vector(env_id)
@@ -109,14 +114,11 @@ def make_vector_env(
             the arguments, or there are some for a function.
         gymnasium.error.Error: If there is no such id.
     """
-    if num_envs < 1:
-        raise ValueError(
-            f"Expected at least 1 environment. Received: num_envs={num_envs}"
-        )
+    check_positive(num_envs=num_envs)
+    kwargs = _checked(env_kwargs, wrappers)
     if not isinstance(env, str):
-        refuse_arguments_of_function(env_kwargs, wrappers)
+        refuse_arguments_of_function(kwargs, wrappers)
         return _together(env, num_envs)
-    kwargs = dict(env_kwargs or {})
     if not wrappers and _has_native_vector(env):
         make_vec = functools.partial(gymnasium.make_vec, num_envs=num_envs)
         native: VectorEnv[Any, Any, Any] = _with_words(env, kwargs, make_vec)
@@ -161,6 +163,23 @@ def _together(
         [functools.partial(make)] * num_envs,
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
+
+
+def _checked(
+    env_kwargs: Mapping[str, Any] | None, wrappers: Sequence[EnvWrapper]
+) -> dict[str, Any]:
+    """Returns the arguments of an environment, having looked at wrappers."""
+    if env_kwargs is not None and not isinstance(env_kwargs, Mapping):
+        raise ValueError(
+            "Expected `env_kwargs` to be a dict of arguments, or None. "
+            f"Received: env_kwargs={env_kwargs!r}"
+        )
+    if not isinstance(wrappers, Iterable) or not all(map(callable, wrappers)):
+        raise ValueError(
+            "Expected `wrappers` to be a sequence of functions from an "
+            f"environment to another one. Received: wrappers={wrappers!r}"
+        )
+    return dict(env_kwargs or {})
 
 
 def find_spec(env_id: str) -> EnvSpec | None:

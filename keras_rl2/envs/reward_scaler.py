@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import check_positive
 from keras_rl2.envs.running_moments import RunningMoments
 
 
@@ -46,14 +49,9 @@ class RewardScaler:
         clip: float = 10.0,
         epsilon: float = 1e-8,
     ) -> None:
-        if not 0.0 <= gamma <= 1.0:
-            raise ValueError(f"Expected within [0, 1]. Received: gamma={gamma}")
-        if num_envs < 1:
-            raise ValueError(f"Expected >= 1. Received: num_envs={num_envs}")
-        if not (clip > 0.0 and epsilon > 0.0):
-            raise ValueError(
-                f"Expected > 0. Received: clip={clip}, epsilon={epsilon}"
-            )
+        check_in_range(gamma=(gamma, 0.0, 1.0))
+        check_positive(num_envs=num_envs)
+        check_above_zero(clip=clip, epsilon=epsilon)
         self.gamma = float(gamma)
         self.num_envs = int(num_envs)
         self.clip = float(clip)

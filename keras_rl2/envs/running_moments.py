@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import check_sizes
+
 
 class RunningMoments:
     """Mean and variance of a stream of batches, in float64.
@@ -37,8 +40,8 @@ class RunningMoments:
     def __init__(
         self, shape: tuple[int, ...] = (), epsilon: float = 1e-4
     ) -> None:
-        if not epsilon > 0:
-            raise ValueError(f"Expected > 0. Received: epsilon={epsilon}")
+        check_sizes(shape=shape)
+        check_above_zero(epsilon=epsilon)
         self.mean: Any = np.zeros(shape)
         self.variance: Any = np.ones(shape)
         self.count = float(epsilon)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_rl2.agents import Agent
+from keras_rl2.arguments import check_path
 from keras_rl2.loading import config
 from keras_rl2.loading import weights
 from keras_rl2.loading.archive import Archive
@@ -59,6 +60,12 @@ def load(
     >>> type(rl.load(path)).__name__
     'PPO'
     """
+    check_path(path=path)
+    if not isinstance(custom_objects, Mapping | None):
+        raise ValueError(
+            "Expected `custom_objects` to be a dict of classes and functions "
+            f"by their names. Received: custom_objects={custom_objects!r}"
+        )
     path = os.fspath(path)
     if not path.endswith(_ENDING) or not os.path.exists(path):
         _refuse_path(path)

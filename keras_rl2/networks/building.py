@@ -1,11 +1,86 @@
 """What all builders of networks do: dense layers that start as asked."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 
+from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_sizes
+from keras_rl2.arguments import check_text
 from keras_rl2.initialization import Initialization
 from keras_rl2.shapes import Tensor
+
+
+def check_arguments(
+    *,
+    units: int | Sequence[int] = 1,
+    output_gain: float = 1.0,
+    activation: Any = None,
+    name: str = "",
+    scale: float = 1.0,
+    normalize_observations: bool = False,
+    input_shape: Sequence[int] = (1,),
+    dtype: str = "float32",
+    **sizes: Sequence[int],
+) -> None:
+    """Refuses arguments of which no network can be built, before it is begun.
+
+    Args:
+        units: int or Sequence of ints. Width of the output, or of its streams.
+            Defaults to `1`.
+        output_gain: float. Gain of the last layer's weights. Defaults to
+            `1.0`.
+        activation: str or None. Of the hidden layers. Defaults to `None`.
+        name: str. Of the model. Defaults to `""`.
+        scale: float. What observations are multiplied with. Defaults to `1.0`.
+        normalize_observations: bool. Defaults to `False`.
+        input_shape: Sequence of ints. Shape of one observation. Defaults to
+            `(1,)`.
+        dtype: str. Of observations. Defaults to `"float32"`.
+        **sizes: name = Sequence of ints. Widths of hidden layers, say.
+
+    Raises:
+        ValueError: If one cannot be meant.
+    """
+    if isinstance(units, Sequence) and len(units):
+        check_sizes(units=units)
+    else:
+        check_positive(units=units)
+    check_sizes(input_shape=input_shape, **sizes)
+    check_in_range(
+        output_gain=(output_gain, 0.0, 1e12), scale=(scale, -1e12, 1e12)
+    )
+    check_flag(normalize_observations=normalize_observations)
+    check_text(name=name, dtype=dtype)
+    try:
+        keras.KerasTensor((1,), dtype)
+    except ValueError:
+        raise ValueError(
+            "Expected `dtype` to be a dtype of Keras. "
+            f"Received: dtype={dtype!r}"
+        ) from None
+    check_activation(activation)
+
+
+def check_activation(activation: Any) -> None:
+    """Refuses what Keras knows no activation by.
+
+    Args:
+        activation: str, Callable or None.
+
+    Raises:
+        ValueError: If it is none of these, or no name of one.
+    """
+    try:
+        keras.activations.get(activation)
+    except ValueError:
+        raise ValueError(
+            "Expected `activation` to be the name of an activation of Keras. "
+            f"Received: activation={activation!r}"
+        ) from None
 
 
 def fully_connected(
@@ -73,7 +148,8 @@ def dense(
         `[B, units]`.
     """
     layer = keras.layers.Dense(
-        units,
+        # Keras knows no integers of NumPy.
+        int(units),
         activation=activation,
         kernel_initializer=start.kernel(gain),
         bias_initializer=start.bias(x.shape[-1]),

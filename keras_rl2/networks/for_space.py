@@ -11,6 +11,7 @@ from gymnasium.spaces import Tuple
 
 from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
@@ -49,7 +50,8 @@ def network_for(
             images have relu. Defaults to `"tanh"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
-        **kwargs: Further arguments of the builder.
+        **kwargs: What all of these builders take: `output_gain`,
+            `initialization`, `seed`, `name`.
 
     Returns:
         A `keras.Model`.
@@ -119,6 +121,13 @@ def critic_for(
     [(None, 3), (None, 2)]
     """
     check_critic_space(observation_space)
+    check_arguments(
+        units=action_size,
+        hidden=hidden,
+        activation=activation,
+        normalize_observations=normalize_observations,
+        name=name,
+    )
     start = Initialization(initialization, seed)
     action = keras.Input((action_size,), name=ACTION)
     inputs: list[keras.KerasTensor]
@@ -126,7 +135,7 @@ def critic_for(
     if is_image(observation_space):
         features = network_for(
             observation_space,
-            hidden[0] if hidden else 64,
+            hidden[0] if len(hidden) else 64,
             initialization=initialization,
             seed=start.next_seed(),
             name="features",
@@ -178,6 +187,11 @@ def encoder_for(
     >>> encoder_for(gymnasium.spaces.Box(-1.0, 1.0, (3, 2))).output_shape
     (None, 6)
     """
+    check_arguments(
+        units=picture_features,
+        normalize_observations=normalize_observations,
+        name=name,
+    )
     if is_image(observation_space):
         return network_for(
             observation_space,

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.pictures import is_image
@@ -74,6 +75,14 @@ def joined_network(
     >>> [tensor.name for tensor in network.inputs], network.output_shape
     (['camera', 'gear'], (None, 2))
     """
+    check_arguments(
+        units=units,
+        hidden=hidden,
+        activation=activation,
+        output_gain=output_gain,
+        normalize_observations=normalize_observations,
+        name=name,
+    )
     start = Initialization(initialization, seed)
     inputs, x = joined_features(
         observation_space, start, normalize_observations

@@ -6,6 +6,7 @@ import keras
 
 from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.shapes import Tensor
 
@@ -62,6 +63,16 @@ def mlp(
         - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
         - [Wang et al., 2016](https://arxiv.org/abs/1511.06581), streams.
     """
+    check_arguments(
+        input_shape=input_shape,
+        units=units,
+        hidden=hidden,
+        activation=activation,
+        output_gain=output_gain,
+        normalize_observations=normalize_observations,
+        scale=scale,
+        name=name,
+    )
     start = Initialization(initialization, seed)
     inputs = keras.Input(tuple(input_shape), name="observation")
     x: Tensor = inputs

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_rl2.initialization import Initialization
+from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.shapes import Tensor
 
@@ -75,10 +76,19 @@ def nature_cnn(
     Reference:
         - [Mnih et al., 2015](https://www.nature.com/articles/nature14236).
     """
+    check_arguments(
+        input_shape=input_shape,
+        units=units,
+        hidden=hidden,
+        output_gain=output_gain,
+        scale=scale,
+        dtype=dtype,
+        name=name,
+    )
     if len(input_shape) not in _AXES or min(sides(input_shape)) < LARGE:
         raise ValueError(
-            f"`nature_cnn` expects an image, at least {LARGE} x {LARGE}, with "
-            "or without channels, or a stack of them. "
+            f"Expected an image for `nature_cnn`, at least {LARGE} x {LARGE}, "
+            "with or without channels, or a stack of them. "
             f"Received: input_shape={tuple(input_shape)}"
         )
     start = Initialization(initialization, seed)
@@ -139,10 +149,20 @@ def small_cnn(
     >>> small_cnn((7, 7, 3), 6, seed=0).output_shape
     (None, 6)
     """
+    check_arguments(
+        input_shape=input_shape,
+        units=units,
+        hidden=hidden,
+        activation=activation,
+        output_gain=output_gain,
+        scale=scale,
+        dtype=dtype,
+        name=name,
+    )
     if len(input_shape) not in _AXES or min(sides(input_shape)) < SMALL:
         raise ValueError(
-            f"`small_cnn` expects a picture, at least {SMALL} x {SMALL}, with "
-            "or without channels, or a stack of them. "
+            f"Expected a picture for `small_cnn`, at least {SMALL} x {SMALL}, "
+            "with or without channels, or a stack of them. "
             f"Received: input_shape={tuple(input_shape)}"
         )
     start = Initialization(initialization, seed)
@@ -245,6 +265,16 @@ def impala_cnn(
     Reference:
         - [Espeholt et al., 2018](https://arxiv.org/abs/1802.01561), figure 3.
     """
+    check_arguments(
+        input_shape=input_shape,
+        units=units,
+        filters=filters,
+        hidden=hidden,
+        output_gain=output_gain,
+        scale=scale,
+        dtype=dtype,
+        name=name,
+    )
     start = Initialization(initialization, seed)
     layers = keras.layers
     inputs = keras.Input(tuple(input_shape), dtype=dtype, name="observation")

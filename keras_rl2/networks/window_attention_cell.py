@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import check_seed
 from keras_rl2.shapes import Tensor
 
 # Added to the score of a step that is not there.
@@ -30,7 +32,8 @@ class WindowAttentionCell(keras.layers.Layer):
         window: int. Steps that are attended to, k. Defaults to `16`.
         heads: int. Attention heads. Defaults to `4`.
         seed: int or None. Of the initial weights. Defaults to `None`.
-        **kwargs: Keyword arguments of `keras.layers.Layer`.
+        **kwargs: `name`, `dtype` and `trainable`, as of
+            [`keras.layers.Layer`](https://keras.io/api/layers/base_layer/).
 
     Raises:
         ValueError: If a number is below 1, or `units` no multiple of `heads`.
@@ -55,12 +58,13 @@ class WindowAttentionCell(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
+        check_positive(units=units, window=window, heads=heads)
+        check_seed(seed)
         super().__init__(**kwargs)
-        if min(units, window, heads) < 1 or units % heads:
+        if units % heads:
             raise ValueError(
-                "Expected numbers of at least 1, and `units` to be a multiple "
-                f"of `heads`. Received: units={units}, window={window}, "
-                f"heads={heads}"
+                "Expected `units` to be a multiple of `heads`. "
+                f"Received: units={units}, heads={heads}"
             )
         self.units = units
         self.window = window

@@ -36,6 +36,7 @@ def find(algorithm: str, environment: str) -> Preset:
     ('PPO', 100000, 32)
     """
     algorithm = algorithm_name(algorithm)
+    _check_text(environment)
     path = _FOLDER / file_name(algorithm, environment)
     if not path.is_file():
         raise _no_preset(algorithm, environment)
@@ -57,11 +58,22 @@ def available(environment: str | None = None) -> list[Preset]:
     >>> [preset.algorithm for preset in available("CartPole-v1")]
     ['A2C', 'BehaviorCloning', 'CQL', 'DQN', 'PPO']
     """
+    if environment is not None:
+        _check_text(environment)
     presets = [read(path) for path in _FOLDER.glob("*.json")]
     return sorted(
         (p for p in presets if environment in (None, p.environment)),
         key=lambda preset: (preset.environment, preset.algorithm),
     )
+
+
+def _check_text(environment: object) -> None:
+    """Refuses what is no id of an environment."""
+    if not isinstance(environment, str):
+        raise ValueError(
+            "Expected `environment` to be the id of an environment. "
+            f"Received: environment={environment!r}"
+        )
 
 
 def algorithm_name(algorithm: str) -> str:
@@ -140,6 +152,10 @@ def read(path: str | os.PathLike[str]) -> Preset:
     >>> read(folder / "mine.json") == preset
     True
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(
+            f"Expected `path` to be a path. Received: path={path!r}"
+        )
     data = read_json(path)
     if not isinstance(data, dict):
         raise ValueError(f"{path}: expected a JSON object")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keras_rl2.arguments import check_in_range
 from keras_rl2.workers.ray_transport import RayTransport
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.workers import Workers
@@ -78,11 +79,7 @@ class RayWorkers(Workers):
             timeout=timeout,
             start_timeout=start_timeout,
         )
-        if not num_cpus_per_worker >= 0:
-            raise ValueError(
-                "Expected `num_cpus_per_worker` to be at least 0. "
-                f"Received: num_cpus_per_worker={num_cpus_per_worker!r}"
-            )
+        check_in_range(num_cpus_per_worker=(num_cpus_per_worker, 0.0, 1e6))
         own = {"num_cpus", "max_restarts", "max_task_retries"}
         if taken := own & set(options or ()):
             raise ValueError(

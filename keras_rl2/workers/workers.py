@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Transport
@@ -56,15 +58,9 @@ class Workers(abc.ABC):
                 f"Expected `min_workers` to be at most `count`, {count}. "
                 f"Received: min_workers={min_workers}"
             )
-        for name, seconds in (
-            ("timeout", timeout),
-            ("start_timeout", start_timeout),
-        ):
-            if seconds is not None and not seconds > 0:
-                raise ValueError(
-                    f"Expected `{name}` to be above 0. "
-                    f"Received: {name}={seconds!r}"
-                )
+        check_above_zero(
+            **present(timeout=timeout), start_timeout=start_timeout
+        )
         self.count = count
         self.envs_per_worker = envs_per_worker
         self.min_workers = min_workers

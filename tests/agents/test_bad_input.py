@@ -307,7 +307,9 @@ def test_steps_per_execution_that_do_not_divide_the_round(case, env):
 def test_epochs_and_total_steps(case, env, agent):
     with raises("either `epochs` or `total_steps`", "epochs=1, total_steps=9"):
         agent.fit(case.make_dataset(env), epochs=1, total_steps=9)
-    with raises("`total_steps` to be at least 1", "total_steps=0"):
+    with raises(
+        "`total_steps` to be an integer of at least 1", "total_steps=0"
+    ):
         agent.fit(case.make_dataset(env), total_steps=0)
     assert agent.env_steps == 0
 
@@ -393,7 +395,7 @@ def test_observation_of_another_shape(agent, shape):
 
 @over_agents
 def test_evaluation_arguments(env, agent):
-    with raises("`episodes` to be at least 1", "episodes=0"):
+    with raises("`episodes` to be an integer of at", "episodes=0"):
         agent.evaluate(env, episodes=0)
     with raises("no further arguments", "episodes"):
         agent.evaluate(rl.EvaluationDataset(env, 1), episodes=2)

@@ -73,5 +73,5 @@ def test_training_is_the_same_with_and_without(episodes):
 
 
 def test_a_frequency_below_one_is_refused(episodes):
-    with pytest.raises(ValueError, match="Received: 0"):
+    with pytest.raises(ValueError, match="Received: frequency=0"):
         Evaluation(episodes, frequency=0)

@@ -50,7 +50,11 @@ def test_sizes(key, value):
 @pytest.mark.parametrize(
     ("arguments", "expected", "received"),
     [
-        ({"warm_up": -1}, "`warm_up` to be 0 or more", "warm_up=-1"),
+        (
+            {"warm_up": -1},
+            "`warm_up` to be an integer of at least 0",
+            "warm_up=-1",
+        ),
         ({"capacity": 7}, "`capacity` to be at least 8", "capacity=7"),
         (
             {"n_step": 5, "capacity": 9},
@@ -87,7 +91,7 @@ def test_numbers_that_do_not_fit(arguments, expected, received):
 )
 def test_numbers_of_priorities(arguments, received):
     env = make_env("act_discrete")
-    with raises("a finite number, 0 or more", received):
+    with raises("(finite )?number", received):
         make_eager_agent(DQN, env).fit(
             make_replay(env, prioritized=True, **arguments), verbose=0
         )

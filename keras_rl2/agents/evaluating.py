@@ -1,0 +1,59 @@
+"""What `evaluate` plays, or estimates."""
+
+import inspect
+from typing import TYPE_CHECKING
+from typing import Any
+
+from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.arguments import check_choice
+from keras_rl2.arguments import refuse_unknown
+from keras_rl2.data import EvaluationDataset
+from keras_rl2.data import OfflineDataset
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+
+def evaluate(
+    agent: "Agent",
+    x: Any,
+    verbose: Any = "auto",
+    return_dict: Any = True,
+    callbacks: Any = None,
+    **kwargs: Any,
+) -> dict[str, float]:
+    """Plays episodes, or estimates from recorded ones what they would give.
+
+    Args:
+        agent: `keras_rl2.Agent`. Acts.
+        x: As of `Agent.evaluate`.
+        verbose: As of Keras; there is nothing to show. Defaults to `"auto"`.
+        return_dict: As of Keras; it always is one. Defaults to `True`.
+        callbacks: As of Keras; there are no batches. Defaults to `None`.
+        **kwargs: Arguments of what is made of `x`.
+
+    Returns:
+        dict of numbers.
+
+    Raises:
+        ValueError: If an argument cannot be meant.
+        TypeError: If one is unknown.
+    """
+    del return_dict, callbacks
+    check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
+    if isinstance(x, OfflineEvaluation):
+        refuse_unknown("`evaluate` of an `OfflineEvaluation`", kwargs, [])
+        return x.play(agent)
+    if isinstance(x, OfflineDataset):
+        _refuse(OfflineEvaluation, kwargs, "offline")
+        return OfflineEvaluation(x, **kwargs).play(agent)
+    if not isinstance(x, EvaluationDataset):
+        _refuse(EvaluationDataset, kwargs, "env")
+    results: dict[str, float] = EvaluationDataset.of(x, **kwargs).play(agent)
+    return results
+
+
+def _refuse(kind: type, given: dict[str, Any], what: str) -> None:
+    """Refuses arguments that a kind of evaluation does not take."""
+    names = set(inspect.signature(kind).parameters) - {what}
+    refuse_unknown("`evaluate`", given, names)
