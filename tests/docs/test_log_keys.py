@@ -151,4 +151,5 @@ def test_what_is_not_explained_is_found():
     assert entry_of("learning_rate_my_adam", table) == "learning_rate_NAME"
     assert entry_of("episode_returns", table) is None
     assert table["episode_length"] == ["rollout/ep_len_mean"]
-    assert table["entropy"] == ["train/entropy", "train/entropy_loss"]
+    assert table["entropy"] == ["train/entropy_loss"]
+    assert table["env_steps"] == ["time/total_timesteps"]
