@@ -101,6 +101,7 @@ class WorkerPool:
 
     def share(self, value: Any) -> Any:
         """Makes something known to all workers; see `Transport.share`."""
+        self._require_open()
         return self._transport.share(value)
 
     def forget(self, shared: Any) -> None:
@@ -122,8 +123,7 @@ class WorkerPool:
         Returns:
             `Call`, for `gather`.
         """
-        if self.closed:
-            raise ValueError("Expected workers that are open. Received: closed")
+        self._require_open()
         call = Call(index, method, arguments, repeatable, self._timeout)
         try:
             self._start_again()
@@ -208,6 +208,11 @@ class WorkerPool:
         self._calls.clear()
         self._open.clear()
         self._transport.close()
+
+    def _require_open(self) -> None:
+        """Refuses to ask anything of workers that have ended."""
+        if self.closed:
+            raise ValueError("Expected workers that are open. Received: closed")
 
     def _give_up(self) -> None:
         """Ends all processes, at once those that are at something."""
