@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import wait
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,11 @@ _SECONDS_TO_CLOSE = 10.0
 # A process that was forked beside TensorFlow's threads may never begin.
 _SECONDS_TO_MAKE = 20.0
 
-Workers = AsyncVectorEnv[Any, Any]
+if TYPE_CHECKING:
+    Workers = AsyncVectorEnv[Any, Any]
+else:
+    # No generic class before Gymnasium 1.4.
+    Workers = AsyncVectorEnv
 
 
 def failed_workers(env: Workers) -> np.ndarray:
