@@ -296,7 +296,7 @@ def _arrived(
     return connections
 
 
-def _group_of_its_own() -> dict[str, int]:
+def _group_of_its_own() -> dict[str, Any]:
     """Returns what leaves the terminal's Ctrl-C to this process alone."""
     if os.name == "posix":
         return {"process_group": 0}
