@@ -14,7 +14,6 @@ from keras_rl2 import spaces
 from keras_rl2.envs import worker_processes
 from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.envs.worker_processes import Workers
 
 # What it raises where an environment gives something else than it declares.
 _GYMNASIUMS_OWN = (ValueError, TypeError, KeyError, IndexError)
@@ -71,7 +70,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             worker_processes.close_workers(self.env, workers)
 
     @property
-    def _workers(self) -> Workers | None:
+    def _workers(self) -> AsyncVectorEnv[Any, Any] | None:
         """The environments in processes, if they are."""
         inner = self.env.unwrapped
         return inner if isinstance(inner, AsyncVectorEnv) else None
@@ -138,7 +137,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             super()._fail(error, doing)
             self._end(workers)
             return
-        find: Callable[[Workers], np.ndarray] = (
+        find: Callable[[AsyncVectorEnv[Any, Any]], np.ndarray] = (
             worker_processes.silent_workers
             if silent
             else worker_processes.dead_workers
@@ -161,7 +160,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             f"and (observation, {outcome}info) from `{call}`."
         )
 
-    def _end(self, workers: Workers) -> None:
+    def _end(self, workers: AsyncVectorEnv[Any, Any]) -> None:
         """Ends all processes after a failure."""
         worker_processes.end_workers(workers)
         self._ended = True

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,7 @@ _SECONDS_TO_CLOSE = 10.0
 # A process that was forked beside TensorFlow's threads may never begin.
 _SECONDS_TO_MAKE = 20.0
 
-if TYPE_CHECKING:
-    Workers = AsyncVectorEnv[Any, Any]
-else:
-    # No generic class before Gymnasium 1.4.
-    Workers = AsyncVectorEnv
+Workers = AsyncVectorEnv[Any, Any]
 
 
 def failed_workers(env: Workers) -> np.ndarray:
