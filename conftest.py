@@ -1,4 +1,4 @@
-"""How tests and doctests run: in two layers, and without XLA unless asked.
+"""How tests and doctests run: in two layers, and compiled little.
 
 `python -m pytest` runs the default layer, which holds every promise once;
 `python -m pytest -m slow` the rest. Of a test with the mark `spread`, the
@@ -46,6 +46,21 @@ def without_xla():
         yield decide
 
 
+@pytest.fixture(autouse=True, scope="session")
+def without_optimized_graphs(request):
+    """Runs graphs as they were traced, in the default layer.
+
+    To optimize one takes longer than a test runs it. The slow tests run what
+    users have.
+    """
+    if "not slow" in request.config.option.markexpr:
+        import tensorflow as tf
+
+        tf.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
+        )
+
+
 @pytest.fixture(autouse=True)
 def xla(request, monkeypatch, without_xla):
     """Lets `"auto"` choose where it is asked for, and where much is trained."""
@@ -77,9 +92,14 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Leaves what was imported out of every later search for garbage."""
+    """Leaves what was imported out of every later search for garbage.
+
+    One search for each thousand objects, as is the default, takes a twentieth
+    of all time where graphs are traced, which are made of many.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _take_turns(items):

@@ -19,6 +19,8 @@ except ImportError:  # Of Windows.
 _PREFIX = ".unfinished-"
 # What a folder's name ends in while another one takes its place.
 _REPLACED = ".replaced"
+# Windows waits for nothing that was opened for reading only.
+_TO_SYNC = os.O_RDWR if os.name == "nt" else os.O_RDONLY
 
 
 @contextlib.contextmanager
@@ -197,7 +199,7 @@ def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
 def _sync_entry(path: Path) -> None:
     """Waits until one file, or the names in one folder, are on the disk."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, _TO_SYNC)
     except PermissionError:
         # Windows opens no folders, and has their names written by then.
         return

@@ -1,5 +1,7 @@
 """What was there stays, until what takes its place is whole."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -7,6 +9,7 @@ import sys
 
 import pytest
 
+from keras_rl2 import atomic_files
 from keras_rl2.atomic_files import replacing
 from support.full_disks import room_for
 
@@ -60,6 +63,50 @@ def test_what_cannot_be_locked_leaves_nothing(tmp_path, monkeypatch):
     ):
         pass
     assert not list(tmp_path.iterdir())
+
+
+class TestWindows:
+    """What Windows refuses is refused here."""
+
+    @pytest.fixture(autouse=True)
+    def windows(self, monkeypatch):
+        opened, synced = os.open, os.fsync
+
+        def open_files_only(path, flags, *args, **kwargs):
+            if os.path.isdir(path) and flags == os.O_RDWR:
+                raise PermissionError(errno.EACCES, "a folder", str(path))
+            return opened(path, flags, *args, **kwargs)
+
+        def sync_what_is_written(descriptor):
+            if not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_RDWR:
+                raise OSError(errno.EBADF, "opened for reading")
+            self.synced += 1
+            return synced(descriptor)
+
+        self.synced = 0
+        monkeypatch.setattr(os, "open", open_files_only)
+        monkeypatch.setattr(os, "fsync", sync_what_is_written)
+        monkeypatch.setattr(atomic_files, "flock", None)
+        monkeypatch.setattr(atomic_files, "_TO_SYNC", os.O_RDWR)
+
+    def test_a_file(self, tmp_path):
+        path = tmp_path / "file.txt"
+        for text in ("old", "new"):
+            with replacing(path) as unfinished:
+                unfinished.write_text(text, "utf-8")
+        assert path.read_text("utf-8") == "new"
+        assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+        assert self.synced == 2
+
+    def test_a_folder(self, tmp_path):
+        path = tmp_path / "folder"
+        for text in ("old", "new"):
+            with replacing(path) as unfinished:
+                unfinished.mkdir()
+                (unfinished / "file.txt").write_text(text, "utf-8")
+        assert (path / "file.txt").read_text("utf-8") == "new"
+        assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+        assert self.synced == 2
 
 
 def test_nothing_written_is_nothing_replaced(tmp_path):

@@ -67,7 +67,7 @@ def test_existing_keras_model(tmp_path):
     best = keras.models.load_model(folder / "best.keras")
     assert isinstance(best, PPO)
     assert best.act([0.0, 0.0, 0.0, 0.0], deterministic=True) in (0, 1)
-    with open(folder / "log.csv", newline="") as file:
+    with open(folder / "log.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[-1]["val_episode_return"]) > 400
     assert int(rows[0]["env_steps"]) < int(rows[-1]["env_steps"])

@@ -32,6 +32,7 @@ CONTENTS = {
         "speed",
         "gpu",
         "scaling",
+        "systems",
     ],
     "Files": [
         "saving",

@@ -107,7 +107,7 @@ class LocalLink(Link):
         while self._asked:
             self._sender.release(self._asked.popleft())
         # What was read and is still used stays until it is not.
-        self._receiver = SharedMemoryReceiver()
+        self._receiver.close()
         for block in Path(self._folder).glob(f"{self._name}-*"):
             with contextlib.suppress(OSError):
                 block.unlink()
@@ -131,7 +131,12 @@ class LocalTransport(Transport):
         self._links: list[LocalLink] = []
         self._processes: list[Process] = []
         self._end = weakref.finalize(
-            self, _end, self._processes, self._folder, os.getpid()
+            self,
+            _end,
+            self._processes,
+            self._sender,
+            self._folder,
+            os.getpid(),
         )
 
     def start(self, count: int, seconds: float) -> list[Link]:
@@ -199,15 +204,11 @@ class LocalTransport(Transport):
         begin = Beginning(
             number, address, self._key, self._folder, _name_of(number)
         )
-        # The terminal's Ctrl-C is for this process alone.
-        apart: dict[str, Any] = (
-            {"process_group": 0} if os.name == "posix" else {}
-        )
         process = subprocess.Popen(
             fresh_python.command(_MODULE),
             stdin=subprocess.PIPE,
             env=fresh_python.environ(),
-            **apart,
+            **_group_of_its_own(),
         )
         self._processes.append(process)
         with contextlib.suppress(OSError):
@@ -295,6 +296,14 @@ def _arrived(
     return connections
 
 
+def _group_of_its_own() -> dict[str, Any]:
+    """Returns what leaves the terminal's Ctrl-C to this process alone."""
+    if os.name == "posix":
+        return {"process_group": 0}
+    # What only Windows has.
+    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP")}  # noqa: B009
+
+
 def _kill(process: Process) -> None:
     """Ends a process at once, and those that its environments have started."""
     if process.returncode is None:
@@ -310,11 +319,17 @@ def _kill(process: Process) -> None:
             process.stdin.close()
 
 
-def _end(processes: list[Process], folder: str, owner: int) -> None:
+def _end(
+    processes: list[Process],
+    sender: SharedMemorySender,
+    folder: str,
+    owner: int,
+) -> None:
     """Ends processes, whatever they are at, and removes their memory."""
     if os.getpid() != owner:
         # A copy of the process that owns them was forked, and ends.
         return
     for process in processes:
         _kill(process)
+    sender.close()
     shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ both ends are processes of one program, which know each other by a key of its
 own. Nothing of it is kept.
 """
 
+import contextlib
 import mmap
 import os
 import pickle
@@ -94,6 +95,16 @@ class SharedMemorySender:
         if block is not None:
             self._free.append(block)
 
+    def close(self) -> None:
+        """Gives all memory back; nothing more can be sent.
+
+        Windows removes no file that is still in some memory.
+        """
+        for block in [*self._free, *self._taken.values()]:
+            block.memory.close()
+        self._free.clear()
+        self._taken.clear()
+
     def _block(self, size: int) -> "_Block":
         """Takes the smallest block that is large enough, or makes one."""
         fitting = [each for each in self._free if len(each.memory) >= size]
@@ -135,6 +146,13 @@ class SharedMemoryReceiver:
             memory[start : start + size] for start, size in message.places
         ]
         return pickle.loads(message.pickled, buffers=arrays)
+
+    def close(self) -> None:
+        """Gives memory back, but for that of arrays that are still used."""
+        for block in self._blocks.values():
+            with contextlib.suppress(BufferError):
+                block.memory.close()
+        self._blocks.clear()
 
 
 class _Block(NamedTuple):

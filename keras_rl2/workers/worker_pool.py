@@ -109,6 +109,7 @@ class WorkerPool:
         Returns:
             `Shared`, for arguments of `submit`.
         """
+        self._require_open()
         return Shared(self._transport.share(value))
 
     def forget(self, shared: Shared) -> None:
@@ -135,8 +136,7 @@ class WorkerPool:
         Returns:
             `Call`, for `gather`.
         """
-        if self.closed:
-            raise ValueError("Expected workers that are open. Received: closed")
+        self._require_open()
         call = Call(index, method, arguments, repeatable, self._timeout)
         try:
             self._start_again()
@@ -217,6 +217,11 @@ class WorkerPool:
         self._held.clear()
         self._open.clear()
         self._transport.close()
+
+    def _require_open(self) -> None:
+        """Refuses to ask anything of workers that have ended."""
+        if self.closed:
+            raise ValueError("Expected workers that are open. Received: closed")
 
     def _give_up(self) -> None:
         """Ends all processes, at once those that are at something."""

@@ -71,11 +71,13 @@ def results(tmp_path_factory):
     return printed_by(started("devices", folder, FEW))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEW)
 def test_two_devices_learn_what_one_does(name, results):
     check(results[name])
 
 
+@pytest.mark.slow
 def test_rows_that_would_be_left_over_are_refused(results):
     refused = results["left over"]
     assert "change `batch_size`. Received: 5 of them" in refused["error"]

@@ -62,7 +62,7 @@ def trained_once(mode="SameStep", cell="lstm"):
     return trained(mode, cell=cell)
 
 
-@pytest.mark.spread
+@pytest.mark.spread(cell=["lstm", "stacked", "attention"])
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("mode", MODES)
 def test_stepwise_equals_sequence(cell, mode):
@@ -227,7 +227,9 @@ def test_exported_it_takes_a_state_and_gives_one(tmp_path):
         np.testing.assert_allclose(theirs[0], state[0], atol=1e-5)
 
 
-@pytest.mark.spread
+@pytest.mark.rotate(
+    kind=[[rl.PPO, rl.A2C, rl.REINFORCE]], mode=[["NextStep", "SameStep"]]
+)
 @pytest.mark.parametrize("kind", [rl.PPO, rl.A2C, rl.REINFORCE])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_all_on_policy_agents_train(kind, mode):
@@ -420,7 +422,9 @@ def test_nothing_is_learned_through_the_burn_in():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.spread(mode=["NextStep"], distributional=[None, "quantile"])
+@pytest.mark.spread(
+    mode=["NextStep"], dueling=[True], distributional=["quantile"]
+)
 @pytest.mark.parametrize("distributional", [None, "categorical", "quantile"])
 @pytest.mark.parametrize("dueling", [True, False])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])

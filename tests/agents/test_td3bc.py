@@ -70,6 +70,7 @@ def test_critics_learn_as_those_of_td3():
         assert_equal_weights(ours.get_weights(), theirs.get_weights())
 
 
+@pytest.mark.slow
 def test_the_policy_stays_near_the_data():
     """Where the critic knows no bounds, beside TD3."""
     rng = np.random.default_rng(0)

@@ -128,7 +128,7 @@ def test_act_is_traced_once_for_all_batches(name, env, monkeypatch):
     assert len(policies) == 1
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.rotate(name=[[*AGENTS, *OFF_POLICY]])
 @pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
 def test_no_graph_outlives_its_agent(name, env):
     """TensorFlow keeps some of those of a plain Keras model."""

@@ -83,7 +83,7 @@ TRAININGS = {"ppo": train_ppo, "dqn": train_dqn, "keras": train_keras}
 
 def resident_mib():
     """Returns the resident memory of this process."""
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         pages = int(file.read().split()[1])
     return pages * resource.getpagesize() / 2**20
 

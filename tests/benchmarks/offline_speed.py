@@ -74,7 +74,9 @@ def agent_for(numbers):
 
 def resident(key="VmRSS"):
     """Returns the MiB of this process that lie in memory."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in (
+        Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    ):
         if line.startswith(key):
             return int(line.split()[1]) / 1024
     return float("nan")

@@ -94,7 +94,7 @@ def machine():
     model = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
     if cpus.is_file():
-        for line in cpus.read_text().splitlines():
+        for line in cpus.read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 model = line.partition(":")[2].strip()
                 break

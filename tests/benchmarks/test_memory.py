@@ -19,7 +19,7 @@ STEPS = 500_000
 
 def resident_mib():
     """Returns the resident memory of this process."""
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         pages = int(file.read().split()[1])
     return pages * resource.getpagesize() / 2**20
 

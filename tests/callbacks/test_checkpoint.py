@@ -1,6 +1,7 @@
 """A run that was stopped anywhere ends as one that was not."""
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -45,6 +46,14 @@ def fit(case, directory, *callbacks, epochs=EPOCHS, **settings):
     return outcome_of(agent, data, history)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Returns what a run of a case comes to that nobody stops."""
+    return functools.cache(
+        lambda case: fit(case, tmp_path_factory.mktemp(case))
+    )
+
+
 def interrupted(case, directory, rounds=5, *callbacks):
     with pytest.raises(RuntimeError, match="the power is out"):
         fit(case, directory, *callbacks, StopAfter(rounds))
@@ -58,17 +67,15 @@ def interrupted(case, directory, rounds=5, *callbacks):
     ]
 )
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_goes_on_bit_for_bit(case, tmp_path):
-    whole = fit(case, tmp_path / "whole")
-    interrupted(case, tmp_path / "stopped", 3)
-    np.testing.assert_equal(fit(case, tmp_path / "stopped"), whole)
+def test_a_run_goes_on_bit_for_bit(case, tmp_path, whole):
+    interrupted(case, tmp_path, 3)
+    np.testing.assert_equal(fit(case, tmp_path), whole(case))
 
 
-def test_the_same_without_checkpoints(tmp_path):
+def test_the_same_without_checkpoints(whole):
     agent, data = CASES["PPO"]()
     history = agent.fit(data, epochs=EPOCHS, verbose=0)
-    with_checkpoints = fit("PPO", tmp_path)
-    np.testing.assert_equal(outcome_of(agent, data, history), with_checkpoints)
+    np.testing.assert_equal(outcome_of(agent, data, history), whole("PPO"))
 
 
 def test_steps_of_all_processes_are_counted(tmp_path):
@@ -173,14 +180,13 @@ def test_curves_do_not_overlap(tmp_path):
 
 
 class TestDamage:
-    def test_the_one_before_is_read(self, tmp_path):
-        whole = fit("PPO", tmp_path / "whole")
-        interrupted("PPO", tmp_path / "stopped", 7)
-        newest = max((tmp_path / "stopped").glob("checkpoint-*"))
+    def test_the_one_before_is_read(self, tmp_path, whole):
+        interrupted("PPO", tmp_path, 7)
+        newest = max(tmp_path.glob("checkpoint-*"))
         (newest / "arrays.npz").write_bytes(b"")
         with pytest.warns(UserWarning, match="is passed over"):
-            again = fit("PPO", tmp_path / "stopped")
-        np.testing.assert_equal(again, whole)
+            again = fit("PPO", tmp_path)
+        np.testing.assert_equal(again, whole("PPO"))
 
     def test_another_training(self, tmp_path):
         fit("PPO", tmp_path, epochs=1)
@@ -204,7 +210,7 @@ class TestFullDisk:
     @pytest.mark.parametrize(
         "case", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
     )
-    def test_training_goes_on(self, case, tmp_path):
+    def test_training_goes_on(self, case, tmp_path, whole):
         """Some checkpoints fail; those after them are whole."""
 
         class Full(keras.callbacks.Callback):
@@ -221,19 +227,17 @@ class TestFullDisk:
                 elif epoch == 2:
                     self.stack.close()
 
-        whole = fit(case, tmp_path / "whole")
-        directory = tmp_path / "stopped"
         with (
             contextlib.ExitStack() as stack,
             pytest.warns(UserWarning, match="training goes on") as warned,
         ):
-            interrupted(case, directory, 7, Full(stack))
+            interrupted(case, tmp_path, 7, Full(stack))
         messages = [str(each.message) for each in warned]
         failed = [each for each in messages if "No checkpoint could" in each]
         assert len(failed) == 2
         assert "There is none" in failed[0]
-        assert not list(directory.rglob(".unfinished-*"))
-        np.testing.assert_equal(fit(case, directory), whole)
+        assert not list(tmp_path.rglob(".unfinished-*"))
+        np.testing.assert_equal(fit(case, tmp_path), whole(case))
 
     def test_one_that_is_asked_for_is_an_error(self, tmp_path):
         agent, data = CASES["PPO"]()
@@ -305,7 +309,7 @@ class TestSignals:
         [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
     )
     @pytest.mark.parametrize("case", ["PPO", "DQN"])
-    def test_the_round_is_finished(self, case, number, error, tmp_path):
+    def test_the_round_is_finished(self, case, number, error, tmp_path, whole):
         class Ask(keras.callbacks.Callback):
             rounds = 0
             closed = False
@@ -321,14 +325,13 @@ class TestSignals:
                 if Ask.rounds == 5:
                     signal.raise_signal(number)
 
-        whole = fit(case, tmp_path / "whole")
         with pytest.raises(error) as raised:
-            fit(case, tmp_path / "stopped", Ask())
+            fit(case, tmp_path, Ask())
         if error is SystemExit:
             assert raised.value.code == 143
             assert Ask.closed
         assert Ask.rounds == 5
-        np.testing.assert_equal(fit(case, tmp_path / "stopped"), whole)
+        np.testing.assert_equal(fit(case, tmp_path), whole(case))
 
     def test_handlers_are_put_back(self, tmp_path):
         before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]

@@ -188,7 +188,7 @@ def test_csv_logger(agent, replay, episodes, tmp_path):
         callbacks=[CALLBACKS.CSVLogger(tmp_path / "log.csv")],
         verbose=0,
     ).history
-    with open(tmp_path / "log.csv", newline="") as file:
+    with open(tmp_path / "log.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert set(rows[0]) == {"epoch", *history}
     for key, expected in history.items():

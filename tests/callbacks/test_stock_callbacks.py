@@ -155,7 +155,7 @@ def test_csv_logger(agent, rollouts, episodes, tmp_path):
         callbacks=[CALLBACKS.CSVLogger(path)],
         verbose=0,
     ).history
-    with open(path, newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert set(rows[0]) == {"epoch", *history}
     for key, expected in history.items():

@@ -123,7 +123,7 @@ class TestWhatIsAskedFor:
         made_for = presets.find("PPO", "CartPole-v1")
         if name == "a file":
             name = str(tmp_path / "settings.json")
-            with open(name, "w") as file:
+            with open(name, "w", encoding="utf-8") as file:
                 json.dump(made_for.to_dict(), file)
         arguments = ["train", "PPO", "Acrobot-v1", "--preset", name]
         assert main([*arguments, "--logdir", str(tmp_path / "runs")]) == 0

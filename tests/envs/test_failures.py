@@ -294,7 +294,7 @@ def test_thirty_cycles_leave_nothing(kind):
 
     def left():
         gc.collect()
-        with open("/proc/self/maps") as maps:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
             shared = sum("/dev/shm" in line for line in maps)
         descriptors = len(os.listdir("/proc/self/fd"))
         threads = threading.active_count()

@@ -5,5 +5,5 @@ import csv
 
 def rows_of(folder):
     """Returns the rows of the table of progress, dicts of strings."""
-    with open(folder / "progress.csv", newline="") as file:
+    with open(folder / "progress.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

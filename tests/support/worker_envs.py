@@ -182,7 +182,7 @@ class ProcessEnv(NumberedEnv):
         if status.exists():
             [resident] = [
                 line.split()[1]
-                for line in status.read_text().splitlines()
+                for line in status.read_text(encoding="utf-8").splitlines()
                 if line.startswith("VmRSS")
             ]
         path = self.folder / f"{os.getpid()}-{self.number}"

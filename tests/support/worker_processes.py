@@ -41,7 +41,8 @@ def is_running(pid):
     # One that has ended may be waiting for somebody who asks how.
     return not (
         status.exists()
-        and status.read_text().rpartition(")")[2].split()[0] == "Z"
+        and status.read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        == "Z"
     )
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from keras_rl2.workers import local_transport
 from keras_rl2.workers.local_transport import LocalTransport
 from keras_rl2.workers.shared_memory import SharedMemoryReceiver
 from keras_rl2.workers.shared_memory import SharedMemorySender
+from keras_rl2.workers.shared_memory import shared_folder
 from keras_rl2.workers.transport import LinkLostError
 from support import worker_envs
 from support.worker_envs import NumberedEnv
@@ -221,6 +223,47 @@ def test_messages_of_nothing_much(tmp_path):
     assert given["none"].shape == (0, 3)
     assert (given["text"], given["number"]) == ("x", 2.0)
     assert SharedMemoryReceiver().unpack(sender.pack("alone")) == "alone"
+
+
+def test_memory_is_given_back(tmp_path):
+    """Windows removes no file that is in some memory."""
+    sender = SharedMemorySender(str(tmp_path), "a")
+    receiver = SharedMemoryReceiver()
+    sender.release(sender.pack(np.arange(10**5)))
+    used = receiver.unpack(sender.pack(np.arange(3.0)))
+    receiver.unpack(sender.pack(np.arange(10**6)))
+    maps = Path("/proc/self/maps")
+    assert maps.read_text("utf-8").count(str(tmp_path)) == 4
+    sender.close()
+    receiver.close()
+    # That of the array that is still there.
+    assert maps.read_text("utf-8").count(str(tmp_path)) == 1
+    assert used.tolist() == [0.0, 1.0, 2.0]
+    del used
+    assert str(tmp_path) not in maps.read_text("utf-8")
+
+
+def test_memory_is_a_file_where_there_is_no_other(tmp_path, monkeypatch):
+    """As on macOS, and on Windows."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delattr(os, "posix_fallocate")
+    folder = shared_folder()
+    assert Path(folder).parent == tmp_path
+    sender = SharedMemorySender(folder, "a")
+    given = SharedMemoryReceiver().unpack(sender.pack(np.arange(10**5)))
+    np.testing.assert_array_equal(given, np.arange(10**5))
+
+
+def test_ctrl_c_is_for_this_process_alone(monkeypatch):
+    assert local_transport._group_of_its_own() == {"process_group": 0}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        patch.setattr(
+            subprocess, "CREATE_NEW_PROCESS_GROUP", 512, raising=False
+        )
+        given = local_transport._group_of_its_own()
+    assert given == {"creationflags": 512}
 
 
 # Programs of their own, with TensorFlow in them.
