@@ -47,7 +47,7 @@ class OffPolicyAgent(Agent):
     >>> isinstance(rl.SAC.for_env("Pendulum-v1", hidden=(8,)), OffPolicyAgent)
     True
     >>> rl.DQN.for_env("CartPole-v1", hidden=(8,), tau=1.0, target_every=250)
-    <DQN name=dqn, built=True>
+    <DQN name=dqn..., built=True>
     """
 
     on_policy = False

@@ -120,7 +120,8 @@ def test_importance_weights(case):
     count = len(priorities)
     buffer = PrioritizedReplayBuffer(
         count, 1, NUMBER, (), np.int32, seed=0,
-        alpha=inputs["alpha"], beta=inputs["beta"], epsilon=1e-12,
+        # A function: another library takes numbers above 1, too.
+        alpha=inputs["alpha"], beta=lambda _: inputs["beta"], epsilon=1e-12,
     )  # fmt: skip
     for t in range(count):
         buffer.add([t], [0], [0.0], [False], [False], [True], [t + 1])
