@@ -89,6 +89,7 @@ def play(agent, count=6):
     return played
 
 
+@pytest.mark.slow
 def test_saved_recorded_and_exported_it_does_the_same(trained, tmp_path):
     agent, rollouts, _ = trained
     played = play(agent)

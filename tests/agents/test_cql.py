@@ -247,6 +247,7 @@ def test_the_penalty_teaches_critics_only():
     assert tape.gradient(loss, variables) == [None] * len(variables)
 
 
+@pytest.mark.spread(kind=["discrete"])
 @pytest.mark.parametrize("kind", PAIRS)
 def test_values_of_other_actions_fall(kind):
     """A penalty that is learned from leaves a smaller one."""

@@ -264,7 +264,9 @@ class Centred(keras.layers.Layer):
         return inputs - self.mean
 
 
-@pytest.mark.parametrize("how", ["eager", "graph"])
+@pytest.mark.parametrize(
+    "how", ["eager", pytest.param("graph", marks=pytest.mark.slow)]
+)
 def test_what_a_forward_pass_has_changed_is_put_back(how):
     env = numbers_env(EVERY_AGENT["PPO"])
 

@@ -60,6 +60,7 @@ def worth(right):
     return right * sum(GAMMA**step for step in range(4))
 
 
+@pytest.mark.slow
 def test_a_policy_that_wanders_is_valued_as_it_is():
     found = policy(0.9).evaluate(
         recorded(), updates=1500, deterministic=False, seed=1

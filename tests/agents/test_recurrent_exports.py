@@ -98,7 +98,7 @@ def litert(agent, folder):
     return lambda given: runner(**given), set(runner.get_input_details())
 
 
-@pytest.mark.spread
+@pytest.mark.spread(export=[saved_model, onnx])
 @pytest.mark.parametrize("env", ENVS)
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("name", AGENTS)

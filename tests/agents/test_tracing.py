@@ -53,7 +53,7 @@ WAYS = {
 }
 
 
-@pytest.mark.spread(way=["whole_round", "one_by_one"])
+@pytest.mark.spread(way=["whole_round"])
 @pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("way", WAYS)

@@ -105,6 +105,7 @@ def modes_of_calls(agent, function):
     )
 
 
+@pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 def test_an_update_calls_what_it_trains_in_training_mode(name):
     agent, batch = small_agent(name, Recording)

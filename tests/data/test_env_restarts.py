@@ -201,7 +201,11 @@ def test_training_with_failures_repeats():
 
 @pytest.mark.parametrize(
     "fail",
-    [failing_envs.raises, failing_envs.is_killed, failing_envs.hangs],
+    [
+        failing_envs.raises,
+        failing_envs.is_killed,
+        pytest.param(failing_envs.hangs, marks=pytest.mark.slow),
+    ],
 )
 def test_processes_are_replaced(fail):
     env = failing_envs.in_processes(

@@ -90,7 +90,10 @@ def test_a_record_that_goes_on_elsewhere_is_cut_there():
     assert found[3][2] == pytest.approx(0.9**2)
 
 
-@pytest.mark.parametrize("memory_limit", [2**29, STREAMED])
+@pytest.mark.parametrize(
+    "memory_limit",
+    [2**29, pytest.param(STREAMED, marks=pytest.mark.slow)],
+)
 def test_each_transition_is_drawn_about_as_often(memory_limit):
     offline = bound(record(), memory_limit=memory_limit)
     first = np.concatenate(

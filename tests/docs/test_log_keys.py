@@ -21,7 +21,7 @@ _NAME = "NAME"
 _OF_TENSORBOARD = ("clip_ratio", "std")
 # Of processes; of estimates that want a training of their own.
 _NOT_TRIED = ("lag", "val_fqe_value", "val_wis_value", "val_wis_episodes")
-_QUICK = ("PPO", "DDPG", "offline")
+_QUICK = ("PPO", "offline")
 
 
 def glossary():

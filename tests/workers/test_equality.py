@@ -167,7 +167,9 @@ def assert_equal(outcomes):
         assert_trees_equal(other, first)
 
 
-@pytest.mark.parametrize("case", ["PPO", "A2C"])
+@pytest.mark.parametrize(
+    "case", [pytest.param("PPO", marks=pytest.mark.slow), "A2C"]
+)
 def test_processes_collect_what_one_collects(case, registered):
     env_id = registered(CASES[case][0])
     assert_equal(
@@ -179,7 +181,9 @@ def test_processes_collect_what_one_collects(case, registered):
 @pytest.mark.parametrize(
     "case",
     [
-        case if case in FEW[2:] else pytest.param(case, marks=pytest.mark.slow)
+        case
+        if case == "masked DQN"
+        else pytest.param(case, marks=pytest.mark.slow)
         for case in CASES
     ],
 )
