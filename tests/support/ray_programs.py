@@ -25,6 +25,8 @@ def takes_turns():
         raise AssertionError
 
     signal.signal(signal.SIGTERM, own)
+    # Of a shell in the background the tests have it ignored, and what they run.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     first = rl.RayWorkers(1).start("CartPole-v1", 1)
     second = rl.RayWorkers(3).start("CartPole-v1", 3)
     processes = [*started_by(os.getpid()), *pids(first), *pids(second)]
