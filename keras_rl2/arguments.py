@@ -68,10 +68,7 @@ def check_in_range(**ranges: tuple[Any, float, float]) -> None:
     """
     for name, (value, low, high) in ranges.items():
         if not is_number(value) or not low <= value <= high:
-            raise ValueError(
-                f"Expected `{name}` to be a number from {low:g} to {high:g}. "
-                f"Received: {name}={value!r}"
-            )
+            raise _refused(name, value, f"a number from {low:g} to {high:g}")
 
 
 def check_above_zero(**given: Any) -> None:
@@ -85,10 +82,7 @@ def check_above_zero(**given: Any) -> None:
     """
     for name, value in given.items():
         if not is_number(value) or not 0 < value < math.inf:
-            raise ValueError(
-                f"Expected `{name}` to be a finite number above 0. "
-                f"Received: {name}={value!r}"
-            )
+            raise _refused(name, value, "a finite number above 0")
 
 
 def check_positive(**counts: Any) -> None:
@@ -123,10 +117,7 @@ def check_at_least(lowest: int, /, **counts: Any) -> None:
     """
     for name, value in counts.items():
         if not is_whole_number(value) or value < lowest:
-            raise ValueError(
-                f"Expected `{name}` to be an integer of at least {lowest}. "
-                f"Received: {name}={value!r}"
-            )
+            raise _refused(name, value, f"an integer of at least {lowest}")
 
 
 def check_sizes(**sizes: Any) -> None:
@@ -144,10 +135,8 @@ def check_sizes(**sizes: Any) -> None:
             or not isinstance(value, Sequence | np.ndarray)
             or not all(is_whole_number(each) and each > 0 for each in value)
         ):
-            raise ValueError(
-                f"Expected `{name}` to be a sequence of integers of at least "
-                f"1. Received: {name}={value!r}"
-            )
+            what = "a sequence of integers of at least 1"
+            raise _refused(name, value, what)
 
 
 def check_flag(**flags: Any) -> None:
@@ -164,10 +153,7 @@ def check_flag(**flags: Any) -> None:
         if value is not True and value is not False:
             if isinstance(value, np.bool_):
                 continue
-            raise ValueError(
-                f"Expected `{name}` to be True or False. "
-                f"Received: {name}={value!r}"
-            )
+            raise _refused(name, value, "True or False")
 
 
 def check_seed(seed: Any, name: str = "seed") -> None:
@@ -194,9 +180,7 @@ def check_path(**paths: Any) -> None:
     """
     for name, value in paths.items():
         if not isinstance(value, str | os.PathLike):
-            raise ValueError(
-                f"Expected `{name}` to be a path. Received: {name}={value!r}"
-            )
+            raise _refused(name, value, "a path")
 
 
 def check_text(**texts: Any) -> None:
@@ -210,9 +194,7 @@ def check_text(**texts: Any) -> None:
     """
     for name, value in texts.items():
         if not isinstance(value, str):
-            raise ValueError(
-                f"Expected `{name}` to be a string. Received: {name}={value!r}"
-            )
+            raise _refused(name, value, "a string")
 
 
 def check_has(what: str, *attributes: str, **things: Any) -> None:
@@ -228,9 +210,7 @@ def check_has(what: str, *attributes: str, **things: Any) -> None:
     """
     for name, value in things.items():
         if not all(hasattr(value, each) for each in attributes):
-            raise ValueError(
-                f"Expected `{name}` to be {what}. Received: {name}={value!r}"
-            )
+            raise _refused(name, value, what)
 
 
 def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
@@ -244,10 +224,14 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
     """
     for name, (value, allowed) in choices.items():
         if value not in allowed:
-            raise ValueError(
-                f"Expected `{name}` to be {either(map(repr, allowed))}. "
-                f"Received: {name}={value!r}"
-            )
+            raise _refused(name, value, either(map(repr, allowed)))
+
+
+def _refused(name: str, value: Any, what: str) -> ValueError:
+    """Returns what is raised of an argument that is something else."""
+    return ValueError(
+        f"Expected `{name}` to be {what}. Received: {name}={value!r}"
+    )
 
 
 def refuse_unknown(

@@ -222,6 +222,7 @@ def _read_litert(path: Path) -> Any:
             content = file.read(MOST_BYTES + 1)
     except KeyError:
         return None
+    # The second one is of a compression that `zipfile` does not know.
     except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
         raise ValueError(f"{path}: a damaged archive: {error}") from error
     if len(content) > MOST_BYTES:

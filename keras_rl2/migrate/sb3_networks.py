@@ -101,10 +101,7 @@ def q_network(layers: TorchLayers, seen: Seen, prefix: str) -> keras.Model:
     Returns:
         `keras.Model`.
     """
-    observation = seen.input()
-    x = _features(layers, seen, observation, f"{prefix}.features_extractor")
-    outputs = layers.perceptron(x, f"{prefix}.q_net")
-    return keras.Model(observation, outputs, name="q_network")
+    return _perceptron(layers, seen, prefix, "q_net", "q_network")
 
 
 def gaussian_actor(layers: TorchLayers, seen: Seen) -> keras.Model:
@@ -137,10 +134,17 @@ def deterministic_actor(
     Returns:
         `keras.Model`.
     """
+    return _perceptron(layers, seen, prefix, "mu", "actor")
+
+
+def _perceptron(
+    layers: TorchLayers, seen: Seen, prefix: str, part: str, name: str
+) -> keras.Model:
+    """Makes a network of what is seen, to one part of a policy."""
     observation = seen.input()
     x = _features(layers, seen, observation, f"{prefix}.features_extractor")
-    outputs = layers.perceptron(x, f"{prefix}.mu")
-    return keras.Model(observation, outputs, name="actor")
+    outputs = layers.perceptron(x, f"{prefix}.{part}")
+    return keras.Model(observation, outputs, name=name)
 
 
 def critics(
