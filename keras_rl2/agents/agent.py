@@ -1,49 +1,36 @@
-"""The base of all agents: a `keras.Model` that acts, learns and is saved."""
+"""The base of all agents: a `keras.Model` that is trained by `fit`."""
 
 import abc
 from collections.abc import Callable
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from typing import Self
 
 import gymnasium
 import keras
-import numpy as np
 
 from keras_rl2 import arguments
-from keras_rl2 import space_configs
-from keras_rl2 import tensorflow_notes
-from keras_rl2.agents import agent_state
 from keras_rl2.agents import compile_arguments
 from keras_rl2.agents import default_agent
 from keras_rl2.agents import describing
 from keras_rl2.agents import evaluating
-from keras_rl2.agents import exporting
-from keras_rl2.agents import finite_weights
 from keras_rl2.agents import fitting
 from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import round_execution
-from keras_rl2.agents import saved_networks
-from keras_rl2.agents import saving
-from keras_rl2.agents.acting_model import ActingModel
 from keras_rl2.agents.compile_arguments import CompileArguments
-from keras_rl2.agents.export_check import ExportCheck
-from keras_rl2.agents.export_check import check_export
 from keras_rl2.agents.normalizing import Normalizing
+from keras_rl2.agents.saveable_model import SaveableModel
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.data import Trajectory
-from keras_rl2.data import actors
-from keras_rl2.litert import LiteRTPolicy
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
 from keras_rl2.shapes import Tensor
 from keras_rl2.target_networks import TargetNetworks
 
 
-class Agent(ActingModel):
+class Agent(SaveableModel):
     """Base class of agents.
 
     An agent knows batches, never an environment's steps. A subclass names its
@@ -110,8 +97,6 @@ class Agent(ActingModel):
         arguments.check_seed(seed)
         compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
-        self.env_steps = 0
-        self._is_loaded = False
         self.rollouts: Any = None
         #: Updates of the next epoch that were made before it was resumed.
         self.updates_already_made = 0
@@ -187,11 +172,9 @@ class Agent(ActingModel):
             env,
             {
                 "hidden": hidden,
-                "activation": _or(activation, cls.default_activation),
+                "activation": activation,
                 "normalize_observations": normalize_observations,
-                "initialization": _or(
-                    initialization, cls.default_initialization
-                ),
+                "initialization": initialization,
             },
             memory=memory,
             seed=seed,
@@ -251,10 +234,6 @@ class Agent(ActingModel):
             build: `NetworkBuilder`. Makes networks for the spaces.
             **settings: Arguments of the constructor, as they were given.
         """
-
-    @abc.abstractmethod
-    def given_networks(self) -> dict[str, Any]:
-        """Returns the networks by the constructor's argument for them."""
 
     @classmethod
     def for_action_space(
@@ -490,124 +469,6 @@ class Agent(ActingModel):
         self._check_loaded()
         return evaluating.evaluate(self, x, **kwargs)
 
-    def export(
-        self,
-        filepath: Any,
-        format: str = "tf_saved_model",
-        *,
-        deterministic: bool = True,
-        quantize: str | None = None,
-        representative: Any = None,
-        batch_size: int | None = None,
-        accept: Callable[[Path], None] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Exports the policy: raw observations in, actions out.
-
-        Args:
-            filepath: str or path. Where to write.
-            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"`, or another
-                format of `keras.Model.export`. The first three hold a
-                manifest; see `keras_rl2.read_manifest`. Defaults to
-                `"tf_saved_model"`.
-            deterministic: bool. Whether the most probable action is taken. If
-                not, standard noise `[B, *noise_shape]`, as of `draw_noise`,
-                is a second input. Defaults to `True`.
-            quantize: str or None. Of `"litert"`: `"float16"` keeps weights in
-                16 bits; `"int8"` weights and what is computed in 8, which
-                costs some of the return. Defaults to `None`.
-            representative: With `"int8"`, what the policy sees, by which
-                ranges are chosen: an environment or its id, to be played in,
-                partly at random; or observations `[N, ...]`, some hundreds,
-                of a dataset say. Defaults to `None`.
-            batch_size: int or None. How many observations each call has; 1 for
-                microcontrollers and browsers, where LiteRT wants to know.
-                Defaults to `None`: any number.
-            accept: Callable or None. Is given the path of what was written,
-                before it takes its place, and raises what it has against it:
-                `check_export`, say. Defaults to `None`.
-            **kwargs: `verbose`, `input_signature` and what the format's writer
-                takes; see [`keras.Model.export`](
-                https://keras.io/api/models/model_saving_apis/export/).
-
-        Raises:
-            ImportError: If what writes the format is not installed.
-            OSError: If it cannot be written.
-            ValueError: If a weight of the policy is not finite, arguments do
-                not fit each other, or the format has not got an operation of
-                the policy; nothing is written then.
-        """
-        self._require_bound()
-        arguments.check_path(filepath=filepath)
-        arguments.check_text(format=format)
-        arguments.check_flag(deterministic=deterministic)
-        finite_weights.refuse_non_finite(self, "export", self.acting_variables)
-        # A converter has some, too.
-        with tensorflow_notes.left_out():
-            exporting.export(
-                self,
-                filepath,
-                format,
-                deterministic,
-                quantize,
-                representative,
-                batch_size,
-                accept,
-                **kwargs,
-            )
-
-    def check_export(
-        self,
-        filepath: Any,
-        env: Any,
-        *,
-        tolerance: float | None = None,
-        loss: float = 0.1,
-        **kwargs: Any,
-    ) -> ExportCheck:
-        """Plays an exported policy against this agent.
-
-        Both are asked for an action on each observation of the agent's
-        episodes; then the file plays as many by itself, in environments of
-        the same seeds.
-
-        Args:
-            filepath: str or path. What `export` wrote, of this release or an
-                earlier one.
-            env: An environment or id string.
-            tolerance: float or None. By how much numbers of an action may
-                differ, and on what share of observations choices; None for
-                1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file is then
-                judged by its return. Defaults to `None`.
-            loss: float. What the return of such a file may be less, as a
-                share of the agent's. Defaults to `0.1`.
-            **kwargs: Arguments of an `EvaluationDataset`: `episodes`,
-                `num_envs`, `seed` (by default 0).
-
-        Returns:
-            `keras_rl2.agents.ExportCheck`, with what was found, and `passed`.
-
-        Raises:
-            ImportError: If what runs the file is not installed.
-            OSError: If it cannot be read.
-            ValueError: If it is of another agent or environment.
-        """
-        self._require_bound()
-        self._check_loaded()
-        return check_export(
-            self, filepath, env, tolerance=tolerance, loss=loss, **kwargs
-        )
-
-    def litert_policy(self) -> LiteRTPolicy | None:
-        """Returns the greedy policy for processes without TensorFlow.
-
-        Returns:
-            `LiteRTPolicy`, with the present weights; None where the policy
-            does not convert.
-        """
-        self._require_bound()
-        return actors.litert_policy(self)
-
     def summary(
         self,
         line_length: int | None = None,
@@ -650,151 +511,3 @@ class Agent(ActingModel):
             print_fn=print_fn,
             **kwargs,
         )
-
-    # Saving.
-
-    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
-        """Saves the agent as `keras.Model.save` does, whole or not at all.
-
-        What was there stays until the new file is on the disk. A `.keras`
-        file is sealed, so that `keras_rl2.load` finds damage.
-
-        Args:
-            filepath: str or path. Where to write, a `.keras` file.
-            *args: As of `keras.Model.save`, in its order.
-            **kwargs: `overwrite`, bool, and `zipped`, bool or None, of
-                [`keras.Model.save`](
-                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
-
-        Raises:
-            ValueError: If a network could not be made again when it is
-                loaded, or a weight is not finite; nothing is written then.
-            OSError: If it cannot be written.
-        """
-        finite_weights.refuse_non_finite(self, "save")
-        saved_networks.check_can_be_loaded(self.given_networks())
-        saving.save(super().save, filepath, *args, **kwargs)
-
-    def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
-        """Saves weights as `keras.Model.save_weights`, whole or not at all.
-
-        Args:
-            filepath: str or path. Where to write, a `.weights.h5` file.
-            *args: As of `keras.Model.save_weights`, in its order.
-            **kwargs: `overwrite`, bool, and `max_shard_size`, float or None,
-                of `keras.Model.save_weights`.
-
-        Raises:
-            ValueError: If a weight is not finite; nothing is written then.
-            OSError: If they cannot be written.
-        """
-        finite_weights.refuse_non_finite(self, "save")
-        saving.save_weights(super().save_weights, filepath, *args, **kwargs)
-
-    def get_state(self) -> dict[str, Any]:
-        """Returns all that later updates and actions depend on.
-
-        Returns:
-            dict of plain data: the variables of networks and optimizers, the
-            count of steps, and the random state of `act`.
-        """
-        self._require_bound()
-        return {
-            **agent_state.read(self),
-            "acting": self._acting.get_state(),
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in an agent made in the same way.
-
-        Args:
-            state: dict, as returned by `get_state`.
-
-        Raises:
-            ValueError: If it is the state of another kind of agent.
-        """
-        self._require_bound()
-        agent_state.write(self, state)
-        self._acting.set_state(state["acting"])
-
-    def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
-        """Loads weights as `keras.Model.load_weights` does.
-
-        Args:
-            filepath: str or path. A `.weights.h5` or `.keras` file.
-            *args: As of `keras.Model.load_weights`, in its order.
-            **kwargs: `skip_mismatch`, bool, and `objects_to_skip` of
-                `keras.Model.load_weights`.
-
-        Raises:
-            ValueError: If a weight of the file is not finite; all weights are
-                then what they were before.
-        """
-        before = finite_weights.values_of(self)
-        super().load_weights(filepath, *args, **kwargs)
-        try:
-            self._check_loaded()
-        except ValueError:
-            finite_weights.put_back(before)
-            raise
-
-    def _check_can_act(self) -> None:
-        """Refuses to act with what is not ready for it."""
-        super()._check_can_act()
-        self._check_loaded()
-
-    def _check_loaded(self) -> None:
-        """Refuses weights that were loaded and are not finite.
-
-        Keras says when the first of them are loaded, not when all are: those
-        of a whole file are looked at when they are used.
-        """
-        if self._is_loaded:
-            self._is_loaded = False
-            finite_weights.refuse_non_finite(self, "go on with the loaded")
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        bound = self._is_bound
-        space_config = space_configs.space_to_config
-        return {
-            "name": self.name,
-            "dtype": self.dtype_policy.name,
-            "seed": self.seed,
-            "observation_space": (
-                space_config(self.observation_space) if bound else None
-            ),
-            "action_space": space_config(self.action_space) if bound else None,
-            **saved_networks.to_config(self.given_networks()),
-        }
-
-    @classmethod
-    def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
-    ) -> Self:
-        """Makes an agent from `get_config`."""
-        return cls(**saved_networks.from_config(config, custom_objects))
-
-    def save_own_variables(self, store: Any) -> None:
-        """Saves the count of environment steps with the weights."""
-        super().save_own_variables(store)
-        store["env_steps"] = np.array(self.env_steps, np.int64)
-
-    def load_own_variables(self, store: Any) -> None:
-        """Loads what `save_own_variables` saved."""
-        # The store of Keras has `keys` but cannot be iterated over.
-        values = {key: store[key] for key in list(store.keys())}
-        env_steps = int(np.array(values.pop("env_steps", 0)))
-        if env_steps < 0:
-            raise ValueError(
-                "Expected a count of environment steps. "
-                f"Received: env_steps={env_steps}"
-            )
-        self.env_steps = env_steps
-        self._is_loaded = True
-        super().load_own_variables(values)
-
-
-def _or(given: Any, default: Any) -> Any:
-    """Returns what was given, or what stands for None."""
-    return default if given is None else given

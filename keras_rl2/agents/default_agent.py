@@ -193,7 +193,7 @@ def make(
     Args:
         kind: class of agents.
         env: An environment, vector environment or id string.
-        options: Mapping. What networks are like.
+        options: Mapping. What networks are like; None for the class's own.
         memory: RNN cell of Keras or None. What the policy remembers with.
         seed: int or None. Seeds weights, updates and `act`.
         **settings: Further arguments of the constructor.
@@ -206,6 +206,11 @@ def make(
         TypeError: If there is an argument that the algorithm does not take.
     """
     kind.refuse_arguments(settings)
+    own = {
+        "activation": kind.default_activation,
+        "initialization": kind.default_initialization,
+    }
+    options = {**options, **own, **present(**options)}
     _check(options, memory, seed)
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))

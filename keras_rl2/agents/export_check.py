@@ -27,7 +27,7 @@ from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.acting_model import ActingModel
 
 # What computing in another order may change, of a number of an action; and
 # weights in 16 bits.
@@ -95,7 +95,7 @@ class ExportCheck:
 
 
 def check_export(
-    agent: "Agent",
+    agent: "ActingModel",
     filepath: str | os.PathLike[str],
     env: Any,
     *,
@@ -106,7 +106,7 @@ def check_export(
     """Plays an exported policy against its agent; see `Agent.check_export`.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it should be.
+        agent: `ActingModel`. Whose policy it should be.
         filepath: str or path. What `export` wrote.
         env: An environment or id string.
         tolerance: float or None. As of `Agent.check_export`. Defaults to
@@ -160,7 +160,7 @@ def check_export(
     )
 
 
-def _open(agent: "Agent", filepath: str | os.PathLike[str]) -> PolicyFile:
+def _open(agent: "ActingModel", filepath: str | os.PathLike[str]) -> PolicyFile:
     """Opens a file, one of an earlier release by what the agent says."""
     if has_manifest(filepath):
         return PolicyFile(filepath)
@@ -173,7 +173,7 @@ def _open(agent: "Agent", filepath: str | os.PathLike[str]) -> PolicyFile:
 class _FunctionRunner:
     """Runs the agent's policy by TensorFlow, as `act` does."""
 
-    def __init__(self, agent: "Agent", deterministic: bool) -> None:
+    def __init__(self, agent: "ActingModel", deterministic: bool) -> None:
         self._function = agent.policy_function(deterministic)
 
     def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
@@ -239,7 +239,9 @@ def _file_actor(file: PolicyFile, num_envs: int) -> PolicyActor:
 class _Compared(PolicyActor):
     """Acts as the agent does, and looks at what the file would have done."""
 
-    def __init__(self, agent: "Agent", file: PolicyFile, num_envs: int) -> None:
+    def __init__(
+        self, agent: "ActingModel", file: PolicyFile, num_envs: int
+    ) -> None:
         spec = action_spec(agent.action_space)
         runner = _FunctionRunner(agent, file.deterministic)
         super().__init__(

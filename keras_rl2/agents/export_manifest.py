@@ -22,19 +22,19 @@ from keras_rl2.trees import named_leaves
 from keras_rl2.version import __version__
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.acting_model import ActingModel
 
 #: What a policy's only action is called where nothing else is given.
 _ONLY_OUTPUT = "output_0"
 
 
 def policy_inputs(
-    agent: "Agent", deterministic: bool, batch_size: int | None = None
+    agent: "ActingModel", deterministic: bool, batch_size: int | None = None
 ) -> list[keras.InputSpec]:
     """Returns what a policy takes: observations, noise, and its state.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
         batch_size: int or None. Observations of each call, B; None for any
             number. Defaults to `None`.
@@ -65,7 +65,7 @@ def policy_inputs(
 
 
 def names_in_file(
-    agent: "Agent",
+    agent: "ActingModel",
     path: str | os.PathLike[str],
     format: str,
     deterministic: bool,
@@ -73,7 +73,7 @@ def names_in_file(
     """Returns the names of inputs and outputs that a written policy has.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         path: str or path. Where it was written.
         format: str. One of `formats.ENDINGS`.
         deterministic: bool. Whether there is no noise.
@@ -137,7 +137,7 @@ def run_once(
 
 
 def manifest_of(
-    agent: "Agent",
+    agent: "ActingModel",
     names: tuple[Sequence[str], Sequence[str]],
     deterministic: bool,
     quantization: str | None = None,
@@ -146,7 +146,7 @@ def manifest_of(
     """Describes a policy.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         names: tuple of two sequences of str. Of the inputs and outputs that
             there are.
         deterministic: bool. Whether there is no noise.
@@ -194,7 +194,7 @@ def manifest_of(
     }
 
 
-def _roles_of_inputs(agent: "Agent") -> dict[str, dict[str, Any]]:
+def _roles_of_inputs(agent: "ActingModel") -> dict[str, dict[str, Any]]:
     """Returns what each input is for, by its name."""
     roles: dict[str, dict[str, Any]] = {"noise": {"role": "noise"}}
     seen = input_specs(agent.observation_spec)
@@ -207,7 +207,7 @@ def _roles_of_inputs(agent: "Agent") -> dict[str, dict[str, Any]]:
 
 
 def _described_outputs(
-    agent: "Agent", deterministic: bool, batch_size: int | None = None
+    agent: "ActingModel", deterministic: bool, batch_size: int | None = None
 ) -> dict[str, dict[str, Any]]:
     """Returns what each output is, by its name; first the actions."""
     function = agent.policy_function(deterministic).get_concrete_function()

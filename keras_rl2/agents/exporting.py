@@ -34,7 +34,7 @@ from keras_rl2.trees import is_leaf
 from keras_rl2.trees import named_leaves
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.acting_model import ActingModel
 
 # What a SavedModel is made of.
 _SAVED_MODEL = frozenset(
@@ -62,11 +62,11 @@ class ExportedPolicy(keras.Model):
     """From raw observations, and noise perhaps, to the environment's actions.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
     """
 
-    def __init__(self, agent: "Agent", deterministic: bool) -> None:
+    def __init__(self, agent: "ActingModel", deterministic: bool) -> None:
         super().__init__(name=f"{agent.name}_policy")
         # Its networks are tracked by name, the agent's optimizer is not.
         for index, network in enumerate(agent.acting_networks):
@@ -107,7 +107,7 @@ class ExportedPolicy(keras.Model):
 
 
 def export(
-    agent: "Agent",
+    agent: "ActingModel",
     filepath: str | os.PathLike[str],
     format: str,
     deterministic: bool,
@@ -122,7 +122,7 @@ def export(
     Whole or not at all: what was there before stays until then.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         filepath: str or path. Where to write.
         format: str. A format of `keras.Model.export`.
         deterministic: bool. Whether the most probable action is taken; if not,
@@ -230,7 +230,7 @@ def check_arguments(
 
 @contextlib.contextmanager
 def _explained(
-    agent: "Agent", filepath: str | os.PathLike[str], format: str
+    agent: "ActingModel", filepath: str | os.PathLike[str], format: str
 ) -> Iterator[None]:
     """Says in one line what a converter, or the disk, would not do."""
     try:

@@ -2,24 +2,22 @@
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
 
 from keras_rl2.collecting.finite import is_finite
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-
 
 def refuse_non_finite(
-    agent: "Agent", verb: str, variables: Iterable[keras.Variable] | None = None
+    agent: keras.Model,
+    verb: str,
+    variables: Iterable[keras.Variable] | None = None,
 ) -> None:
     """Refuses to go on with an agent whose weights are not finite.
 
     Args:
-        agent: `keras_rl2.Agent`.
+        agent: `keras.Model`.
         verb: str. What is not done to it, "save" say.
         variables: Iterable of `keras.Variable` or None. What is looked at;
             None for all of its weights and those of its optimizers. Defaults
@@ -39,11 +37,11 @@ def refuse_non_finite(
         )
 
 
-def saved_variables(agent: "Agent") -> list[keras.Variable]:
+def saved_variables(agent: keras.Model) -> list[keras.Variable]:
     """Returns all that is in a saved agent: weights and optimizers' slots.
 
     Args:
-        agent: `keras_rl2.Agent`.
+        agent: `keras.Model`.
     """
     # Means of losses are no weights, and are not saved.
     weights = list(agent.weights)
@@ -71,11 +69,11 @@ def first_not_finite(variables: Iterable[keras.Variable]) -> str | None:
 Values = list[tuple[keras.Variable, np.ndarray]]
 
 
-def values_of(agent: "Agent") -> Values:
+def values_of(agent: keras.Model) -> Values:
     """Returns all that is in a saved agent, with its values.
 
     Args:
-        agent: `keras_rl2.Agent`.
+        agent: `keras.Model`.
     """
     return [
         (each, np.array(each.value.numpy())) for each in saved_variables(agent)

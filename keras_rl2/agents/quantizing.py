@@ -13,14 +13,14 @@ from keras_rl2.agents.representative import Row
 from keras_rl2.agents.representative import representative_rows
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.acting_model import ActingModel
 
 FLOAT16, INT8 = "float16", "int8"
 #: Ways to make a LiteRT file smaller.
 QUANTIZATIONS = (FLOAT16, INT8)
 
 
-def refuse_eight_bits(agent: "Agent", deterministic: bool) -> None:
+def refuse_eight_bits(agent: "ActingModel", deterministic: bool) -> None:
     """Refuses a policy that 256 steps of a number cannot hold.
 
     What is forbidden, and what chance forces upon values, stands far from all
@@ -28,7 +28,7 @@ def refuse_eight_bits(agent: "Agent", deterministic: bool) -> None:
     others.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
 
     Raises:
@@ -51,7 +51,7 @@ def refuse_eight_bits(agent: "Agent", deterministic: bool) -> None:
 
 
 def converter_arguments(
-    agent: "Agent",
+    agent: "ActingModel",
     quantize: str | None,
     representative: Any,
     inputs: list[keras.InputSpec],
@@ -60,7 +60,7 @@ def converter_arguments(
     """Returns what Keras is to set of `tf.lite.TFLiteConverter`.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is.
+        agent: `ActingModel`. Whose policy it is.
         quantize: str or None. One of `QUANTIZATIONS`, or None.
         representative: As of `Agent.export`.
         inputs: list of `keras.InputSpec`. What the policy takes.

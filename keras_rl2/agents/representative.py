@@ -21,7 +21,7 @@ from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.acting_model import ActingModel
 
 #: Arrays `[1, ...]` of one step, in the order of a policy's inputs.
 Row: TypeAlias = list[npt.NDArray[Any]]
@@ -33,12 +33,12 @@ NUM_ENVS = 16
 
 
 def representative_rows(
-    agent: "Agent", representative: Any, deterministic: bool
+    agent: "ActingModel", representative: Any, deterministic: bool
 ) -> list[Row]:
     """Returns what an agent was given in steps of episodes.
 
     Args:
-        agent: `keras_rl2.Agent`. Who acts.
+        agent: `ActingModel`. Who acts.
         representative: An environment or its id, to be played in; or
             observations `[N, ...]`, of which `MOST_STEPS` are taken, evenly;
             an agent with memory takes the first ones, as one episode.
@@ -82,7 +82,7 @@ def representative_rows(
 
 
 def _played(
-    agent: "Agent",
+    agent: "ActingModel",
     env: Any,
     deterministic: bool,
     generator: np.random.Generator,
@@ -134,7 +134,7 @@ def _played(
 
 
 def _mixed(
-    agent: "Agent",
+    agent: "ActingModel",
     observation: Any,
     own: npt.NDArray[Any],
     random: npt.NDArray[np.bool_],

@@ -1,0 +1,140 @@
+"""Models whose policy is written for other programs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from keras_rl2 import arguments
+from keras_rl2 import tensorflow_notes
+from keras_rl2.agents import exporting
+from keras_rl2.agents import finite_weights
+from keras_rl2.agents.acting_model import ActingModel
+from keras_rl2.agents.export_check import ExportCheck
+from keras_rl2.agents.export_check import check_export
+from keras_rl2.data import actors
+from keras_rl2.litert import LiteRTPolicy
+
+
+class ExportableModel(ActingModel):
+    """Base of models whose policy leaves Keras, to be run elsewhere.
+
+    Only the policy is exported; `SaveableModel` saves what learns, too. Its
+    arguments are those of an `ActingModel`.
+    """
+
+    def export(
+        self,
+        filepath: Any,
+        format: str = "tf_saved_model",
+        *,
+        deterministic: bool = True,
+        quantize: str | None = None,
+        representative: Any = None,
+        batch_size: int | None = None,
+        accept: Callable[[Path], None] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Exports the policy: raw observations in, actions out.
+
+        Args:
+            filepath: str or path. Where to write.
+            format: str. `"tf_saved_model"`, `"onnx"`, `"litert"`, or another
+                format of `keras.Model.export`. The first three hold a
+                manifest; see `keras_rl2.read_manifest`. Defaults to
+                `"tf_saved_model"`.
+            deterministic: bool. Whether the most probable action is taken. If
+                not, standard noise `[B, *noise_shape]`, as of `draw_noise`,
+                is a second input. Defaults to `True`.
+            quantize: str or None. Of `"litert"`: `"float16"` keeps weights in
+                16 bits; `"int8"` weights and what is computed in 8, which
+                costs some of the return. Defaults to `None`.
+            representative: With `"int8"`, what the policy sees, by which
+                ranges are chosen: an environment or its id, to be played in,
+                partly at random; or observations `[N, ...]`, some hundreds,
+                of a dataset say. Defaults to `None`.
+            batch_size: int or None. How many observations each call has; 1 for
+                microcontrollers and browsers, where LiteRT wants to know.
+                Defaults to `None`: any number.
+            accept: Callable or None. Is given the path of what was written,
+                before it takes its place, and raises what it has against it:
+                `check_export`, say. Defaults to `None`.
+            **kwargs: `verbose`, `input_signature` and what the format's writer
+                takes; see [`keras.Model.export`](
+                https://keras.io/api/models/model_saving_apis/export/).
+
+        Raises:
+            ImportError: If what writes the format is not installed.
+            OSError: If it cannot be written.
+            ValueError: If a weight of the policy is not finite, arguments do
+                not fit each other, or the format has not got an operation of
+                the policy; nothing is written then.
+        """
+        self._require_bound()
+        arguments.check_path(filepath=filepath)
+        arguments.check_text(format=format)
+        arguments.check_flag(deterministic=deterministic)
+        finite_weights.refuse_non_finite(self, "export", self.acting_variables)
+        # A converter has some, too.
+        with tensorflow_notes.left_out():
+            exporting.export(
+                self,
+                filepath,
+                format,
+                deterministic,
+                quantize,
+                representative,
+                batch_size,
+                accept,
+                **kwargs,
+            )
+
+    def check_export(
+        self,
+        filepath: Any,
+        env: Any,
+        *,
+        tolerance: float | None = None,
+        loss: float = 0.1,
+        **kwargs: Any,
+    ) -> ExportCheck:
+        """Plays an exported policy against this agent.
+
+        Both are asked for an action on each observation of the agent's
+        episodes; then the file plays as many by itself, in environments of
+        the same seeds.
+
+        Args:
+            filepath: str or path. What `export` wrote, of this release or an
+                earlier one.
+            env: An environment or id string.
+            tolerance: float or None. By how much numbers of an action may
+                differ, and on what share of observations choices; None for
+                1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file is then
+                judged by its return. Defaults to `None`.
+            loss: float. What the return of such a file may be less, as a
+                share of the agent's. Defaults to `0.1`.
+            **kwargs: Arguments of an `EvaluationDataset`: `episodes`,
+                `num_envs`, `seed` (by default 0).
+
+        Returns:
+            `keras_rl2.agents.ExportCheck`, with what was found, and `passed`.
+
+        Raises:
+            ImportError: If what runs the file is not installed.
+            OSError: If it cannot be read.
+            ValueError: If it is of another agent or environment.
+        """
+        self._check_can_act()
+        return check_export(
+            self, filepath, env, tolerance=tolerance, loss=loss, **kwargs
+        )
+
+    def litert_policy(self) -> LiteRTPolicy | None:
+        """Returns the greedy policy for processes without TensorFlow.
+
+        Returns:
+            `LiteRTPolicy`, with the present weights; None where the policy
+            does not convert.
+        """
+        self._require_bound()
+        return actors.litert_policy(self)

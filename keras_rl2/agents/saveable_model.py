@@ -1,0 +1,182 @@
+"""Models that are saved and loaded as Keras does it."""
+
+import abc
+from typing import Any
+from typing import Self
+
+import numpy as np
+
+from keras_rl2 import space_configs
+from keras_rl2.agents import agent_state
+from keras_rl2.agents import finite_weights
+from keras_rl2.agents import saved_networks
+from keras_rl2.agents import saving
+from keras_rl2.agents.exportable_model import ExportableModel
+from keras_rl2.agents.skipped_updates import SkippedUpdates
+
+
+class SaveableModel(ExportableModel):
+    """Base of models that are saved, whole or not at all, and loaded.
+
+    In three ways: as a model, by `save`; as weights; and as the state that a
+    training goes on from. A subclass names its networks.
+
+    Its arguments are those of an `ActingModel`.
+    """
+
+    #: Environment steps that it has seen.
+    env_steps = 0
+    #: Updates that were not made, which a subclass counts.
+    skipped: SkippedUpdates
+    _is_loaded = False
+
+    @abc.abstractmethod
+    def given_networks(self) -> dict[str, Any]:
+        """Returns the networks by the constructor's argument for them."""
+
+    # Keras' own verbs.
+
+    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves the agent as `keras.Model.save` does, whole or not at all.
+
+        What was there stays until the new file is on the disk. A `.keras`
+        file is sealed, so that `keras_rl2.load` finds damage.
+
+        Args:
+            filepath: str or path. Where to write, a `.keras` file.
+            *args: As of `keras.Model.save`, in its order.
+            **kwargs: `overwrite`, bool, and `zipped`, bool or None, of
+                [`keras.Model.save`](
+                https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
+
+        Raises:
+            ValueError: If a network could not be made again when it is
+                loaded, or a weight is not finite; nothing is written then.
+            OSError: If it cannot be written.
+        """
+        finite_weights.refuse_non_finite(self, "save")
+        saved_networks.check_can_be_loaded(self.given_networks())
+        saving.save(super().save, filepath, *args, **kwargs)
+
+    def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Saves weights as `keras.Model.save_weights`, whole or not at all.
+
+        Args:
+            filepath: str or path. Where to write, a `.weights.h5` file.
+            *args: As of `keras.Model.save_weights`, in its order.
+            **kwargs: `overwrite`, bool, and `max_shard_size`, float or None,
+                of `keras.Model.save_weights`.
+
+        Raises:
+            ValueError: If a weight is not finite; nothing is written then.
+            OSError: If they cannot be written.
+        """
+        finite_weights.refuse_non_finite(self, "save")
+        saving.save_weights(super().save_weights, filepath, *args, **kwargs)
+
+    def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """Loads weights as `keras.Model.load_weights` does.
+
+        Args:
+            filepath: str or path. A `.weights.h5` or `.keras` file.
+            *args: As of `keras.Model.load_weights`, in its order.
+            **kwargs: `skip_mismatch`, bool, and `objects_to_skip` of
+                `keras.Model.load_weights`.
+
+        Raises:
+            ValueError: If a weight of the file is not finite; all weights are
+                then what they were before.
+        """
+        before = finite_weights.values_of(self)
+        super().load_weights(filepath, *args, **kwargs)
+        try:
+            self._check_loaded()
+        except ValueError:
+            finite_weights.put_back(before)
+            raise
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        bound = self._is_bound
+        space_config = space_configs.space_to_config
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "seed": self.seed,
+            "observation_space": (
+                space_config(self.observation_space) if bound else None
+            ),
+            "action_space": space_config(self.action_space) if bound else None,
+            **saved_networks.to_config(self.given_networks()),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> Self:
+        """Makes an agent from `get_config`."""
+        return cls(**saved_networks.from_config(config, custom_objects))
+
+    def save_own_variables(self, store: Any) -> None:
+        """Saves the count of environment steps with the weights."""
+        super().save_own_variables(store)
+        store["env_steps"] = np.array(self.env_steps, np.int64)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads what `save_own_variables` saved."""
+        # The store of Keras has `keys` but cannot be iterated over.
+        values = {key: store[key] for key in list(store.keys())}
+        env_steps = int(np.array(values.pop("env_steps", 0)))
+        if env_steps < 0:
+            raise ValueError(
+                "Expected a count of environment steps. "
+                f"Received: env_steps={env_steps}"
+            )
+        self.env_steps = env_steps
+        self._is_loaded = True
+        super().load_own_variables(values)
+
+    # What a training goes on from.
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns all that later updates and actions depend on.
+
+        Returns:
+            dict of plain data: the variables of networks and optimizers, the
+            count of steps, and the random state of `act`.
+        """
+        self._require_bound()
+        return {
+            **agent_state.read(self),
+            "acting": self._acting.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, in an agent made in the same way.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it is the state of another kind of agent.
+        """
+        self._require_bound()
+        agent_state.write(self, state)
+        self._acting.set_state(state["acting"])
+
+    # Weights that are not to be used.
+
+    def _check_can_act(self) -> None:
+        """Refuses to act with what is not ready for it."""
+        super()._check_can_act()
+        self._check_loaded()
+
+    def _check_loaded(self) -> None:
+        """Refuses weights that were loaded and are not finite.
+
+        Keras says when the first of them are loaded, not when all are: those
+        of a whole file are looked at when they are used.
+        """
+        if self._is_loaded:
+            self._is_loaded = False
+            finite_weights.refuse_non_finite(self, "go on with the loaded")
