@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_rl2.arguments import present
 from keras_rl2.callbacks import curves
 
 
@@ -61,8 +62,9 @@ class Tracker(keras.callbacks.Callback):
         log_settings: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         super().__init__()
-        for name, value in (("log", log), ("log_settings", log_settings)):
-            if not callable(value) and (value is not None or name == "log"):
+        given = {"log": log, **present(log_settings=log_settings)}
+        for name, value in given.items():
+            if not callable(value):
                 raise TypeError(
                     f"Expected `{name}` to be a function of a tracker, "
                     "`wandb_run.log` or `mlflow.log_metrics` say. "

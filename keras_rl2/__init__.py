@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
     from keras_rl2.data.recorder import record
-    from keras_rl2.exported import PolicyFile
-    from keras_rl2.exported import read_manifest
+    from keras_rl2.exported.manifest import read_manifest
+    from keras_rl2.exported.policy_file import PolicyFile
     from keras_rl2.loading import load
     from keras_rl2.training import Training
     from keras_rl2.workers import LocalWorkers
@@ -83,13 +83,13 @@ _HOMES = {
     "LocalWorkers": "keras_rl2.workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
-    "PolicyFile": "keras_rl2.exported",
+    "PolicyFile": "keras_rl2.exported.policy_file",
     "RayWorkers": "keras_rl2.workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
     "Training": "keras_rl2.training",
     "load": "keras_rl2.loading",
-    "read_manifest": "keras_rl2.exported",
+    "read_manifest": "keras_rl2.exported.manifest",
     "record": "keras_rl2.data.recorder",
 }
 

@@ -15,9 +15,9 @@ from keras_rl2.arguments import check_in_range
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.data import EvaluationDataset
-from keras_rl2.exported import PolicyFile
 from keras_rl2.exported.formats import format_of
 from keras_rl2.exported.manifest import has_manifest
+from keras_rl2.exported.policy_file import PolicyFile
 from keras_rl2.exported.runtimes import runtime_of
 from keras_rl2.spaces import action_spec
 from keras_rl2.spaces import check_same
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 # What computing in another order may change, of a number of an action; and
 # weights in 16 bits.
 _TOLERANCES = {None: 1e-4, "float16": 1e-2}
-# What quantising may cost, as a share of the agent's return.
-_LOSS = 0.1
 # Of either, which are shares and differences.
 _MOST = 1e9
 
@@ -99,8 +97,8 @@ def check_export(
     filepath: str | os.PathLike[str],
     env: Any,
     *,
-    tolerance: float | None = None,
-    loss: float = _LOSS,
+    tolerance: float | None,
+    loss: float,
     **kwargs: Any,
 ) -> ExportCheck:
     """Plays an exported policy against its agent; see `Agent.check_export`.
@@ -109,9 +107,8 @@ def check_export(
         agent: `ActingModel`. Whose policy it should be.
         filepath: str or path. What `export` wrote.
         env: An environment or id string.
-        tolerance: float or None. As of `Agent.check_export`. Defaults to
-            `None`.
-        loss: float. As of `Agent.check_export`. Defaults to `0.1`.
+        tolerance: float or None. As of `Agent.check_export`.
+        loss: float. As of `Agent.check_export`.
         **kwargs: Arguments of an `EvaluationDataset`.
 
     Returns:

@@ -18,8 +18,6 @@ from keras_rl2.agents.export_manifest import manifest_of
 from keras_rl2.agents.export_manifest import names_in_file
 from keras_rl2.agents.export_manifest import policy_inputs
 from keras_rl2.agents.export_manifest import run_once
-from keras_rl2.agents.quantizing import INT8
-from keras_rl2.agents.quantizing import QUANTIZATIONS
 from keras_rl2.agents.quantizing import converter_arguments
 from keras_rl2.agents.quantizing import refuse_eight_bits
 from keras_rl2.agents.saving import require_replaceable
@@ -127,8 +125,8 @@ def export(
         format: str. A format of `keras.Model.export`.
         deterministic: bool. Whether the most probable action is taken; if not,
             noise is a second input.
-        quantize: str or None. One of `QUANTIZATIONS`, or None. Defaults to
-            `None`.
+        quantize: str or None. One of `formats.QUANTIZATIONS`. Defaults
+            to `None`.
         representative: As of `Agent.export`. Defaults to `None`.
         batch_size: int or None. As of `Agent.export`. Defaults to `None`.
         accept: Callable or None. As of `Agent.export`. Defaults to `None`.
@@ -144,7 +142,7 @@ def export(
     check_arguments(filepath, format, quantize, representative)
     if batch_size is not None:
         check_positive(batch_size=batch_size)
-    if quantize == INT8:
+    if quantize == formats.INT8:
         refuse_eight_bits(agent, deterministic)
     inputs = policy_inputs(agent, deterministic, batch_size)
     # Who chooses the operations knows what has them.
@@ -210,17 +208,17 @@ def check_arguments(
             "Expected tf2onnx, which writes ONNX: `pip install "
             "keras-rl2-fit[onnx]`. Received: a Python without it"
         )
-    if quantize not in (None, *QUANTIZATIONS):
+    if quantize not in (None, *formats.QUANTIZATIONS):
         raise ValueError(
-            f"Expected `quantize` to be None or one of {[*QUANTIZATIONS]}. "
-            f"Received: quantize={quantize!r}"
+            "Expected `quantize` to be None or one of "
+            f"{[*formats.QUANTIZATIONS]}. Received: quantize={quantize!r}"
         )
     if quantize is not None and format != formats.LITERT:
         raise ValueError(
             'Expected `quantize` with `format="litert"` only. '
             f"Received: quantize={quantize!r}, format={format!r}"
         )
-    if (quantize == INT8) != (representative is not None):
+    if (quantize == formats.INT8) != (representative is not None):
         raise ValueError(
             'Expected `representative` observations with `quantize="int8"`, '
             "which chooses ranges by them, and without it none. Received: "

@@ -11,13 +11,10 @@ import tensorflow as tf
 
 from keras_rl2.agents.representative import Row
 from keras_rl2.agents.representative import representative_rows
+from keras_rl2.exported.formats import FLOAT16
 
 if TYPE_CHECKING:
     from keras_rl2.agents.acting_model import ActingModel
-
-FLOAT16, INT8 = "float16", "int8"
-#: Ways to make a LiteRT file smaller.
-QUANTIZATIONS = (FLOAT16, INT8)
 
 
 def refuse_eight_bits(agent: "ActingModel", deterministic: bool) -> None:
@@ -61,7 +58,7 @@ def converter_arguments(
 
     Args:
         agent: `ActingModel`. Whose policy it is.
-        quantize: str or None. One of `QUANTIZATIONS`, or None.
+        quantize: str or None. One of `formats.QUANTIZATIONS`.
         representative: As of `Agent.export`.
         inputs: list of `keras.InputSpec`. What the policy takes.
         deterministic: bool. Whether there is no noise.

@@ -1,7 +1,6 @@
 """`keras-rl2 export`: the policy without the library."""
 
 import argparse
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,8 @@ from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
 from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.exported import formats
+from keras_rl2.trees import leaves
 from keras_rl2.trees import named_leaves
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from keras_rl2.agents import ExportCheck
 
 SUMMARY = "write the policy of a saved agent for other programs"
-_ENDINGS = {"tf_saved_model": "", "onnx": ".onnx", "litert": ".tflite"}
-_QUANTIZATIONS = ("float16", "int8")
 # Arguments that say what is written.
 _WRITING = (
     "format",
@@ -42,9 +41,15 @@ class _NotAlike(Exception):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command to its parser."""
     parser.add_argument("path", metavar="PATH", help=AGENT_PATH_HELP)
+    _add_file(parser)
+    _add_check(parser)
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    """Adds what says which file is written."""
     parser.add_argument(
         "--format",
-        choices=list(_ENDINGS),
+        choices=list(formats.ENDINGS),
         help="tf_saved_model is a folder, the others are files",
     )
     parser.add_argument(
@@ -60,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--quantize",
-        choices=_QUANTIZATIONS,
+        choices=formats.QUANTIZATIONS,
         help="with litert: weights in 16 bits, or all in 8, with ranges as "
         "they are found playing",
     )
@@ -70,6 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="observations of each call; 1 for microcontrollers and browsers "
         "(default: any number)",
     )
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    """Adds what says how a file is played against the agent."""
     parser.add_argument(
         "--check",
         action="store_true",
@@ -103,7 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse(arguments)
     folder, file = RunFolder.holding(arguments.path)
     env: tuple[str, dict[str, Any]] | None = None
-    if arguments.check or arguments.check_file or arguments.quantize == "int8":
+    plays = arguments.check or arguments.check_file
+    if plays or arguments.quantize == formats.INT8:
         from keras_rl2.cli import environments
 
         env = folder.environment(arguments.env, dict(arguments.env_kwargs))
@@ -131,13 +141,13 @@ def _refuse(arguments: argparse.Namespace) -> None:
         return
     if arguments.format is None:
         raise errors.CommandError(
-            f"--format is required: one of {', '.join(_ENDINGS)}"
+            f"--format is required: one of {', '.join(formats.ENDINGS)}"
         )
-    if arguments.quantize and arguments.format != "litert":
+    if arguments.quantize and arguments.format != formats.LITERT:
         raise errors.CommandError(
             f"--quantize: expected --format litert, received {arguments.format}"
         )
-    if arguments.format == "onnx":
+    if arguments.format == formats.ONNX:
         errors.require_modules(
             "--format onnx", "pip install tf2onnx", "tf2onnx"
         )
@@ -149,7 +159,7 @@ def _refuse(arguments: argparse.Namespace) -> None:
 
 def _output(folder: RunFolder, arguments: argparse.Namespace) -> Path:
     """Returns where to write, whose ending says what it is."""
-    ending = _ENDINGS[arguments.format]
+    ending = formats.ENDINGS[arguments.format]
     output = Path(arguments.output or folder.path / f"policy{ending}")
     if output.suffix != ending and ending:
         raise errors.CommandError(
@@ -213,7 +223,7 @@ def _representative(
     env: tuple[str, dict[str, Any]] | None, arguments: argparse.Namespace
 ) -> Any:
     """Returns the environment in which int8 finds its ranges."""
-    if arguments.quantize != "int8" or env is None:
+    if arguments.quantize != formats.INT8 or env is None:
         return None
     from keras_rl2.agents.representative import NUM_ENVS
     from keras_rl2.envs import as_vector_env
@@ -248,12 +258,18 @@ def _stream(check: "ExportCheck") -> Any:
 
 def _described(path: Path, check: "ExportCheck") -> str:
     """Says in words what a check has found."""
+    from gymnasium.spaces import Box
+
+    from keras_rl2.space_configs import space_from_config
+    from keras_rl2.spaces import space_tree
+
     verdict = "acts as the agent" if check.passed else "FAILED"
-    kinds = re.findall(r"'type': '(\w+)'", str(check.manifest["action_space"]))
+    space = space_from_config(check.manifest["action_space"])
+    boxes = [isinstance(each, Box) for each in leaves(space_tree(space))]
     found = []
-    if "Box" in kinds:
+    if any(boxes):
         found.append(f"numbers differ by up to {check.difference:.2g}")
-    if {*kinds} - {"Box", "Dict", "Tuple"}:
+    if not all(boxes):
         found.append(f"{check.disagreements:.2%} of choices differ")
     return (
         f"{path}: {verdict}: on {check.observations:,} observations "

@@ -1,7 +1,6 @@
 """`keras-rl2 train`: from an algorithm and an environment to an agent."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keras_rl2.cli import errors
@@ -10,13 +9,15 @@ from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
 from keras_rl2.cli.argument_types import whole_number
+from keras_rl2.cli.asked_preset import DEFAULTS
+from keras_rl2.cli.asked_preset import asked_settings
+from keras_rl2.cli.asked_preset import find_preset
 from keras_rl2.cli.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from keras_rl2.presets import Preset
 
 SUMMARY = "train an agent, with the settings known to work where there are any"
-_DEFAULTS = "default"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +68,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         metavar="PATH_OR_NAME",
         help=(
             "a preset.json, the environment whose preset is to be used, or "
-            f"{_DEFAULTS} for the algorithm's defaults (default: ENV's preset)"
+            f"{DEFAULTS} for the algorithm's defaults (default: ENV's preset)"
         ),
     )
     parser.add_argument(
@@ -165,63 +166,10 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
         raise errors.CommandError(
             f"--preset {arguments.preset} is for recorded data: expected --data"
         )
-    # After --set: an option of its own is the clearer word.
-    settings = dict(arguments.settings)
-    settings["environment"] = arguments.environment
-    if preset.environment != arguments.environment:
-        # Of another environment, which this one may know nothing of.
-        settings.setdefault("env_kwargs", {})
-    if arguments.env_kwargs:
-        settings["env_kwargs"] = settings.get(
-            "env_kwargs", preset.env_kwargs
-        ) | dict(arguments.env_kwargs)
-    if arguments.envs is not None:
-        settings["num_envs"] = arguments.envs
-    if arguments.steps is not None:
-        settings["total_steps"] = arguments.steps
+    settings = asked_settings(preset, arguments)
     if arguments.updates is not None:
         settings["updates"] = arguments.updates
     return preset.with_settings(settings)
-
-
-def find_preset(name: str, arguments: argparse.Namespace) -> "Preset":
-    """Finds a preset by file or name; says so where there is none.
-
-    Args:
-        name: str. Of the algorithm, as its class has it.
-        arguments: argparse.Namespace. What was typed: `preset`, `environment`.
-
-    Returns:
-        `Preset`.
-
-    Raises:
-        CommandError: If it is one of another algorithm.
-        ValueError: If there is none of that name.
-    """
-    preset = _found(name, arguments)
-    if preset.algorithm != name:
-        raise errors.CommandError(
-            f"--preset {arguments.preset} is one of {preset.algorithm}, not "
-            f"of {name}"
-        )
-    return preset
-
-
-def _found(name: str, arguments: argparse.Namespace) -> "Preset":
-    """Finds a preset by file or name."""
-    from keras_rl2 import presets
-
-    asked, env_id = arguments.preset, arguments.environment
-    if asked == _DEFAULTS:
-        return presets.default(name, env_id)
-    if asked is not None and (asked.endswith(".json") or Path(asked).is_file()):
-        return presets.read(asked)
-    if asked is not None:
-        return presets.find(name, asked)
-    if any(each.algorithm == name for each in presets.available(env_id)):
-        return presets.find(name, env_id)
-    print(f"no preset of {name} for {env_id}: the algorithm's defaults")
-    return presets.default(name, env_id)
 
 
 def _check_folders(

@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Any
 
 from keras_rl2.cli import errors
 from keras_rl2.cli.argument_types import add_env_kwargs
 from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import setting
 from keras_rl2.cli.argument_types import whole_number
-from keras_rl2.cli.train import find_preset
+from keras_rl2.cli.asked_preset import asked_settings
+from keras_rl2.cli.asked_preset import find_preset
 from keras_rl2.cli.tune_folder import TuneFolder
 
 if TYPE_CHECKING:
@@ -184,23 +184,13 @@ def _plan(arguments: argparse.Namespace) -> "TuningPlan":
             f"tune takes environment steps, and {name} learns from recorded "
             "data"
         )
-    settings = dict(arguments.settings)
-    space = _space(name, arguments, settings)
-    settings["environment"] = arguments.environment
+    space = _space(name, arguments)
     preset = find_preset(name, arguments)
     if preset.updates:
         raise errors.CommandError(
             f"--preset {arguments.preset} is for recorded data"
         )
-    if preset.environment != arguments.environment:
-        settings.setdefault("env_kwargs", {})
-    if arguments.env_kwargs:
-        settings["env_kwargs"] = dict(arguments.env_kwargs)
-    if arguments.envs is not None:
-        settings["num_envs"] = arguments.envs
-    if arguments.steps is not None:
-        settings["total_steps"] = arguments.steps
-    preset = preset.with_settings(settings)
+    preset = preset.with_settings(asked_settings(preset, arguments))
     if arguments.reports > preset.total_steps:
         raise errors.CommandError(
             f"--reports {arguments.reports} are more than the steps of a run, "
@@ -216,9 +206,7 @@ def _plan(arguments: argparse.Namespace) -> "TuningPlan":
     return TuningPlan(preset, space, list(seeds), arguments.reports)
 
 
-def _space(
-    name: str, arguments: argparse.Namespace, settings: dict[str, Any]
-) -> "SearchSpace":
+def _space(name: str, arguments: argparse.Namespace) -> "SearchSpace":
     """Returns what is searched: not what is set."""
     from keras_rl2 import presets
 
@@ -231,8 +219,9 @@ def _space(
             f"--space {arguments.space} is one of {space.algorithm}, not of "
             f"{name}"
         )
+    settings = dict(arguments.settings)
     if arguments.envs is not None:
-        settings = {**settings, "num_envs": arguments.envs}
+        settings["num_envs"] = arguments.envs
     search = dict(arguments.search)
     if twice := sorted(settings.keys() & search.keys()):
         raise errors.CommandError(

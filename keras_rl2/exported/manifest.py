@@ -148,7 +148,10 @@ def check(manifest: Any, name: str) -> dict[str, Any]:
             _check_array(each, roles, f"{name}: {key}")
     states = manifest.get("states", [])
     if not isinstance(states, list):
-        raise ValueError(f"{name}: expected a list of states")
+        raise ValueError(
+            f"Expected a manifest with a list of states. Received: {name}: "
+            f"{states!r:.200}"
+        )
     for each in states:
         _check_array(
             {"name": "", "role": "state", **_dict(each)}, ("state",), name
@@ -257,15 +260,16 @@ def _onnx_metadata(path: Path) -> dict[str, str]:
                 path, providers=["CPUExecutionProvider"]
             )
         except Exception as error:
-            raise ValueError(
-                "Expected an exported policy: a .tflite or .onnx file, or the "
-                f"folder of a SavedModel. Received: {path}: {error}"
-            ) from error
+            raise formats.no_policy(path, error) from error
         found: dict[str, str] = session.get_modelmeta().custom_metadata_map
         return found
     import onnx
 
-    model = onnx.load(path)
+    try:
+        model = onnx.load(path)
+    # Its parser's, which is another package.
+    except Exception as error:
+        raise formats.no_policy(path, error) from error
     return {each.key: each.value for each in model.metadata_props}
 
 

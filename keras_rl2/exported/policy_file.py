@@ -142,7 +142,7 @@ class PolicyFile:
             action = map_leaves(lambda array: array[0], action)
         if state is None:
             return action
-        return action, tuple(outputs[name] for name in self._named("next_"))
+        return action, tuple(outputs[name] for name in self._next_states())
 
     def _memory(
         self, state: Sequence[Any] | None, count: int
@@ -203,13 +203,11 @@ class PolicyFile:
 
         return map_leaves(cast, self._action, action)
 
-    def _named(self, prefix: str) -> list[str]:
+    def _next_states(self) -> list[str]:
         """Returns the names of the states after a step, in their order."""
-        found = [
-            each
+        by_index = {
+            each["index"]: each["name"]
             for each in self.manifest["outputs"]
-            if each["role"] == f"{prefix}state"
-        ]
-        return [
-            each["name"] for each in sorted(found, key=lambda x: x["index"])
-        ]
+            if each["role"] == "next_state"
+        }
+        return [name for _, name in sorted(by_index.items())]

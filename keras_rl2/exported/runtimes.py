@@ -55,7 +55,10 @@ class _LiteRT:
             interpreter = Interpreter(model_path=path)
             self._runner = interpreter.get_signature_runner("serving_default")
         except (RuntimeError, ValueError) as error:
-            raise ValueError(f"{path}: LiteRT cannot run it: {error}") from None
+            raise ValueError(
+                "Expected an exported policy that LiteRT can run. "
+                f"Received: {path}: {error}"
+            ) from None
         self.inputs = sorted(self._runner.get_input_details())
         self.outputs = sorted(self._runner.get_output_details())
 
@@ -77,7 +80,8 @@ class _ONNX:
             )
         except Exception as error:
             raise ValueError(
-                f"{path}: ONNX Runtime cannot run it: {error}"
+                "Expected an exported policy that ONNX Runtime can run. "
+                f"Received: {path}: {error}"
             ) from None
         self._session = session
         self.inputs = [each.name for each in session.get_inputs()]

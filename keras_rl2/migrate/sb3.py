@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,8 +129,7 @@ def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
     """Returns the class of the agent that a file holds."""
     if file.algorithm == "TD3" and not layers.has("critic.qf1"):
         return agents.DDPG
-    kind: type[Agent] = getattr(agents, file.algorithm)
-    return kind
+    return next(each for each in _AGENTS if each.__name__ == file.algorithm)
 
 
 def _on_policy(
@@ -185,7 +185,7 @@ def _td3(
     return agent
 
 
-_AGENTS = {
+_AGENTS: dict[type[Agent], Callable[..., Agent]] = {
     agents.PPO: _on_policy,
     agents.A2C: _on_policy,
     agents.DQN: _dqn,
