@@ -1,6 +1,7 @@
 """Curves, histograms and settings of a training for TensorBoard."""
 
 import json
+import numbers
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ import keras
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_path
+from keras_rl2.arguments import present
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
 from keras_rl2.callbacks.event_writer import EventWriter
@@ -45,11 +47,12 @@ class TensorBoard(keras.callbacks.Callback):
         hyper_parameters: Mapping of numbers, booleans and texts. What the
             HParams tab shows of this run: what a tuner varies, say. Runs in
             which all of it is the same, of several seeds, are shown as one,
-            with their mean. None for all settings but seeds. Defaults to
-            `None`.
+            with their mean; what is None is left out. None for all settings
+            but seeds. Defaults to `None`.
 
     Raises:
-        ValueError: If `histogram_freq` is negative.
+        ValueError: If `histogram_freq` is negative, or a hyper-parameter is
+            none that the tab can show.
 
     Example:
 
@@ -81,6 +84,8 @@ class TensorBoard(keras.callbacks.Callback):
             write_hyper_parameters=write_hyper_parameters,
             write_graph=write_graph,
         )
+        if hyper_parameters is not None:
+            _check_hyper_parameters(hyper_parameters)
         self.log_dir = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
         self.write_hyper_parameters = write_hyper_parameters
@@ -177,7 +182,7 @@ class TensorBoard(keras.callbacks.Callback):
         shown = self.hyper_parameters
         if shown is None:
             shown = curves.hyper_parameters(self.model)
-        self._writer.hyper_parameters(step, shown)
+        self._writer.hyper_parameters(step, present(**shown))
 
     def _position(self, logs: dict[str, Any]) -> int:
         """Returns the place on the axis."""
@@ -206,3 +211,17 @@ def _cell(value: Any) -> str:
     """Returns a setting as it may stand in a table."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.replace("|", "\\|")
+
+
+def _check_hyper_parameters(given: Any) -> None:
+    """Refuses what the HParams tab cannot show, before anything is trained."""
+    if isinstance(given, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(value, bool | str | numbers.Real | None)
+        for name, value in given.items()
+    ):
+        return
+    raise ValueError(
+        "Expected `hyper_parameters` to be a mapping from names to numbers, "
+        f"booleans and texts. Received: hyper_parameters={given!r:.200}"
+    )

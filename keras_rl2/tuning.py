@@ -1,6 +1,7 @@
 """Trials of a tuner that are trained with several seeds."""
 
 import importlib
+import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -11,9 +12,12 @@ import keras
 import numpy as np
 
 from keras_rl2.agents import Agent
+from keras_rl2.arguments import check_has
+from keras_rl2.arguments import check_positive
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RolloutDataset
+from keras_rl2.data import RoundDataset
 
 __all__ = ["fit_seeds"]
 
@@ -92,8 +96,12 @@ def fit_seeds(
     >>> list(study.best_trial.intermediate_values)
     [32, 64]
     """
-    _check(runs, total_steps, reports, callbacks)
-    lists = [list(each) for each in callbacks] or [[] for _ in runs]
+    check_has("a trial of Optuna", "report", "should_prune", trial=trial)
+    check_has("an `EvaluationDataset`", "play", episodes=episodes)
+    check_has("a function", "__call__", aggregate=aggregate)
+    check_positive(total_steps=total_steps, reports=reports)
+    _check(runs, total_steps, reports)
+    lists = _callbacks_of(callbacks, len(runs))
     members = [
         _Member(agent, dataset, [_LastEvaluation(episodes), *given])
         for (agent, dataset), given in zip(runs, lists, strict=True)
@@ -170,25 +178,61 @@ class _LastEvaluation(keras.callbacks.Callback):
             logs.update({f"val_{key}": each for key, each in results.items()})
 
 
-def _check(
-    runs: Sequence[Run],
-    total_steps: int,
-    reports: int,
-    callbacks: Sequence[Iterable[keras.callbacks.Callback]],
-) -> None:
-    """Refuses what does not fit each other."""
+def _check(runs: Sequence[Run], total_steps: int, reports: int) -> None:
+    """Refuses what cannot be trained."""
+    if not isinstance(runs, Sequence) or not all(map(_is_run, runs)):
+        raise ValueError(
+            "Expected `runs` to be pairs of an agent and its dataset. "
+            f"Received: runs={runs!r:.200}"
+        )
     if not runs:
         raise ValueError("Expected at least one run. Received: runs=[]")
-    if not 1 <= reports <= total_steps:
+    if reports > total_steps:
         raise ValueError(
-            "Expected `reports` to be at least 1, and at most `total_steps`. "
+            "Expected `reports` to be at most `total_steps`. "
             f"Received: reports={reports}, total_steps={total_steps}"
         )
-    if callbacks and len(callbacks) != len(runs):
+    taken = max(agent.env_steps for agent, _ in runs)
+    if taken >= total_steps // reports:
+        # There would be nothing to report.
+        raise ValueError(
+            "Expected agents that have taken fewer steps than the "
+            f"{total_steps // reports} before the first report. Received: one "
+            f"that has taken {taken}"
+        )
+
+
+def _is_run(run: Any) -> bool:
+    """Says whether something is a pair of an agent and its dataset."""
+    return (
+        isinstance(run, Sequence)
+        and len(run) == 2
+        and isinstance(run[0], Agent)
+        and isinstance(run[1], RoundDataset)
+    )
+
+
+def _callbacks_of(given: Any, runs: int) -> list[list[Any]]:
+    """Returns a list of callbacks for each run, and refuses all else."""
+    each_given = given if isinstance(given, Sequence) else [given]
+    lists = [
+        list(each) if isinstance(each, Iterable) else [each]
+        for each in each_given
+    ]
+    if lists and len(lists) != runs:
         raise ValueError(
             "Expected a list of callbacks for each run, or none at all. "
-            f"Received: {len(callbacks)} of them for {len(runs)} runs"
+            f"Received: {len(lists)} of them for {runs} runs"
         )
+    if not all(
+        isinstance(each, keras.callbacks.Callback)
+        for each in itertools.chain(*lists)
+    ):
+        raise ValueError(
+            "Expected a list of callbacks for each run, or none at all. "
+            f"Received: callbacks={given!r:.200}"
+        )
+    return lists or [[] for _ in range(runs)]
 
 
 def _pruned() -> Any:

@@ -15,6 +15,7 @@ from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.learners import Learners
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.arguments import check_flag
+from keras_rl2.arguments import check_positive
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.policy_function import PolicyFunction
 from keras_rl2.distributions import Distribution
@@ -287,6 +288,7 @@ class ActingModel(keras.Model, abc.ABC):
         Returns:
             tuple of `[B, ...]`, for `act`; empty if it remembers nothing.
         """
+        check_positive(batch_size=batch_size)
         memory = self.memory
         if memory is None:
             return ()

@@ -45,15 +45,27 @@ def evaluate(
         refuse_unknown("`evaluate` of an `OfflineEvaluation`", kwargs, [])
         return x.play(agent)
     if isinstance(x, OfflineDataset):
-        _refuse(OfflineEvaluation, kwargs, "offline")
+        refuse_settings("`evaluate`", OfflineEvaluation, kwargs, "offline")
         return OfflineEvaluation(x, **kwargs).play(agent)
     if not isinstance(x, EvaluationDataset):
-        _refuse(EvaluationDataset, kwargs, "env")
+        refuse_settings("`evaluate`", EvaluationDataset, kwargs, "env")
     results: dict[str, float] = EvaluationDataset.of(x, **kwargs).play(agent)
     return results
 
 
-def _refuse(kind: type, given: dict[str, Any], what: str) -> None:
-    """Refuses arguments that a kind of evaluation does not take."""
-    names = set(inspect.signature(kind).parameters) - {what}
-    refuse_unknown("`evaluate`", given, names)
+def refuse_settings(
+    owner: str, kind: type, given: dict[str, Any], *settled: str
+) -> None:
+    """Refuses arguments that a kind of evaluation does not take.
+
+    Args:
+        owner: str. What they were given to.
+        kind: class. What is made of them.
+        given: dict from names to values.
+        *settled: str. Arguments of the class that are not for the user.
+
+    Raises:
+        TypeError: If one is unknown.
+    """
+    names = set(inspect.signature(kind).parameters) - set(settled)
+    refuse_unknown(owner, given, names)

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.agents.evaluating import refuse_settings
 from keras_rl2.agents.export_manifest import manifest_of
 from keras_rl2.arguments import check_in_range
 from keras_rl2.collecting.policy_actor import Actions
@@ -115,11 +116,15 @@ def check_export(
         `ExportCheck`.
 
     Raises:
+        TypeError: If there is an argument that is not taken.
         ValueError: If the file is of another agent or environment.
     """
     check_in_range(loss=(loss, 0.0, _MOST))
     if tolerance is not None:
         check_in_range(tolerance=(tolerance, 0.0, _MOST))
+    refuse_settings(
+        "`check_export`", EvaluationDataset, kwargs, "env", "deterministic"
+    )
     file = _open(agent, filepath)
     for own, other in (
         (agent.observation_space, file.observation_space),

@@ -65,6 +65,7 @@ class ExportableModel(ActingModel):
         Raises:
             ImportError: If what writes the format is not installed.
             OSError: If it cannot be written.
+            TypeError: If the format's writer does not take an argument.
             ValueError: If a weight of the policy is not finite, arguments do
                 not fit each other, or the format has not got an operation of
                 the policy; nothing is written then.
@@ -73,6 +74,9 @@ class ExportableModel(ActingModel):
         arguments.check_path(filepath=filepath)
         arguments.check_text(format=format)
         arguments.check_flag(deterministic=deterministic)
+        arguments.check_has(
+            "a function", "__call__", **arguments.present(accept=accept)
+        )
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
         # A converter has some, too.
         with tensorflow_notes.left_out():
@@ -122,9 +126,12 @@ class ExportableModel(ActingModel):
         Raises:
             ImportError: If what runs the file is not installed.
             OSError: If it cannot be read.
-            ValueError: If it is of another agent or environment.
+            TypeError: If there is an argument that is not taken.
+            ValueError: If it is of another agent or environment, or an
+                argument is out of range.
         """
         self._check_can_act()
+        arguments.check_path(filepath=filepath)
         return check_export(
             self, filepath, env, tolerance=tolerance, loss=loss, **kwargs
         )

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -21,7 +22,9 @@ from keras_rl2.agents.export_manifest import run_once
 from keras_rl2.agents.quantizing import converter_arguments
 from keras_rl2.agents.quantizing import refuse_eight_bits
 from keras_rl2.agents.saving import require_replaceable
+from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import refuse_unknown
 from keras_rl2.atomic_files import replacing
 from keras_rl2.exported import formats
 from keras_rl2.exported.manifest import write_manifest
@@ -43,6 +46,20 @@ _SAVED_MODEL = frozenset(
         "saved_model.pb",
         "variables",
     }
+)
+# Of formats that pass over what they do not know: what they do, and in whose
+# place something else may have been typed.
+_TAKEN = {
+    formats.SAVED_MODEL: ("input_signature", "verbose"),
+    formats.ONNX: ("input_signature", "opset_version", "verbose"),
+}
+_OWN = (
+    "accept",
+    "batch_size",
+    "deterministic",
+    "format",
+    "quantize",
+    "representative",
 )
 # What TensorFlow calls a disk that is full, read-only or gone.
 _DISK_ERRORS = (
@@ -135,11 +152,13 @@ def export(
     Raises:
         ImportError: If what writes the format is not installed.
         OSError: If it cannot be written.
+        TypeError: If the format's writer does not take an argument.
         ValueError: If the format does not hold such a policy, or it would
             replace a folder that holds something else.
     """
     require_replaceable(filepath, _SAVED_MODEL)
     check_arguments(filepath, format, quantize, representative)
+    _check_of_writer(format, kwargs)
     if batch_size is not None:
         check_positive(batch_size=batch_size)
     if quantize == formats.INT8:
@@ -226,6 +245,14 @@ def check_arguments(
         )
 
 
+def _check_of_writer(format: str, given: Mapping[str, Any]) -> None:
+    """Refuses what is passed over by what writes a format."""
+    check_choice(verbose=(given.get("verbose"), (None, False, True)))
+    if format in _TAKEN:
+        allowed = {*_OWN, *_TAKEN[format]}
+        refuse_unknown(f"`export` to {format}", given, allowed)
+
+
 @contextlib.contextmanager
 def _explained(
     agent: "ActingModel", filepath: str | os.PathLike[str], format: str
@@ -237,7 +264,7 @@ def _explained(
         raise OSError(
             f"{filepath}: could not be written: {error.message}"
         ) from error
-    except (ImportError, MemoryError, OSError, TypeError):
+    except (ImportError, MemoryError, OSError):
         raise
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]

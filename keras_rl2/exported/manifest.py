@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from keras_rl2.arguments import check_path
 from keras_rl2.exported import formats
 from keras_rl2.plain_files import MOST_BYTES
 from keras_rl2.plain_files import parse_json
@@ -88,6 +89,7 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> [(each["name"], each["shape"]) for each in manifest["inputs"]]
     [('observation', [None, 4])]
     """
+    check_path(path=path)
     format = formats.format_of(path)
     content = _READERS[format](Path(path))
     if content is None:

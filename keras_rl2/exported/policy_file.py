@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.arguments import check_path
+from keras_rl2.arguments import check_positive
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.batches import as_batch
 from keras_rl2.exported import formats
@@ -64,13 +66,14 @@ class PolicyFile:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        manifest: Mapping[str, Any] | None = None,
+        manifest: dict[str, Any] | None = None,
     ) -> None:
+        check_path(path=path)
         self.format = formats.format_of(path)
         self.manifest = (
             manifests.read_manifest(path)
             if manifest is None
-            else manifests.check({**manifest}, "what was given")
+            else manifests.check(manifest, "what was given")
         )
         self.observation_space = space_from_config(
             self.manifest["observation_space"]
@@ -95,6 +98,7 @@ class PolicyFile:
         Returns:
             tuple of `[B, ...]`, for `act`; empty if it remembers nothing.
         """
+        check_positive(batch_size=batch_size)
         return tuple(
             np.zeros((batch_size, *each["shape"][1:]), each["dtype"])
             for each in self.manifest.get("states", [])
@@ -151,12 +155,15 @@ class PolicyFile:
         initial = self.initial_state(count)
         if state is None:
             return initial
-        shapes = [np.shape(each) for each in state]
         expected = [each.shape for each in initial]
+        shapes = None
+        if isinstance(state, Sequence):
+            shapes = [np.shape(each) for each in state]
         if shapes != expected:
+            received = repr(state) if shapes is None else f"shapes {shapes}"
             raise ValueError(
                 f"Expected a state of arrays of shapes {expected}, as of "
-                f"`initial_state({count})`. Received: shapes {shapes}"
+                f"`initial_state({count})`. Received: {received:.200}"
             )
         return [
             np.asarray(each, own.dtype)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_rl2.agents import DQN
+from keras_rl2.arguments import check_path
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate.legacy_weights import load_weights
 from keras_rl2.migrate.refusals import blamed_on
@@ -58,6 +59,7 @@ def from_keras_rl(
     ...
     FileNotFoundError: [Errno 2] No such file or directory: 'weights.h5'
     """
+    check_path(path=path)
     path = os.fspath(path)
     if env is not None:
         adapter = as_vector_env(env)

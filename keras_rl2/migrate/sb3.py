@@ -12,6 +12,7 @@ import numpy as np
 
 from keras_rl2 import agents
 from keras_rl2.agents import Agent
+from keras_rl2.arguments import check_path
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate import sb3_networks
 from keras_rl2.migrate.refusals import blamed_on
@@ -98,6 +99,7 @@ def from_sb3(
     ...
     FileNotFoundError: [Errno 2] No such file or directory: 'ppo_cartpole.zip'
     """
+    check_path(path=path)
     path = os.fspath(path)
     with blamed_on(path, _EXPECTED):
         file = SB3File(path)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from keras_rl2.plain_files import read_json
 from keras_rl2.presets import limits
@@ -123,6 +124,30 @@ def file_name(algorithm: str, environment: str) -> str:
     return f"{algorithm.lower()}-{name}.json"
 
 
+def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads a file of JSON that holds an object.
+
+    Args:
+        path: str or path.
+
+    Returns:
+        dict of plain data.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it holds something else.
+    """
+    # Not `arguments.check_path`, which is not of the standard library.
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(
+            f"Expected `path` to be a path. Received: path={path!r}"
+        )
+    data = read_json(path)
+    if not isinstance(data, dict):
+        raise ValueError(f"{path}: expected a JSON object")
+    return data
+
+
 def read(path: str | os.PathLike[str]) -> Preset:
     """Reads a preset from a file that anybody may have made.
 
@@ -152,13 +177,7 @@ def read(path: str | os.PathLike[str]) -> Preset:
     >>> read(folder / "mine.json") == preset
     True
     """
-    if not isinstance(path, str | os.PathLike):
-        raise ValueError(
-            f"Expected `path` to be a path. Received: path={path!r}"
-        )
-    data = read_json(path)
-    if not isinstance(data, dict):
-        raise ValueError(f"{path}: expected a JSON object")
+    data = read_object(path)
     try:
         preset = Preset.from_dict(data)
         limits.check(preset)

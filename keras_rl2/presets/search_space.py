@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from typing import Protocol
 
-from keras_rl2.plain_files import read_json
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import Kind
 from keras_rl2.presets.kinds import is_schedule
 from keras_rl2.presets.loading import algorithm_name
+from keras_rl2.presets.loading import read_object
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.schema import SECTIONS
 from keras_rl2.presets.schema import settings_of
@@ -75,6 +75,10 @@ class SearchSpace:
             raise ValueError(
                 "Expected `ranges` of at least one setting. "
                 f"Received: ranges={self.ranges!r}"
+            )
+        if not isinstance(self.source, str):
+            raise ValueError(
+                f"Expected `source` to be a string. Received: {self.source!r}"
             )
         for name, given in self.ranges.items():
             _check(name, given, self._kind(name))
@@ -249,9 +253,7 @@ def read_space(path: str | os.PathLike[str]) -> SearchSpace:
     ...
     FileNotFoundError: [Errno 2] No such file or directory: 'space.json'
     """
-    data = read_json(path)
-    if not isinstance(data, dict):
-        raise ValueError(f"{path}: expected a JSON object")
+    data = read_object(path)
     try:
         return SearchSpace.from_dict(data)
     except (TypeError, ValueError, OverflowError) as error:

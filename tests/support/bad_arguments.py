@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+import numpy as np
 
 from support import bad_values as bad
 
@@ -138,12 +139,6 @@ ACT = {
     "deterministic": bad.FLAG,
     "return_log_prob": bad.FLAG,
 }
-EXPORT = {
-    "filepath": bad.PATH,
-    # Of an unknown name Keras says which ones there are.
-    "format": (None, 3, True),
-    "deterministic": bad.FLAG,
-}
 OF_ENVS = {
     "env": (None, 3, [1]),
     "num_envs": bad.COUNT,
@@ -268,6 +263,15 @@ CALLBACKS = {
         "histogram_freq": bad.NOT_NEGATIVE,
         "write_hyper_parameters": bad.FLAG,
         "write_graph": bad.FLAG,
+        "hyper_parameters": (
+            *bad.MAPPING,
+            *({"gamma": each} for each in ([0.9], {}, np.zeros(2))),
+            {3: 0.9},
+        ),
+    },
+    "Tracker": {
+        "log": (None, 3, "x"),
+        "log_settings": (3, "x", True),
     },
 }
 _OF_NETWORK = {
@@ -333,6 +337,8 @@ PRESETS = {
     "default": {"algorithm": ("PPPO", 3), "environment": (3,)},
     "available": {"environment": (3,)},
     "read": {"path": bad.PATH},
+    "find_space": {"algorithm": ("PPPO", 3)},
+    "read_space": {"path": bad.PATH},
     "Preset": {
         "algorithm": ("PPPO", 3),
         "environment": ("", 3),

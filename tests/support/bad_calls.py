@@ -1,8 +1,10 @@
 """Calls of the public functions with an argument that cannot be meant."""
 
 import functools
+import tempfile
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 import keras_rl2 as rl
 from keras_rl2.array_spec import ArraySpec
 from support import bad_arguments as args
+from support import bad_exports
 from support import bad_values as bad
 from support.agents import EVERY_AGENT
 from support.agents import make_eager_agent
@@ -74,6 +77,25 @@ class _Things:
             report=print, should_prune=bool, number=0, set_user_attr=print
         )
 
+    @functools.cached_property
+    def exported(self) -> Path:
+        self._folder = tempfile.TemporaryDirectory()
+        path = Path(self._folder.name, "policy.tflite")
+        self.agent.export(path, format="litert")
+        return path
+
+    @functools.cached_property
+    def policy(self) -> Any:
+        return rl.PolicyFile(self.exported)
+
+    @functools.cached_property
+    def q_network(self) -> Any:
+        return rl.networks.mlp((4,), 2, hidden=(8, 7), activation="relu")
+
+    @functools.cached_property
+    def runs(self) -> Any:
+        return [(self.agent, self.rollouts)]
+
     @functools.cache  # noqa: B019
     def networks(self, name: str) -> dict[str, Any]:
         return plain_networks(EVERY_AGENT[name])
@@ -108,6 +130,7 @@ def _with(function: Callable[[], Any], **good: Any) -> Callable[..., Any]:
     return call
 
 
+_SAVED = Path(__file__).resolve().parents[1] / "migrate"
 _REPLAYED = {
     "capacity": 16,
     "num_envs": 2,
@@ -122,6 +145,7 @@ _GOOD = {
     "RecordVideo": {"env": "CartPole-v1", "directory": "nowhere"},
     "RolloutRefresh": {"rollouts": "=rollouts"},
     "TensorBoard": {"log_dir": "nowhere"},
+    "Tracker": {"log": print},
     "mlp": {"input_shape": (3,), "units": 2},
     "nature_cnn": {"input_shape": (36, 36, 1), "units": 2},
     "impala_cnn": {"input_shape": (36, 36, 1), "units": 2},
@@ -148,6 +172,78 @@ def _of_room(room: str, table: Any) -> dict[str, Any]:
     }
 
 
+def _of_files() -> dict[str, Any]:
+    """Returns calls of what takes an agent elsewhere, or brings it."""
+    export = functools.partial(_with, lambda: things.agent.export)
+    to_litert = {"filepath": "nowhere.tflite", "format": "litert"}
+    return {
+        "export": (export(filepath="nowhere"), bad_exports.EXPORT),
+        "export of litert": (
+            export(**to_litert),
+            bad_exports.EXPORT_LITERT,
+        ),
+        "export of int8": (
+            export(**to_litert, quantize="int8", representative="=env"),
+            bad_exports.EXPORT_INT8,
+        ),
+        "check_export": (
+            _with(
+                lambda: things.agent.check_export,
+                filepath="=exported",
+                env="=env",
+                episodes=1,
+            ),
+            bad_exports.CHECK_EXPORT,
+        ),
+        "read_manifest": (
+            _with(lambda: rl.read_manifest),
+            {"path": bad.PATH},
+        ),
+        "PolicyFile": (
+            _with(lambda: rl.PolicyFile, path="=exported"),
+            bad_exports.POLICY_FILE,
+        ),
+        "PolicyFile.act": (
+            _with(lambda: things.policy.act, observation=np.zeros(3)),
+            bad_exports.ACT_OF_FILE,
+        ),
+        "PolicyFile.initial_state": (
+            _with(lambda: things.policy.initial_state),
+            {"batch_size": bad.COUNT},
+        ),
+        "from_sb3": (
+            _with(lambda: rl.migrate.from_sb3, path=_SAVED / "sb3/dqn.zip"),
+            bad_exports.FROM_SB3,
+        ),
+        "from_keras_rl": (
+            _with(
+                lambda: rl.migrate.from_keras_rl,
+                path=_SAVED / "keras_rl/mlp.h5",
+                network="=q_network",
+            ),
+            bad_exports.FROM_KERAS_RL,
+        ),
+        "fit_seeds": (
+            _with(
+                lambda: rl.tuning.fit_seeds,
+                trial="=trial",
+                runs="=runs",
+                total_steps=64,
+                episodes="=episodes",
+            ),
+            bad_exports.FIT_SEEDS,
+        ),
+        "SearchSpace": (
+            _with(
+                lambda: rl.presets.SearchSpace,
+                algorithm="PPO",
+                ranges={"agent.gamma": [0.9, 0.99]},
+            ),
+            bad_exports.SEARCH_SPACE,
+        ),
+    }
+
+
 def _calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     """Returns by a name what is called, and what it is not to be given."""
     fit = _with(lambda: things.agent.fit, x="=rollouts", verbose=0)
@@ -165,10 +261,6 @@ def _calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "act": (
             _with(lambda: things.agent.act, observation=np.zeros(3)),
             args.ACT,
-        ),
-        "export": (
-            _with(lambda: things.agent.export, filepath="nowhere"),
-            args.EXPORT,
         ),
         "RolloutDataset": (
             _with(lambda: rl.RolloutDataset, env="=env"),
@@ -239,6 +331,7 @@ def _calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             args.SEQUENCES,
         ),
         "SumTree": (_with(lambda: rl.data.SumTree), {"capacity": bad.COUNT}),
+        **_of_files(),
         **_of_room("callbacks", args.CALLBACKS),
         **_of_room("networks", args.NETWORKS),
         **_of_room("envs", args.ENVIRONMENTS),
