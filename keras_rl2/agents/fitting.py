@@ -109,23 +109,8 @@ def fit(
         )
     _refuse_arguments(kwargs)
     _refuse_steps(x, total_steps)
-    x.bind(agent)
-    agent.rollouts = x
-    if not agent.compiled:
-        agent.compile()
-    with agent.learners.scope():
-        agent.optimizer.build(agent.trainable_variables)
-    size = round_execution.prepare_rounds(agent, x)
-    if size is None:
-        agent.learners.refuse_keras_loop()
-    agent.learners.check(agent, x, total_steps)
+    data = _data_of(agent, x, total_steps)
     begin = FitPosition.beginning(agent, x, initial_epoch)
-    data = (
-        x.as_rounds(agent, size.from_trajectory)
-        if size is not None
-        else x.as_dataset(agent)
-    )
-    agent.learners.check_rows(data.element_spec)
     # Before anything is put back: what does not fit each other is refused.
     rounds = _rounds_per_epoch(x, total_steps, begin)
     checkpoint = _checkpoint(given)
@@ -150,6 +135,29 @@ def fit(
             verbose=0 if verbose == "auto" else verbose,
             **kwargs,
         )
+
+
+def _data_of(
+    agent: "Agent", x: RoundDataset, total_steps: int | None
+) -> tf.data.Dataset:
+    """Ties a dataset and an agent, and returns what Keras iterates over."""
+    x.bind(agent)
+    agent.rollouts = x
+    if not agent.compiled:
+        agent.compile()
+    with agent.learners.scope():
+        agent.optimizer.build(agent.trainable_variables)
+    size = round_execution.prepare_rounds(agent, x)
+    if size is None:
+        agent.learners.refuse_keras_loop()
+    agent.learners.check(agent, x, total_steps)
+    data = (
+        x.as_rounds(agent, size.from_trajectory)
+        if size is not None
+        else x.as_dataset(agent)
+    )
+    agent.learners.check_rows(data.element_spec)
+    return data
 
 
 def _refuse_scope() -> None:

@@ -3,7 +3,6 @@
 import functools
 import re
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from keras_rl2.data.episode_rows import piece_starts
 from keras_rl2.data.hdf5_arrays import Hdf5Error
 from keras_rl2.data.minari_metadata import read_metadata
 from keras_rl2.trees import Tree
+from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
-from keras_rl2.trees import with_leaves
 
 #: Where Minari keeps the episodes, and what it says of them.
 MAIN_FILE = "main_data.hdf5"
@@ -99,9 +97,9 @@ class MinariFolder:
         self._observation = self._told(0, lambda g: _form(g, "observations"))
         self._action = self._told(0, lambda g: _form(g, "actions"))
         self.row_bytes = 6 + sum(
-            int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            int(np.prod(leaf.shape, dtype=np.int64)) * leaf.dtype.itemsize
             for form in (self._observation, self._action)
-            for _, (_, shape, dtype) in _named_forms(form)
+            for leaf in leaves(form)
         )
 
     def _told(self, number: int, function: Callable[[Any], Any]) -> Any:
@@ -138,38 +136,7 @@ class MinariFolder:
         """Reads pieces of episodes; see `EpisodeSource`."""
         starts, count = piece_starts(pieces)
         episode, first, stop = pieces.T
-        scalar: Any = {
-            "rewards": np.zeros(count, np.float32),
-            "terminations": np.zeros(count, np.bool_),
-            "truncations": np.zeros(count, np.bool_),
-        }
-        arrays = {
-            key: [
-                (path, np.zeros((count, *shape), dtype))
-                for _, (path, shape, dtype) in _named_forms(form)
-            ]
-            for key, form in (
-                ("observations", self._observation),
-                ("actions", self._action),
-            )
-        }
-
-        def fill(
-            group: Any, row: int, begin: int, end: int, length: int
-        ) -> None:
-            for key, more in (("observations", 1), ("actions", 0)):
-                rows = slice(row, row + end - begin + more)
-                for path, out in arrays[key]:
-                    array = _open(group, path)
-                    _check_shape(array, path, out, length + more)
-                    hdf5_arrays.read(array, begin, out[rows])
-            rows = slice(row, row + end - begin)
-            for key, out in scalar.items():
-                array = hdf5_arrays.open_member(group, key)
-                part = np.empty(end - begin, array.dtype)
-                hdf5_arrays.read(array, begin, part)
-                out[rows] = part
-
+        arrays = _Arrays(self._observation, self._action, count)
         for number, row, begin, end in zip(
             episode.tolist(),
             starts.tolist(),
@@ -180,26 +147,19 @@ class MinariFolder:
             self._told(
                 number,
                 functools.partial(
-                    fill,
+                    arrays.fill,
                     row=row,
                     begin=begin,
                     end=end,
                     length=int(self.lengths[number]),
                 ),
             )
-
-        def tree(key: str, form: Any) -> Any:
-            return with_leaves(
-                map_leaves(lambda _: None, form),
-                [array for _, array in arrays[key]],
-            )
-
         return EpisodeRows(
-            observation=tree("observations", self._observation),
-            action=tree("actions", self._action),
-            reward=scalar["rewards"],
-            terminated=scalar["terminations"],
-            truncated=scalar["truncations"],
+            observation=arrays.observation,
+            action=arrays.action,
+            reward=arrays.scalars["rewards"],
+            terminated=arrays.scalars["terminations"],
+            truncated=arrays.scalars["truncations"],
             episode=episode,
             first=first,
             start=starts,
@@ -223,6 +183,54 @@ class _Leaf:
         self.dtype = np.dtype(np.float32 if dtype == np.float64 else dtype)
 
 
+class _Arrays:
+    """What pieces of episodes are read into, one after the other."""
+
+    def __init__(
+        self, observation: Tree[_Leaf], action: Tree[_Leaf], count: int
+    ) -> None:
+        def zeros(leaf: _Leaf) -> np.ndarray:
+            return np.zeros((count, *leaf.shape), leaf.dtype)
+
+        self.observation = map_leaves(zeros, observation)
+        self.action = map_leaves(zeros, action)
+        self.scalars = {
+            "rewards": np.zeros(count, np.float32),
+            "terminations": np.zeros(count, np.bool_),
+            "truncations": np.zeros(count, np.bool_),
+        }
+        # Of an episode there is one observation more.
+        self._parts = [
+            *(
+                (leaf.path, out, 1)
+                for leaf, out in zip(
+                    leaves(observation), leaves(self.observation), strict=True
+                )
+            ),
+            *(
+                (leaf.path, out, 0)
+                for leaf, out in zip(
+                    leaves(action), leaves(self.action), strict=True
+                )
+            ),
+        ]
+
+    def fill(
+        self, group: Any, row: int, begin: int, end: int, length: int
+    ) -> None:
+        """Reads steps of an episode into rows."""
+        for path, out, more in self._parts:
+            array = _open(group, path)
+            _check_shape(array, path, out, length + more)
+            rows = slice(row, row + end - begin + more)
+            hdf5_arrays.read(array, begin, out[rows])
+        for key, out in self.scalars.items():
+            array = hdf5_arrays.open_member(group, key)
+            part = np.empty(end - begin, array.dtype)
+            hdf5_arrays.read(array, begin, part)
+            out[row : row + end - begin] = part
+
+
 def _form(group: Any, *path: str) -> Tree[_Leaf]:
     """Returns what lies at a place, as a tree."""
     found = hdf5_arrays.open_member(group, path[-1])
@@ -243,12 +251,6 @@ def _form_of_group(group: Any, path: tuple[str, ...]) -> Tree[_Leaf]:
     if sorted(keys) == sorted(counted):
         return tuple(inner[key] for key in counted)
     return inner
-
-
-def _named_forms(form: Tree[_Leaf]) -> Iterator[tuple[str, Any]]:
-    """Gives path, shape and dtype of each array, in the order of leaves."""
-    for path, leaf in named_leaves(form):
-        yield path, (leaf.path, leaf.shape, leaf.dtype)
 
 
 def _open(group: Any, path: tuple[str, ...]) -> Any:

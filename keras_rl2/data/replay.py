@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.agent_protocols import CollectingAgent
@@ -177,18 +178,19 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         check_positive(
             capacity=capacity,
             batch_size=1 if batch_size == "auto" else batch_size,
-            steps_per_round=_or(steps_per_round, 1),
-            updates_per_round=_or(updates_per_round, 1),
             n_step=n_step,
-            rounds_per_epoch=_or(rounds_per_epoch, 1),
             num_envs=num_envs,
-            sequence_length=_or(sequence_length, 1),
+            **present(
+                steps_per_round=steps_per_round,
+                updates_per_round=updates_per_round,
+                rounds_per_epoch=rounds_per_epoch,
+                sequence_length=sequence_length,
+            ),
         )
         check_at_least(
             0,
             warm_up=warm_up,
-            burn_in=_or(burn_in, 0),
-            rounds_ahead=_or(rounds_ahead, 0),
+            **present(burn_in=burn_in, rounds_ahead=rounds_ahead),
         )
         check_flag(prioritized=prioritized)
         check_priorities(alpha, beta)
@@ -323,6 +325,12 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         )
         return buffer
 
+    def _bound_buffer(self) -> ReplayBuffer:
+        """Returns the buffer, which is there once there is an agent."""
+        self._bound_agent()
+        assert self.buffer is not None
+        return self.buffer
+
     def _sequence_length_for(self, agent: ReplayAgent) -> int | None:
         """Returns how often the state of an agent that remembers is kept."""
         buffer = self.buffer
@@ -339,7 +347,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
                 observation or reward is not finite.
         """
         self._bound_agent()
-        assert self.buffer is not None
         self._feed_back()
         self.take_steps()
         self._ready.clear()
@@ -348,11 +355,11 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def take_steps(self) -> None:
         """Takes the steps of a round into the buffer, after the warm-up."""
         self.fill(self.steps_before_first_round)
-        assert self.buffer is not None
-        self.buffer.extend(self.collect())
+        buffer = self._bound_buffer()
+        buffer.extend(self.collect())
         self._rounds_given += 1
         for _ in range(MOST_RESTARTS):
-            if len(self.buffer):
+            if len(buffer):
                 return
             # A failure has spoilt all that there was.
             self.fill(max(self.warm_up, self.steps_per_round))
@@ -366,17 +373,16 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         Args:
             steps: int. Environment steps, rounded up to whole rounds.
         """
-        agent = self._bound_agent()
-        assert self.buffer is not None
+        agent, buffer = self._bound_agent(), self._bound_buffer()
         while steps > 0 and self._bound_collector().under_way:
             # Of before, and not yet in the buffer.
-            self.buffer.extend(self._take())
+            buffer.extend(self._take())
             steps -= self.steps_per_round
         # A variable of several devices is no number by itself.
         updates = int(np.asarray(agent.updates))
         trained = updates > 0 or agent.initial_state(1)
         for _ in range(-(-steps // self.steps_per_round)):
-            self.buffer.extend(
+            buffer.extend(
                 self.collect() if trained else self._collect_at_random()
             )
 
@@ -501,10 +507,9 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             ValueError: If there is no agent, or the state is that of another
                 buffer.
         """
-        self._bound_agent()
-        assert self.buffer is not None
+        buffer = self._bound_buffer()
         if state["buffer"] is not None:
-            self.buffer.set_state(state["buffer"], log)
+            buffer.set_state(state["buffer"], log)
         super().set_state(state)
         if self._feedback is not None:
             self._feedback.drop()
@@ -512,9 +517,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
-        assert self.buffer is not None
         leading = (self.updates_per_round, self.batch_size)
-        batches = tensor_specs(self.buffer.spec, *leading)
+        batches = tensor_specs(self._bound_buffer().spec, *leading)
         if self.prioritized:
             batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from collections.abc import Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
@@ -225,7 +226,7 @@ def _name_of(number: int) -> str:
 
 
 @contextlib.contextmanager
-def _losses() -> Any:
+def _losses() -> Iterator[None]:
     """Says in our words that a connection is broken."""
     try:
         yield
