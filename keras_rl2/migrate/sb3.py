@@ -13,6 +13,9 @@ import numpy as np
 from keras_rl2 import agents
 from keras_rl2.agents import Agent
 from keras_rl2.arguments import check_path
+from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import refuse_unknown
+from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate import sb3_networks
 from keras_rl2.migrate.refusals import blamed_on
@@ -47,6 +50,8 @@ _KNOWN = frozenset(
         "use_sde",
     }
 )
+# What `VecNormalize` keeps of each number that is observed.
+_STATISTICS = ("mean", "variance")
 _EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
 
 
@@ -100,6 +105,8 @@ def from_sb3(
     FileNotFoundError: [Errno 2] No such file or directory: 'ppo_cartpole.zip'
     """
     check_path(path=path)
+    check_seed(seed)
+    _check_normalization(normalization)
     path = os.fspath(path)
     with blamed_on(path, _EXPECTED):
         file = SB3File(path)
@@ -107,8 +114,9 @@ def from_sb3(
         layers = TorchLayers(file.weights, _activation(file, options))
     kind = _kind(file, layers)
     kind.refuse_arguments(settings)
+    adapter = None if env is None else as_vector_env(env)
     with blamed_on(path, _EXPECTED):
-        seen, action_space = _spaces(file, env, options, normalization)
+        seen, action_space = _spaces(file, adapter, options, normalization)
         arguments = {
             **settings_of(file, kind.argument_names()),
             **settings,
@@ -125,6 +133,19 @@ def from_sb3(
         agent.compile(optimizer)
         agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
     return agent
+
+
+def _check_normalization(given: Any) -> None:
+    """Refuses statistics by their form, before a file is blamed for them."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping) or not set(_STATISTICS) <= set(given):
+        raise ValueError(
+            "Expected `normalization` to be a mapping with "
+            f"{' and '.join(_STATISTICS)}. Received: normalization={given!r}"
+        )
+    allowed = (*_STATISTICS, "count", "clip", "epsilon")
+    refuse_unknown("`normalization`", given, allowed)
 
 
 def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
@@ -261,7 +282,7 @@ def _activation(file: SB3File, options: Mapping[str, Any]) -> str:
 
 def _spaces(
     file: SB3File,
-    env: Any,
+    env: VectorEnvAdapter | None,
     options: Mapping[str, Any],
     normalization: Mapping[str, Any] | None,
 ) -> tuple[Seen, gymnasium.Space[Any]]:
@@ -274,14 +295,13 @@ def _spaces(
     if env is None:
         seen = Seen(observed, False, scaled, normalization)
         return seen, acted
-    adapter = as_vector_env(env)
-    given = adapter.observation_space
+    given = env.observation_space
     turned = _is_picture(observed) and _is_turned(observed, given)
     if not turned and not _fits(observed, given):
         raise ValueError(f"a policy for {observed}, not for {given}")
-    if not _fits(acted, adapter.action_space):
-        raise ValueError(f"a policy for {acted}, not {adapter.action_space}")
-    return Seen(given, turned, scaled, normalization), adapter.action_space
+    if not _fits(acted, env.action_space):
+        raise ValueError(f"a policy for {acted}, not {env.action_space}")
+    return Seen(given, turned, scaled, normalization), env.action_space
 
 
 def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
