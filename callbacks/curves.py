@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.callbacks.protocols import env_steps
+from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
+from keras_rl2.optimizer_parts import parts_of
 
 _TAGS = {
     "env_steps": "time/total_timesteps",
@@ -46,9 +49,9 @@ def position(model: Any, logs: Mapping[str, Any], epochs: int) -> int:
     Returns:
         int. Updates made so far, where the dataset takes no steps.
     """
-    if not takes_steps(getattr(model, "rollouts", None)):
+    if not takes_steps(rollouts_of(model)):
         return updates(model)
-    steps = logs.get("env_steps", getattr(model, "env_steps", None))
+    steps = logs.get("env_steps", env_steps(model))
     return epochs if steps is None else int(steps)
 
 
@@ -87,13 +90,11 @@ def settings(model: Any) -> dict[str, Any]:
         dict of numbers, booleans and texts. What is None is left out, and
         networks and the like are.
     """
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    optimizers = getattr(optimizer, "optimizers", [optimizer])
     sections = {"agent": model.get_config()}
-    for index, part in enumerate(optimizers):
+    for index, part in enumerate(parts_of(model.optimizer)):
         again = f"_{index}" if index else ""
         sections[f"optimizer{again}"] = part.get_config()
-    rollouts = getattr(model, "rollouts", None)
+    rollouts = rollouts_of(model)
     if rollouts is not None:
         sections["dataset"] = rollouts.settings()
     found = {

@@ -20,6 +20,7 @@ from keras_rl2.callbacks.hidden_units import HiddenUnits
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import as_agent
+from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.recent_steps import RecentSteps
 from keras_rl2.callbacks.time_shares import TimeShares
 from keras_rl2.callbacks.weight_change import relative_change
@@ -224,7 +225,7 @@ class Diagnostics(keras.callbacks.Callback):
         """Writes scalars for TensorBoard, over environment steps."""
         if self._writer is None:
             return
-        step = logs.get("env_steps", getattr(self.model, "env_steps", 0))
+        step = logs.get("env_steps", env_steps(self.model) or 0)
         self._writer.write(
             int(step),
             scalars={f"diagnostics/{key}": x for key, x in values.items()},

@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from keras_rl2.callbacks.protocols import LearningAgent
+from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.recent_steps import RecentSteps
 from keras_rl2.trees import map_leaves
 
@@ -21,7 +22,7 @@ def of_samples(model: Any) -> dict[str, np.ndarray]:
     Returns:
         dict of arrays; empty off-policy, where minibatches are drawn.
     """
-    rollouts: Any = getattr(model, "rollouts", None)
+    rollouts: Any = rollouts_of(model)
     samples = getattr(rollouts, "samples", {})
     return {
         f"rollout/{key}": rollouts.valid_samples(key)

@@ -16,8 +16,8 @@ from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
-from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import env_steps
+from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.protocols import rounds_of_fit
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
@@ -170,7 +170,7 @@ class Progress(keras.callbacks.Callback):
         if counted is None:
             return
         self._steps = counted - self._first_step
-        rollouts: Rounds | None = getattr(self.model, "rollouts", None)
+        rollouts = rollouts_of(self.model)
         if rollouts is not None:
             self._return = rollouts.logs().get("episode_return")
 

@@ -161,6 +161,18 @@ def env_steps(model: Any) -> int | None:
     return getattr(model, "env_steps", None)
 
 
+def rollouts_of(model: Any) -> Rounds | None:
+    """Returns the dataset that a model has been trained on last.
+
+    Args:
+        model: `keras.Model`.
+
+    Returns:
+        The dataset; None for a plain Keras model, or before the first `fit`.
+    """
+    return getattr(model, "rollouts", None)
+
+
 def updates(model: Any) -> int:
     """Returns the updates that a model has made so far.
 
@@ -198,7 +210,7 @@ def rounds_of_fit(callback: keras.callbacks.Callback) -> Rounds | None:
         `tf.data.Dataset`: an agent then still has the rollouts of an earlier
         one, which are told by their size.
     """
-    rounds: Rounds | None = getattr(callback.model, "rollouts", None)
+    rounds = rollouts_of(callback.model)
     updates = (callback.params or {}).get("steps")
     if rounds is None or updates != rounds.steps_per_epoch:
         return None

@@ -2,13 +2,13 @@
 
 import time
 from typing import Any
-from typing import cast
 
 import keras
 
 from keras_rl2.arguments import check_has
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import takes_steps
+from keras_rl2.optimizer_parts import parts_of
 
 
 class RolloutRefresh(keras.callbacks.Callback):
@@ -102,13 +102,12 @@ class RolloutRefresh(keras.callbacks.Callback):
 
 def _learning_rates(optimizer: keras.optimizers.Optimizer) -> dict[str, float]:
     """Returns learning rates under the names that Keras' callbacks use."""
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-    if not hasattr(optimizer, "optimizers"):
-        return {"learning_rate": _as_float(optimizer.learning_rate)}
-    both = cast(keras.optimizers.MultiOptimizer, optimizer)
+    parts = parts_of(optimizer)
+    if len(parts) == 1:
+        return {"learning_rate": _as_float(parts[0].learning_rate)}
     return {
         f"learning_rate_{part.name}": _as_float(part.learning_rate)
-        for part in both.optimizers
+        for part in parts
     }
 
 

@@ -9,10 +9,10 @@ from keras import ops
 
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
-from keras_rl2.agents.updating import parts_of
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
+from keras_rl2.optimizer_parts import parts_of
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent

@@ -13,7 +13,7 @@ from keras_rl2 import replicas
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
-from keras_rl2.agents.updating import parts_of
+from keras_rl2.optimizer_parts import parts_of
 from keras_rl2.shapes import Tensor
 
 

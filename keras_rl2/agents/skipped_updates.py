@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents import finite_weights
-from keras_rl2.agents.updating import parts_of
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.optimizer_parts import parts_of
 from keras_rl2.shapes import Tensor
 
 if TYPE_CHECKING:

@@ -138,22 +138,3 @@ def _apply_once(
     grows = made >= optimizer.dynamic_growth_steps
     optimizer.step_counter.assign(tf.where(grows, tf.zeros_like(made), made))
     optimizer.dynamic_scale.assign(tf.where(grows, 2.0 * scale, scale))
-
-
-def parts_of(
-    optimizer: keras.optimizers.Optimizer,
-) -> list[keras.optimizers.Optimizer]:
-    """Returns the optimizers within one that have a learning rate each.
-
-    Args:
-        optimizer: `keras.optimizers.Optimizer`. One of several parts perhaps,
-            or with a loss scale.
-
-    Returns:
-        list of `keras.optimizers.Optimizer`.
-    """
-    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        return parts_of(optimizer.inner_optimizer)
-    if isinstance(optimizer, keras.optimizers.MultiOptimizer):
-        return list(optimizer.optimizers)
-    return [optimizer]
