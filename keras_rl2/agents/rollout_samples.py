@@ -154,31 +154,13 @@ class RolloutSamples:
             return ops.reshape(array, (horizon, num_envs))
 
         rows = map_leaves(flat, arrays["observation"])
-        has_final = "final_index" in arrays
         if "state" in arrays:
             policy, value = self._remembered(arrays, training)
         else:
-            # [N + B + E, ...]: of each step, of what follows the last ones,
-            # and of the E episodes that ended within a step.
-            everything = rows
-            if has_final:
-                everything = map_leaves(
-                    lambda *both: ops.concatenate(both, axis=0),
-                    rows,
-                    arrays["final_observation"],
-                )
             policy, value = self._agent.evaluate_rows(
-                everything, steps, training
+                _with_final(rows, arrays), steps, training
             )
         known = ops.stop_gradient(value)
-        following = known[num_envs : steps + num_envs]
-        if has_final:
-            # One more slot, for rows that only fill up a fixed shape.
-            following = tf.tensor_scatter_nd_update(
-                ops.concatenate([following, ops.zeros((1,))], axis=0),
-                arrays["final_index"][:, None],
-                known[steps + num_envs :],
-            )[:steps]
         values = rollout(known[:steps])
         taken = flat(arrays["action"])
         advantages, targets = self._agent.targets(
@@ -186,7 +168,7 @@ class RolloutSamples:
             # [N] -> [T, B], where another policy may have acted
             rollout(policy.log_prob(taken)) if "log_prob" in arrays else None,
             values,
-            rollout(following),
+            rollout(_following(known, arrays)),
         )
         return (
             policy,
@@ -290,3 +272,34 @@ def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:
         key: map_leaves(any_number if key.startswith("final") else exact, array)
         for key, array in trajectory.arrays().items()
     }
+
+
+def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
+    """Returns all observations that values are wanted of.
+
+    `[N + B + E, ...]`: of each step, of what follows the last ones, and of the
+    E episodes that ended within a step.
+    """
+    if "final_index" not in arrays:
+        return rows
+    return map_leaves(
+        lambda *both: ops.concatenate(both, axis=0),
+        rows,
+        arrays["final_observation"],
+    )
+
+
+def _following(known: Tensor, arrays: dict[str, Any]) -> Tensor:
+    """Returns the values `[N]` of what follows each step, of those known."""
+    horizon, num_envs = arrays["reward"].shape
+    steps = horizon * num_envs
+    following: Tensor = known[num_envs : steps + num_envs]
+    if "final_index" not in arrays:
+        return following
+    # One more slot, for rows that only fill up a fixed shape.
+    following = tf.tensor_scatter_nd_update(
+        ops.concatenate([following, ops.zeros((1,))], axis=0),
+        arrays["final_index"][:, None],
+        known[steps + num_envs :],
+    )
+    return following[:steps]
