@@ -47,12 +47,12 @@ _SAVED_MODEL = frozenset(
         "variables",
     }
 )
-# Of formats that pass over what they do not know: what they do, and in whose
-# place something else may have been typed.
+# What is taken by formats that pass over all else in silence.
 _TAKEN = {
     formats.SAVED_MODEL: ("input_signature", "verbose"),
     formats.ONNX: ("input_signature", "opset_version", "verbose"),
 }
+# What a misspelt argument may have been meant to be.
 _OWN = (
     "accept",
     "batch_size",
