@@ -9,7 +9,7 @@ import pytest
 import keras_rl2 as rl
 from support.workers_here import WorkersHere
 
-SETTINGS = {"num_envs": 4, "horizon": 16, "passes": 2, "batch_size": 32}
+SETTINGS = {"num_envs": 4, "horizon": 8, "passes": 2, "batch_size": 16}
 ENV = "Acrobot-v1"
 
 
@@ -19,7 +19,7 @@ def trained(algorithm, workers=None, epochs=4, env=ENV, **kwargs):
     agent = getattr(rl, algorithm).for_env(
         rollouts.env, hidden=(8,), seed=0, **kwargs
     )
-    agent.compile(keras.optimizers.SGD(0.01))
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     history = agent.fit(rollouts, epochs=epochs, verbose=0).history
     rollouts.close()
     return agent, history
@@ -52,12 +52,24 @@ def test_a_lag_of_0_waits_for_the_updates():
     assert_close(ppo, appo)
 
 
+@pytest.fixture(scope="module")
+def of_two_workers():
+    """An agent that was trained by two workers, and its history."""
+    return trained("APPO", rl.LocalWorkers(2))
+
+
+def test_one_round_is_collected_ahead(of_two_workers):
+    _, history = of_two_workers
+    assert history["lag"] == [0, 4, 4, 4]
+
+
 @pytest.mark.parametrize(
-    ("max_lag", "lags"),
-    [(None, [0, 4, 4, 4]), (4, [0, 4, 4, 4]), (11, [0, 4, 8, 8])],
+    ("max_lag", "lags"), [(4, [0, 4, 4]), (11, [0, 4, 8, 8])]
 )
 def test_the_lag_is_logged_and_bounded(max_lag, lags):
-    _, history = trained("APPO", rl.LocalWorkers(2), max_lag=max_lag)
+    _, history = trained(
+        "APPO", rl.LocalWorkers(2), epochs=len(lags), max_lag=max_lag
+    )
     assert history["lag"] == lags
 
 
@@ -80,8 +92,8 @@ def test_updates_of_sequences_count_for_the_lag(tmp_path):
     assert rollouts._rounds_ahead == 0
 
 
-def test_runs_repeat_bit_for_bit_however_fast_workers_are():
-    one, _ = trained("APPO", rl.LocalWorkers(2))
+def test_runs_repeat_bit_for_bit_however_fast_workers_are(of_two_workers):
+    one, _ = of_two_workers
     other, _ = trained("APPO", rl.LocalWorkers(4))
     for first, second in zip(weights(one), weights(other), strict=True):
         np.testing.assert_array_equal(first, second)
@@ -92,7 +104,7 @@ def test_log_probs_are_those_of_the_weights_that_acted():
         ENV, seed=0, workers=rl.LocalWorkers(2), **SETTINGS
     )
     agent = rl.APPO.for_env(rollouts.env, hidden=(8,), seed=0)
-    agent.compile(keras.optimizers.SGD(1.0))
+    agent.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
     acted, seen = [], []
     begin_round = agent.begin_round
 
@@ -112,7 +124,7 @@ def test_log_probs_are_those_of_the_weights_that_acted():
     )
     for before, trajectory in zip(acted, seen, strict=False):
         agent.set_weights(before)
-        policy = agent.distribution(trajectory.observation[:-1].reshape(64, 6))
+        policy = agent.distribution(trajectory.observation[:-1].reshape(32, 6))
         np.testing.assert_allclose(
             trajectory.log_prob.ravel(),
             policy.log_prob(trajectory.action.ravel()),
