@@ -1,6 +1,7 @@
 """APPO: what lags, what V-trace makes of it, and that nothing else differs."""
 
 import dataclasses
+import functools
 
 import keras
 import numpy as np
@@ -19,7 +20,7 @@ def trained(algorithm, workers=None, epochs=4, env=ENV, **kwargs):
     agent = getattr(rl, algorithm).for_env(
         rollouts.env, hidden=(8,), seed=0, **kwargs
     )
-    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    agent.compile(keras.optimizers.SGD(0.01))
     history = agent.fit(rollouts, epochs=epochs, verbose=0).history
     rollouts.close()
     return agent, history
@@ -34,19 +35,27 @@ def assert_close(first, second):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 
+@functools.cache
+def ppo_trained(env):
+    """Returns a PPO to compare with, which no test trains further."""
+    return trained("PPO", env=env)
+
+
 @pytest.mark.parametrize("env", [ENV, "Pendulum-v1"])
 @pytest.mark.spread(env=["Pendulum-v1"])
 def test_without_a_lag_it_is_ppo(env):
-    ppo, expected = trained("PPO", env=env)
+    ppo, expected = ppo_trained(env)
     appo, history = trained("APPO", env=env)
     assert_close(ppo, appo)
     assert "lag" not in history
     np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-4)
 
 
-def test_a_lag_of_0_waits_for_the_updates():
-    ppo, _ = trained("PPO")
-    appo, history = trained("APPO", rl.LocalWorkers(2), max_lag=3)
+@pytest.mark.parametrize("env", [ENV, "Pendulum-v1"])
+@pytest.mark.spread(env=["Pendulum-v1"])
+def test_a_lag_of_0_waits_for_the_updates(env):
+    ppo, _ = ppo_trained(env)
+    appo, history = trained("APPO", rl.LocalWorkers(2), env=env, max_lag=3)
     # Less than the 4 updates of a round.
     assert "lag" not in history
     assert_close(ppo, appo)
@@ -64,7 +73,11 @@ def test_one_round_is_collected_ahead(of_two_workers):
 
 
 @pytest.mark.parametrize(
-    ("max_lag", "lags"), [(4, [0, 4, 4]), (11, [0, 4, 8, 8])]
+    ("max_lag", "lags"),
+    [
+        pytest.param(4, [0, 4, 4], marks=pytest.mark.slow),
+        (11, [0, 4, 8, 8]),
+    ],
 )
 def test_the_lag_is_logged_and_bounded(max_lag, lags):
     _, history = trained(

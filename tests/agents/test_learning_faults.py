@@ -232,7 +232,9 @@ def test_no_part_of_an_update_is_made_alone():
     assert_same(all_variables(agent), before)
 
 
-@pytest.mark.parametrize("name", ["PPO", "DQN"])
+@pytest.mark.parametrize(
+    "name", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
+)
 def test_an_agent_that_remembers_skips_too(name):
     case = EVERY_AGENT[name]
     env = numbers_env(case)
@@ -296,7 +298,9 @@ def test_a_gradient_that_is_finite_and_its_square_is_not():
     assert_same(all_variables(agent), before)
 
 
-@pytest.mark.parametrize("name", ["PPO", "SAC"])
+@pytest.mark.parametrize(
+    "name", ["PPO", pytest.param("SAC", marks=pytest.mark.slow)]
+)
 def test_a_loss_scale_falls_and_is_no_fault_of_the_data(name):
     case = EVERY_AGENT[name]
     env = numbers_env(case)

@@ -45,7 +45,7 @@ def made(mode="SameStep", kind=rl.PPO, cell="lstm", **compile_arguments):
     agent.compile(jit_compile=False, **compile_arguments)
     rollouts = rl.RolloutDataset(
         env,
-        horizon=3 * LENGTH,
+        horizon=2 * LENGTH,
         passes=1,
         batch_size=2 * LENGTH,
         rounds_per_epoch=1,
