@@ -133,6 +133,12 @@ def test_two_optimizers_refuse_variables_that_both_would_own():
 
 # What one pass gives is what two give.
 
+NORMALISED = {
+    "gae_lambda": 0.8,
+    "normalize_advantages": True,
+    "normalize_observations": True,
+}
+
 
 def after_an_update(mode, fused, jit_compile=False, **settings):
     """Returns an agent and the history of its first update."""
@@ -165,19 +171,10 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     return agent, history
 
 
-@pytest.mark.spread(jit_compile=[False])
+@pytest.mark.spread(jit_compile=[False], settings=[NORMALISED])
 @pytest.mark.rotate(mode=[MODES])
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {
-            "gae_lambda": 0.8,
-            "normalize_advantages": True,
-            "normalize_observations": True,
-        },
-    ],
-    ids=["n_step", "gae_normalised"],
+    "settings", [{}, NORMALISED], ids=["n_step", "gae_normalised"]
 )
 @pytest.mark.parametrize(
     ("mode", "jit_compile"),
@@ -198,6 +195,7 @@ def test_one_pass_equals_two(mode, jit_compile, settings):
     assert history["env_steps"] == expected["env_steps"]
 
 
+@pytest.mark.spread(key=["observation"])
 @pytest.mark.rotate(mode=[MODES])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", ["observation", "reward"])

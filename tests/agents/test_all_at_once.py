@@ -18,21 +18,19 @@ LENGTH = 8
 STEPS = 150_000
 
 
-def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, **kwargs):
+def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, run_eagerly=False):
     env = gym.vector.SyncVectorEnv([Workshop] * num_envs, autoreset_mode=mode)
     rollouts = rl.RolloutDataset(
         env,
         horizon=horizon,
-        passes=2,
+        passes=1,
         batch_size=2 * LENGTH,
-        rounds_per_epoch=2,
+        rounds_per_epoch=1,
         sequence_length=LENGTH,
         seed=seed,
     )
-    agent = rl.PPO.for_env(
-        env, memory=keras.layers.LSTMCell(8), seed=seed, **kwargs
-    )
-    agent.compile(jit_compile=False)
+    agent = rl.PPO.for_env(env, memory=keras.layers.LSTMCell(8), seed=seed)
+    agent.compile(jit_compile=False, run_eagerly=run_eagerly)
     return agent, rollouts
 
 
@@ -44,10 +42,10 @@ def made(mode, num_envs=3, horizon=2 * LENGTH, seed=0, **kwargs):
     ],
 )
 def trained(request):
-    agent, rollouts = made(request.param)
+    agent, rollouts = made(request.param, run_eagerly=True)
     before = agent.get_weights()
     # The environment sees to it that nothing forbidden is done.
-    agent.fit(rollouts, epochs=2, verbose=0)
+    agent.fit(rollouts, epochs=1, verbose=0)
     return agent, rollouts, before
 
 
@@ -124,7 +122,7 @@ def test_a_seed_repeats_it_and_nothing_is_traced_twice(monkeypatch):
         agent, rollouts = made(MODES[0], seed=5)
         updates = counted(agent, "train_step", monkeypatch)
         for _ in range(2):
-            agent.fit(rollouts, epochs=2, verbose=0)
+            agent.fit(rollouts, verbose=0)
         assert len(updates) == 1
         weights.append(agent.get_weights())
     for first, second in zip(*weights, strict=True):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,16 +16,17 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from support import learners
-from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
+from support.agents import Hook
 from support.agents import assert_equal_weights
 from support.agents import make_agent
 from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
 from support.agents import weights_of
+from support.selection import asked_for
 
-FEW = ["PPO", "DQN prioritized"]
+OF_WORKERS = ["PPO", "DQN", "SAC"]
 FLOAT16 = ["PPO float16", "DQN float16"]
 
 
@@ -66,15 +68,26 @@ def check(result, tolerance=1e-5):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def results(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learners")
-    return printed_by(started("devices", folder, FEW))
+    # One test is of none of them.
+    asked = [name for (name,) in asked_for(request, "results", name=None)]
+    return printed_by(started("devices", folder, filter(None, asked)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize(
+    "name", [n for n in learners.VARIANTS if n not in FLOAT16]
+)
 def test_two_devices_learn_what_one_does(name, results):
     check(results[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLOAT16)
+def test_float16_is_as_near_as_its_digits(name, results):
+    """Gradients of halves of a minibatch are rounded, then added."""
+    check(results[name], tolerance=1e-3)
 
 
 @pytest.mark.slow
@@ -84,35 +97,13 @@ def test_rows_that_would_be_left_over_are_refused(results):
     assert refused["env_steps"] == 0
 
 
-@pytest.fixture(scope="module")
-def all_results(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("learners")
-    others = [name for name in learners.VARIANTS if name not in FEW]
-    return printed_by(started("devices", folder, others))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [n for n in learners.VARIANTS if n not in (*FEW, *FLOAT16)]
-)
-def test_every_agent_learns_by_two_devices(name, all_results):
-    check(all_results[name])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FLOAT16)
-def test_float16_is_as_near_as_its_digits(name, all_results):
-    """Gradients of halves of a minibatch are rounded, then added."""
-    check(all_results[name], tolerance=1e-3)
-
-
 # Two processes.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["PPO", "DQN", "SAC"])
-def test_two_workers_learn_from_what_both_collect(name, tmp_path):
-    addresses = []
+@pytest.fixture(scope="module")
+def of_two_workers(tmp_path_factory):
+    """Returns a folder of weights, and what each of two workers logged."""
+    folder, addresses = tmp_path_factory.mktemp("workers"), []
     with contextlib.ExitStack() as free:
         for _ in range(2):
             server = socket.create_server(("127.0.0.1", 0))
@@ -122,8 +113,8 @@ def test_two_workers_learn_from_what_both_collect(name, tmp_path):
     workers = [
         started(
             "worker",
-            tmp_path,
-            [name],
+            folder,
+            OF_WORKERS,
             TF_CONFIG=json.dumps(
                 {"cluster": cluster, "task": {"type": "worker", "index": i}}
             ),
@@ -131,12 +122,18 @@ def test_two_workers_learn_from_what_both_collect(name, tmp_path):
         for i in range(2)
     ]
     try:
-        logs = [printed_by(each)["logs"] for each in workers]
+        return folder, [printed_by(each) for each in workers]
     finally:
         for each in workers:
             each.kill()
-    assert logs[0] == logs[1]
-    saved = [np.load(tmp_path / f"{i}.npz") for i in range(2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_WORKERS)
+def test_two_workers_learn_from_what_both_collect(name, of_two_workers):
+    folder, logs = of_two_workers
+    assert logs[0][name] == logs[1][name]
+    saved = [np.load(folder / f"{name}-{i}.npz") for i in range(2)]
     first, second = ([each[key] for key in each] for each in saved)
     assert learners.difference(first, second) == 0.0
     # Trained here, beside its own beginning.
@@ -280,21 +277,26 @@ def test_what_workers_would_have_to_tell_one_another_is_refused(
 # Beside training.
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
-@pytest.mark.parametrize("name", ["PPO", "DQN"])
+@pytest.mark.parametrize(
+    "name", ["PPO", pytest.param("DQN", marks=pytest.mark.slow)]
+)
 def test_a_run_is_resumed_from_its_checkpoint(name, strategy, tmp_path):
     case = EVERY_AGENT[name]
 
-    def trained(folder, epochs):
+    def trained(folder, *callbacks):
         dataset = case.make_dataset(as_vector_env("CartPole-v1", 2))
         with strategy.scope():
             agent = make_agent(case, dataset.env)
-        checkpoint = rl.callbacks.Checkpoint(tmp_path / folder)
-        agent.fit(dataset, epochs=epochs, callbacks=[checkpoint], verbose=0)
+        checkpoint = rl.callbacks.Checkpoint(tmp_path / folder, every_steps=1)
+        callbacks = [checkpoint, *callbacks]
+        agent.fit(dataset, epochs=4, callbacks=callbacks, verbose=0)
         return agent
 
-    whole = trained("whole", 4)
-    trained("resumed", 2)
-    resumed = trained("resumed", 4)
+    def keep(agent):
+        if agent.env_steps == case.env_steps(2):
+            shutil.copytree(tmp_path / "whole", tmp_path / "of two rounds")
+
+    whole = trained("whole", Hook(keep))
+    resumed = trained("of two rounds")
     assert int(resumed.optimizer.iterations.numpy()) == 8
     assert_equal_weights(resumed, weights_of(whole))

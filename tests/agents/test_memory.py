@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.collecting.trajectory import as_sequences
+from support.agents import differ
 from support.errors import raises
 from support.memory_envs import PositionsOnly
 from support.memory_envs import RememberTheCue
@@ -37,36 +38,50 @@ def envs(mode, num_envs=3):
     )
 
 
-def trained(
-    mode="SameStep", kind=rl.PPO, cell="lstm", horizon=48, epochs=2, **kwargs
-):
+def made(mode="SameStep", kind=rl.PPO, cell="lstm", **compile_arguments):
+    """Returns an agent that remembers, and rollouts that it is bound to."""
     env = envs(mode)
-    agent = kind.for_env(env, memory=CELLS[cell](), seed=0, **kwargs)
-    agent.compile(jit_compile=False)
+    agent = kind.for_env(env, memory=CELLS[cell](), seed=0)
+    agent.compile(jit_compile=False, **compile_arguments)
     rollouts = rl.RolloutDataset(
         env,
-        horizon=horizon,
+        horizon=2 * LENGTH,
         passes=1,
         batch_size=2 * LENGTH,
-        rounds_per_epoch=2,
+        rounds_per_epoch=1,
         sequence_length=LENGTH,
         seed=0,
     )
-    agent.fit(rollouts, epochs=epochs, verbose=0)
+    rollouts.bind(agent)
     return agent, rollouts
 
 
+def make_sure(network):
+    """Moves all weights: new policies are nearly indifferent."""
+    generator = np.random.default_rng(0)
+    network.set_weights(
+        [
+            2.0 * weight + 0.1 * generator.normal(size=weight.shape)
+            for weight in network.get_weights()
+        ]
+    )
+
+
 @functools.cache
-def trained_once(mode="SameStep", cell="lstm"):
-    """Returns what `trained` does, for tests that train no further."""
-    return trained(mode, cell=cell)
+def acting(mode="SameStep", cell="lstm"):
+    """Returns an agent that acts already, for tests that do not train it."""
+    agent, rollouts = made(mode, cell=cell)
+    make_sure(agent.actor)
+    # Rounds after the first begin within episodes.
+    rollouts.collect()
+    return agent, rollouts
 
 
 @pytest.mark.spread(cell=["lstm", "stacked", "attention"])
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("mode", MODES)
 def test_stepwise_equals_sequence(cell, mode):
-    agent, rollouts = trained_once(mode, cell)
+    agent, rollouts = acting(mode, cell)
     trajectory = rollouts.collect()
     assert trajectory.ended.any()
     samples, _ = agent.prepare(trajectory)
@@ -83,7 +98,7 @@ def test_stepwise_equals_sequence(cell, mode):
 
 
 def test_training_sees_the_policy_that_acted():
-    agent, rollouts = trained_once()
+    agent, rollouts = acting()
     batches = rollouts.as_dataset(agent)
     rollouts.refresh()
     batch = next(iter(batches))
@@ -101,7 +116,7 @@ def test_training_sees_the_policy_that_acted():
 
 
 def test_the_tensorflow_actor_remembers_alike(monkeypatch):
-    agent, _ = trained_once()
+    agent, _ = acting()
     snapshot = rl.data.ActorSnapshot(agent, 3, deterministic=True)
     assert snapshot.backend == "litert"
 
@@ -130,7 +145,7 @@ def test_the_tensorflow_actor_remembers_alike(monkeypatch):
 
 def test_an_episode_begins_where_it_does():
     for mode in ("NextStep", "SameStep"):
-        _, rollouts = trained_once(mode)
+        _, rollouts = acting(mode)
         trajectory = rollouts.collect()
         before = ~trajectory.valid if mode == "NextStep" else trajectory.ended
         np.testing.assert_array_equal(
@@ -139,7 +154,7 @@ def test_an_episode_begins_where_it_does():
 
 
 def test_act_takes_a_state_and_gives_one():
-    agent, _ = trained_once()
+    agent, _ = acting()
     observation = np.ones(4, np.float32)
     state = agent.initial_state(1)
     assert [each.shape for each in state] == [(1, 6), (1, 6)]
@@ -158,7 +173,7 @@ def test_act_takes_a_state_and_gives_one():
 
 
 def test_a_state_of_another_shape_is_refused():
-    agent, _ = trained_once()
+    agent, _ = acting()
     with pytest.raises(ValueError, match=r"\(1, 6\).*Received.*\(1, 3\)"):
         agent.act(np.ones(4), (np.zeros((1, 3)), np.zeros((1, 6))))
     plain = rl.PPO.for_env("CartPole-v1", seed=0)
@@ -168,7 +183,8 @@ def test_a_state_of_another_shape_is_refused():
 
 
 def test_saved_and_loaded_it_remembers_alike(tmp_path):
-    agent, rollouts = trained()
+    agent, rollouts = made(run_eagerly=True)
+    make_sure(agent.actor)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     state = ours = theirs = agent.initial_state(1)
@@ -212,7 +228,7 @@ def test_evaluation_and_other_players_remember(tmp_path):
 
 
 def test_exported_it_takes_a_state_and_gives_one(tmp_path):
-    agent, _ = trained_once()
+    agent, _ = acting()
     agent.export(tmp_path / "saved")
     saved = tf.saved_model.load(str(tmp_path / "saved"))
     state = agent.initial_state(1)
@@ -233,8 +249,12 @@ def test_exported_it_takes_a_state_and_gives_one(tmp_path):
 @pytest.mark.parametrize("kind", [rl.PPO, rl.A2C, rl.REINFORCE])
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_all_on_policy_agents_train(kind, mode):
-    agent, _ = trained(mode, kind=kind, epochs=2)
-    assert np.isfinite(agent.evaluate("CartPole-v1")["episode_return"])
+    agent, rollouts = made(mode, kind)
+    before = agent.get_weights()
+    agent.fit(rollouts, epochs=2, verbose=0)
+    for old, new in zip(before, agent.get_weights(), strict=True):
+        assert np.isfinite(new).all()
+        assert (old != new).any()
 
 
 def test_a_network_of_the_user():
@@ -262,10 +282,11 @@ def test_a_network_of_the_user():
     agent = rl.PPO(Averages(), seed=0)
     rollouts = rl.RolloutDataset(
         envs("SameStep"),
-        horizon=16,
+        horizon=4,
         passes=1,
-        batch_size=16,
-        sequence_length=4,
+        batch_size=6,
+        rounds_per_epoch=1,
+        sequence_length=2,
         seed=0,
     )
     agent.fit(rollouts, epochs=1, verbose=0)
@@ -298,10 +319,13 @@ def test_sequences_have_to_fit():
         rollouts.bind(agent)
 
 
-def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
+def from_replay(
+    mode="SameStep", cell="lstm", burn_in=3, run_eagerly=False, **kwargs
+):
+    """Returns an agent, and replay that it is bound to and that is filled."""
     env = envs(mode)
     agent = rl.DQN.for_env(env, memory=CELLS[cell](), seed=0, **kwargs)
-    agent.compile(jit_compile=False)
+    agent.compile(jit_compile=False, run_eagerly=run_eagerly)
     replay = rl.ReplayDataset(
         env,
         capacity=3000,
@@ -309,17 +333,14 @@ def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
         steps_per_round=24 * 3,
         updates_per_round=2,
         batch_size=4,
-        rounds_per_epoch=2,
+        rounds_per_epoch=1,
         sequence_length=LENGTH,
         burn_in=burn_in,
         n_step=2,
         seed=0,
     )
-    if epochs:
-        agent.fit(replay, epochs=epochs, verbose=0)
-    else:
-        replay.bind(agent)
-        replay.fill(replay.warm_up)
+    replay.bind(agent)
+    replay.fill(replay.warm_up)
     return agent, replay
 
 
@@ -328,6 +349,7 @@ def from_replay(mode="SameStep", cell="lstm", burn_in=3, epochs=2, **kwargs):
 @pytest.mark.parametrize("mode", MODES)
 def test_values_of_a_sequence_are_those_of_acting(cell, mode):
     agent, replay = from_replay(mode, cell)
+    make_sure(agent.q_network)
     trajectory = replay.collect()
     assert trajectory.ended.any()
 
@@ -362,7 +384,7 @@ def test_values_of_a_sequence_are_those_of_acting(cell, mode):
 @pytest.mark.parametrize("burn_in", [0, 3])
 def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     agent, replay = from_replay(
-        burn_in=burn_in, double=double, gamma=0.5, loss="mse", epochs=0
+        burn_in=burn_in, double=double, gamma=0.5, loss="mse"
     )
     # Far from the network: else it would make no difference whose memory is
     # which.
@@ -371,26 +393,28 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     batch = replay.sample(6)
     del batch["index"]
     found = agent._terms(batch)
+    values = {}
+    for network in (agent.q_network, agent.target_network):
+        state = batch["state"]
+        parts = {"before": batch["burn_in"], "after": batch}
+        values[network.name] = []
+        for name, part in parts.items():
+            for t in range(part["begins"].shape[1]):
+                outputs, state = agent.run_sequences(
+                    network,
+                    part["observation"][:, t : t + 1],
+                    part["begins"][:, t : t + 1],
+                    state,
+                )
+                if name == "after":
+                    values[network.name].append(np.array(outputs)[:, 0, :, 0])
+    # [B, T, A]
+    every_own, every_target = (
+        np.stack(each, axis=1) for each in values.values()
+    )
     losses, counted = [], []
     for row in range(6):
-        values = {}
-        for network in (agent.q_network, agent.target_network):
-            state = [each[row : row + 1] for each in batch["state"]]
-            parts = {"before": batch["burn_in"], "after": batch}
-            values[network.name] = []
-            for name, part in parts.items():
-                for t in range(part["begins"].shape[1]):
-                    outputs, state = agent.run_sequences(
-                        network,
-                        part["observation"][row : row + 1, t : t + 1],
-                        part["begins"][row : row + 1, t : t + 1],
-                        state,
-                    )
-                    if name == "after":
-                        values[network.name].append(
-                            np.array(outputs)[0, 0, :, 0]
-                        )
-        own, target = (np.array(each) for each in values.values())
+        own, target = every_own[row], every_target[row]
         for k in range(LENGTH):
             following = k + batch["span"][row, k]
             best = np.argmax((own if double else target)[following])
@@ -406,7 +430,7 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
 
 def test_nothing_is_learned_through_the_burn_in():
     # The target is still a copy, for which the network's memory will do.
-    agent, replay = from_replay(burn_in=3, epochs=0)
+    agent, replay = from_replay(burn_in=3)
     batch = replay.sample(4)
     del batch["index"]
     burn_in, network = batch["burn_in"], agent.q_network
@@ -423,21 +447,26 @@ def test_nothing_is_learned_through_the_burn_in():
 
 
 @pytest.mark.spread(
-    mode=["NextStep"], dueling=[True], distributional=["quantile"]
+    mode=["NextStep"],
+    run_eagerly=[True],
+    dueling=[True],
+    distributional=["quantile"],
 )
 @pytest.mark.parametrize("distributional", [None, "categorical", "quantile"])
 @pytest.mark.parametrize("dueling", [True, False])
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize(
+    ("mode", "run_eagerly"), [("NextStep", True), ("SameStep", False)]
+)
 def test_dqn_with_memory_trains_in_all_its_forms(
-    mode, dueling, distributional, tmp_path
+    mode, run_eagerly, dueling, distributional, tmp_path
 ):
     agent, replay = from_replay(
         mode,
+        run_eagerly=run_eagerly,
         dueling=dueling,
         distributional=distributional,
         atoms=5,
         burn_in=0,
-        epochs=1,
     )
     before = agent.get_weights()
     agent.fit(replay, epochs=1, verbose=0)
@@ -457,13 +486,16 @@ def test_dqn_with_memory_trains_in_all_its_forms(
 
 
 def test_the_target_of_a_network_with_memory_follows_it():
-    agent, _ = from_replay(tau=1.0)
+    agent, replay = from_replay(tau=1.0)
+    before = agent.get_weights()
+    agent.fit(replay, epochs=1, verbose=0)
     for own, target in zip(
         agent.q_network.get_weights(),
         agent.target_network.get_weights(),
         strict=True,
     ):
         np.testing.assert_array_equal(own, target)
+    assert differ(before, agent.get_weights())
 
 
 def falling(rate, steps, dataset):

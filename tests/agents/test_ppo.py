@@ -264,7 +264,7 @@ def test_small_batches_and_remainders_stay_finite(horizon, batch_size):
     agent = make_eager_agent(CASE, env)
     rollouts = make_rollouts(env, horizon=horizon, batch_size=batch_size)
     assert rollouts.updates_per_round == -(-horizon // batch_size)
-    history = agent.fit(rollouts, epochs=2, verbose=0).history
+    history = agent.fit(rollouts, verbose=0).history
     for key in SCALARS:
         assert np.isfinite(history[key]).all()
     for weight in agent.get_weights():

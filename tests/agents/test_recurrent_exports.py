@@ -21,6 +21,14 @@ AGENTS = {
 }
 ENVS = {"vector": lambda: "CartPole-v1", "masked": MaskedEnv}
 STEPS = 5
+# In files of the other agents `tests/exported` looks at an LSTM of vectors.
+CASES = [
+    (name, cell, env)
+    for name in AGENTS
+    for cell in CELLS
+    for env in ENVS
+    if name == "PPO" or (cell, env) != ("lstm", "vector")
+]
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +106,8 @@ def litert(agent, folder):
     return lambda given: runner(**given), set(runner.get_input_details())
 
 
-@pytest.mark.spread(export=[saved_model, onnx])
-@pytest.mark.parametrize("env", ENVS)
-@pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.spread(export=[saved_model, onnx], name=["PPO", "DQN"])
+@pytest.mark.parametrize(("name", "cell", "env"), CASES)
 @pytest.mark.parametrize("export", [saved_model, onnx, litert])
 def test_a_file_acts_and_remembers_alike(
     export, name, cell, env, acting, tmp_path

@@ -1,5 +1,6 @@
 """Seeded runs repeat bit for bit, in a new process too."""
 
+import functools
 import json
 import os
 import pathlib
@@ -28,7 +29,7 @@ RUNS = [(name, "plain") for name in EVERY_AGENT]
 RUNS += [(name, "compiled") for name in COMPILED]
 
 
-def train(name, seed, epochs=5, **compile_arguments):
+def train(name, seed, epochs=3, **compile_arguments):
     case = EVERY_AGENT[name]
     env = make_env("act_box" if "box" in case.actions else case.pair)
     agent = make_agent(
@@ -68,7 +69,7 @@ np.savez(sys.argv[3], **weights)
 
 @pytest.fixture(scope="module")
 def processes(request, tmp_path_factory):
-    """Weights after five rounds, of two processes at the same time."""
+    """Weights after three rounds, of two processes at the same time."""
     paths = json.dumps([str(TESTS), str(TESTS.parent)])
     runs = json.dumps(asked_for(request, "processes", name=None, run="plain"))
     running = []
@@ -120,34 +121,66 @@ def test_this_process_gives_the_same(name, processes):
     assert_equal_weights(agent, of_run(processes[0], name, "plain"))
 
 
+def first_rollouts(name, changed=None):
+    """Returns what a first round is made of, and what of it is learned from.
+
+    Args:
+        name: Of the agent.
+        changed: The source of chance that has another seed than usual.
+    """
+    rollouts = make_rollouts(make_env())
+    seed = int(changed == "weights")
+    rollouts.bind(make_agent(AGENTS[name], rollouts.env, seed=seed))
+    if changed == "env":
+        rollouts._env_seed += 1
+    elif changed in ("noise", "shuffle"):
+        setattr(rollouts, f"_{changed}", np.random.default_rng(99))
+    rollouts.refresh()
+    seen = ("observation", "action", "value")
+    rows = rollouts._ready[0]["rows"]
+    return {**{key: rollouts.samples[key] for key in seen}, "rows": rows}
+
+
+def first_replay(name, changed=None):
+    """Returns what a first round stores, and what is drawn of it, likewise."""
+    case = OFF_POLICY[name]
+    env = make_env(case.pair)
+    replay = make_replay(env, prioritized=True)
+    replay.bind(make_agent(case, env, seed=int(changed == "weights")))
+    if changed == "env":
+        replay._env_seed += 1
+    elif changed == "noise":
+        replay._noise = np.random.default_rng(99)
+    elif changed == "draws":
+        replay.buffer._generator = np.random.default_rng(99)
+    replay.refresh()
+    # In the order that it was stored in, but for what was drawn of it.
+    buffer, batches = replay.buffer.get_state(), replay._ready[0]["batches"]
+    stored = {key: buffer[key] for key in ("observation", "action")}
+    return {**stored, "index": batches["index"]}
+
+
+@functools.cache
+def unchanged(first_round, name):
+    """Returns a first round with the seeds that all others have."""
+    return first_round(name)
+
+
+@pytest.mark.rotate(name=[["PPO", "A2C", "REINFORCE"], ["SAC", "DQN", "TD3"]])
+@pytest.mark.parametrize("name", [*AGENTS, *OFF_POLICY])
+def test_equal_seeds_give_equal_batches(name):
+    first_round = first_rollouts if name in AGENTS else first_replay
+    np.testing.assert_equal(first_round(name), unchanged(first_round, name))
+
+
 @pytest.mark.spread
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("what", ["env", "noise", "shuffle", "weights"])
 def test_each_source_of_chance_is_seeded(name, what):
-    """Same seeds, same batches; and each source does matter."""
-    env = make_env()
-    agent = make_agent(AGENTS[name], env)
-    rollouts = make_rollouts(env)
-    rollouts.bind(agent)
-    if what == "env":
-        rollouts._env_seed += 1
-    elif what == "weights":
-        agent = make_agent(AGENTS[name], env, seed=1)
-        rollouts.bind(agent)
-    else:
-        setattr(rollouts, f"_{what}", np.random.default_rng(99))
-    rollouts.refresh()
-    twin = make_rollouts(make_env())
-    twin.bind(make_agent(AGENTS[name], twin.env))
-    twin.refresh()
-    changed = {
-        key
-        for key in ("observation", "action", "value")
-        if (rollouts.samples[key] != twin.samples[key]).any()
-    }
-    rows, others = rollouts._ready[0]["rows"], twin._ready[0]["rows"]
-    if (rows != others).any():
-        changed.add("rows")
+    """Each source does matter, and nothing else than what it is for."""
+    twin = unchanged(first_rollouts, name)
+    other = first_rollouts(name, what)
+    changed = {key for key in twin if (other[key] != twin[key]).any()}
     expected = {
         "env": {"observation", "value"},
         "noise": {"action"},
@@ -163,27 +196,9 @@ def test_each_source_of_chance_is_seeded(name, what):
 @pytest.mark.parametrize("name", OFF_POLICY)
 @pytest.mark.parametrize("what", ["env", "noise", "draws", "weights"])
 def test_each_source_of_chance_of_replay_is_seeded(name, what):
-    case = OFF_POLICY[name]
-
-    def first_round(changed):
-        env = make_env(case.pair)
-        replay = make_replay(env, prioritized=True)
-        seed = int(changed == "weights")
-        replay.bind(make_agent(case, env, seed=seed))
-        if changed == "env":
-            replay._env_seed += 1
-        elif changed == "noise":
-            replay._noise = np.random.default_rng(99)
-        elif changed == "draws":
-            replay.buffer._generator = np.random.default_rng(99)
-        replay.refresh()
-        # In the order that it was stored in, but for what was drawn of it.
-        buffer, batches = replay.buffer.get_state(), replay._ready[0]["batches"]
-        stored = {key: buffer[key] for key in ("observation", "action")}
-        return {**stored, "index": batches["index"]}
-
-    changed, twin = first_round(what), first_round(None)
-    differing = {key for key in twin if (changed[key] != twin[key]).any()}
+    twin = unchanged(first_replay, name)
+    other = first_replay(name, what)
+    changed = {key for key in twin if (other[key] != twin[key]).any()}
     expected = {
         "env": {"observation"},
         "noise": {"action"},
@@ -191,6 +206,5 @@ def test_each_source_of_chance_of_replay_is_seeded(name, what):
         "weights": set(),
     }
     # Actions may or may not change with observations and weights.
-    assert differing - {"action"} == expected[what] - {"action"}
-    assert "action" in differing or what != "noise"
-    np.testing.assert_equal(first_round(None), twin)
+    assert changed - {"action"} == expected[what] - {"action"}
+    assert "action" in changed or what != "noise"

@@ -5,7 +5,7 @@ devices and its workers before anything else, which a test is too late for.
 
 - `python learners.py devices FOLDER NAME ...`: two devices of one process.
 - `python learners.py worker FOLDER NAME ...`: one of the workers of
-  `TF_CONFIG`; its weights go to `FOLDER/<index>.npz`.
+  `TF_CONFIG`; its weights go to `FOLDER/<NAME>-<index>.npz`.
 """
 
 import contextlib
@@ -231,8 +231,8 @@ def as_worker(strategy, name, folder):
     """Trains as one of several workers, and keeps the weights."""
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     agent, _, history = train(name, strategy.scope(), seed=index)
-    np.savez(folder / f"{index}.npz", *weights_of(agent))
-    return {"logs": {k: history[k][-1] for k in agent.statistics.names}}
+    np.savez(folder / f"{name}-{index}.npz", *weights_of(agent))
+    return {k: history[k][-1] for k in agent.statistics.names}
 
 
 def main():
@@ -240,8 +240,8 @@ def main():
     folder = Path(folder)
     if mode == "worker":
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        [name] = names
-        print(json.dumps(as_worker(strategy, name, folder)))
+        logs = {name: as_worker(strategy, name, folder) for name in names}
+        print(json.dumps(logs))
         return
     [device] = tf.config.list_physical_devices("CPU")
     two = [tf.config.LogicalDeviceConfiguration()] * 2

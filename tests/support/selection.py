@@ -19,6 +19,7 @@ def asked_for(request, fixture, **arguments):
     asked = {}
     for item in request.session.items:
         if item.path == request.path and fixture in item.fixturenames:
-            given = {**arguments, **item.callspec.params}
+            own = item.callspec.params if hasattr(item, "callspec") else {}
+            given = {**arguments, **own}
             asked[tuple(given[name] for name in arguments)] = None
     return list(asked)
