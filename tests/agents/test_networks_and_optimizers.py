@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from support.agents import AGENTS
+from support.agents import ANY
 from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
@@ -18,6 +19,8 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import weights_of
+from support.minibatches import bound
+from support.tracing import counted
 
 on_policy = pytest.mark.parametrize("name", AGENTS)
 with_critic = pytest.mark.parametrize(
@@ -193,6 +196,19 @@ def test_two_optimizers_equal_to_one_when_alike(name):
         agents.append(agent)
     for one, two in zip(*(a.get_weights() for a in agents), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.rotate(name=ANY)
+@pytest.mark.parametrize("name", EVERY_AGENT)
+def test_minibatches_of_the_users_own_are_traced_once(name, monkeypatch):
+    """TensorFlow traces twice what makes variables, as those of Adam are."""
+    case = EVERY_AGENT[name]
+    env = make_env(case.pair)
+    agent = make_agent(case, env)
+    batch = bound(case, agent, env)
+    calls = counted(agent, "train_step", monkeypatch)
+    agent.train_on_batch(batch)
+    assert calls == ["train_step"]
 
 
 def last_kernel_and_bias(network):
