@@ -101,7 +101,8 @@ def test_a_dtype_is_that_of_the_networks(name, dtype):
     assert keras.config.dtype_policy().name == "float32"
     assert agent.act(np.zeros((4, 3))).shape[0] == 4
     before = weights_of(agent)
-    agent.fit(case.make_dataset(make_env(case.pair)), verbose=0)
+    env = make_env(case.pair)
+    agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
     after = weights_of(agent)
     assert all(np.isfinite(w).all() for w in after)
     assert any((a != b).any() for a, b in zip(before, after, strict=True))
@@ -186,7 +187,7 @@ def test_total_steps_within_the_warm_up_are_refused():
 def test_whole_epochs_are_what_they_were():
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["PPO"], env)
-    rollouts = make_rollouts(env, rounds_per_epoch=2)
+    rollouts = make_rollouts(env, rounds_per_epoch=2, batch_size=16)
     history = agent.fit(rollouts, total_steps=33, verbose=0).history
     # 16 steps of a round, 32 of an epoch.
     assert history["env_steps"] == [32, 64]
@@ -280,7 +281,7 @@ def test_a_box_of_one_number_and_a_stack_of_colour_images(name):
         case = EVERY_AGENT[name]
         env = AnySpaceEnv(space, gymnasium.spaces.Discrete(3))
         agent = make_eager_agent(case, env)
-        agent.fit(case.make_dataset(env), verbose=0)
+        agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
         batch = np.stack([space.sample() for _ in range(3)])
         assert agent.act(batch).shape == (3,)
         assert np.shape(agent.act(batch[0])) == ()
