@@ -101,8 +101,7 @@ def test_a_dtype_is_that_of_the_networks(name, dtype):
     assert keras.config.dtype_policy().name == "float32"
     assert agent.act(np.zeros((4, 3))).shape[0] == 4
     before = weights_of(agent)
-    env = make_env(case.pair)
-    agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
+    agent.fit(case.make_dataset(make_env(case.pair)), verbose=0)
     after = weights_of(agent)
     assert all(np.isfinite(w).all() for w in after)
     assert any((a != b).any() for a, b in zip(before, after, strict=True))
@@ -156,7 +155,9 @@ def test_fit_of_an_environment_names_the_dataset_it_wants(name, kind):
         agent.fit(gymnasium.make("Pendulum-v1"))
 
 
-@pytest.mark.parametrize("asked", [130, 200, 500, 1000])
+@pytest.mark.parametrize(
+    "asked", [130, 200, pytest.param(500, marks=pytest.mark.slow), 1000]
+)
 def test_total_steps_are_never_doubled(asked):
     case = EVERY_AGENT["DQN"]
     env = make_env(case.pair)

@@ -10,6 +10,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
 from support.agents import AGENTS
+from support.agents import ANY
 from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv
@@ -267,7 +268,7 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     assert rollouts._scaler.returns[0] == (0 if whole else 21 + 22 + 23 + 24)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""
@@ -285,7 +286,7 @@ def test_large_observations_keep_their_precision_when_mixed(name):
     assert np.abs(first - second).max() > 1e-3
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize("value", [1e30, -3e38])
 @over_agents
 def test_an_observation_whose_square_is_not_finite_is_named(name, value):

@@ -128,6 +128,7 @@ def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
 # Going on.
 
 
+@pytest.mark.spread(prioritized=[True])
 @pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 @pytest.mark.parametrize("prioritized", [False, True])
@@ -178,6 +179,7 @@ def cycle_env(case):
     )
 
 
+@pytest.mark.spread(prioritized=[True])
 @pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 @pytest.mark.parametrize("prioritized", [False, True])
