@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(items):
         marked = any(map(item.get_closest_marker, ("spread", "rotate")))
         if marked and hasattr(item, "callspec"):
             functions[item.parent.nodeid, item.originalname].append(item)
-    _take_turns(items)
+    _take_turns([each for each in items if not _has_a_layer_of_its_own(each)])
     for each in functions.values():
         enough = _enough(each)
         kept = _covering([_values(item, enough) for item in each])
@@ -100,6 +100,11 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def _has_a_layer_of_its_own(item):
+    """Says whether neither the default layer nor the slow one runs a test."""
+    return any(map(item.get_closest_marker, ("learning", "benchmark")))
 
 
 def _take_turns(items):

@@ -54,14 +54,12 @@ class BoxCQL(CQL, SAC):
     Example:
 
     >>> import keras_rl2 as rl
-    >>> replay = rl.ReplayDataset("Pendulum-v1", batch_size=32, warm_up=64,
-    ...                           updates_per_round=4, rounds_per_epoch=1,
-    ...                           seed=0)
     >>> agent = rl.agents.BoxCQL.for_env("Pendulum-v1", hidden=(32,),
     ...                                  threshold=5.0, seed=0)
-    >>> history = agent.fit(replay, epochs=2, verbose=0)
-    >>> sorted(history.history)[:4]
-    ['actor_loss', 'alpha', 'cql_penalty', 'critic_loss']
+    >>> agent.alpha, agent.threshold, agent.num_samples
+    (2.5, 5.0, 10)
+    >>> agent.act([1.0, 0.0, 0.5], deterministic=True).shape
+    (1,)
 
     Reference:
         - [Kumar et al., 2020](https://arxiv.org/abs/2006.04779), appendix F.

@@ -155,7 +155,9 @@ def test_fit_of_an_environment_names_the_dataset_it_wants(name, kind):
         agent.fit(gymnasium.make("Pendulum-v1"))
 
 
-@pytest.mark.parametrize("asked", [130, 200, 500, 1000])
+@pytest.mark.parametrize(
+    "asked", [130, 200, pytest.param(500, marks=pytest.mark.slow), 1000]
+)
 def test_total_steps_are_never_doubled(asked):
     case = EVERY_AGENT["DQN"]
     env = make_env(case.pair)
@@ -186,7 +188,7 @@ def test_total_steps_within_the_warm_up_are_refused():
 def test_whole_epochs_are_what_they_were():
     env = make_env()
     agent = make_eager_agent(EVERY_AGENT["PPO"], env)
-    rollouts = make_rollouts(env, rounds_per_epoch=2)
+    rollouts = make_rollouts(env, rounds_per_epoch=2, batch_size=16)
     history = agent.fit(rollouts, total_steps=33, verbose=0).history
     # 16 steps of a round, 32 of an epoch.
     assert history["env_steps"] == [32, 64]
@@ -280,7 +282,7 @@ def test_a_box_of_one_number_and_a_stack_of_colour_images(name):
         case = EVERY_AGENT[name]
         env = AnySpaceEnv(space, gymnasium.spaces.Discrete(3))
         agent = make_eager_agent(case, env)
-        agent.fit(case.make_dataset(env), verbose=0)
+        agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
         batch = np.stack([space.sample() for _ in range(3)])
         assert agent.act(batch).shape == (3,)
         assert np.shape(agent.act(batch[0])) == ()

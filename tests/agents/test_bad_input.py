@@ -1,5 +1,6 @@
 """What cannot work is refused early, saying what was expected and received."""
 
+import functools
 import re
 
 import keras
@@ -59,9 +60,21 @@ def env(case):
     return make_env(case.pair)
 
 
+@pytest.fixture(scope="module")
+def agents():
+    """Makes agents by name, each once: what is refused leaves them as new."""
+
+    @functools.cache
+    def made(name):
+        case = EVERY_AGENT[name]
+        return make_agent(case, make_env(case.pair))
+
+    return made
+
+
 @pytest.fixture
-def agent(case, env):
-    return make_agent(case, env)
+def agent(name, agents):
+    return agents(name)
 
 
 # Spaces.

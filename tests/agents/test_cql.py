@@ -12,7 +12,6 @@ from keras_rl2.agents import DiscreteCQL
 from support.agents import AnySpaceEnv
 from support.agents import assert_equal_weights
 from support.agents import make_env
-from support.agents import make_replay
 from support.deterministic import UNIT
 from support.deterministic import linear_critic
 from support.errors import raises
@@ -95,14 +94,14 @@ def test_saved_and_trained_on(kind, tmp_path):
     env = make_env(PAIRS[kind])
     agent = rl.CQL.for_env(env, hidden=(8,), seed=0, threshold=1.0, alpha=0.5)
     agent.compile(run_eagerly=True)
-    agent.fit(make_replay(env), verbose=0)
+    agent.train_step(minibatch(kind))
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert type(loaded) is type(agent)
     assert loaded.threshold == 1.0
     np.testing.assert_array_equal(loaded.log_alpha, agent.log_alpha)
     for each in (agent, loaded):
-        each.fit(make_replay(make_env(PAIRS[kind]), seed=1), verbose=0)
+        each.train_step(minibatch(kind, seed=1))
     assert_equal_weights(loaded, agent)
 
 

@@ -66,7 +66,7 @@ def test_two_optimizers_own_their_networks(tmp_path):
         critic_optimizer=keras.optimizers.SGD(2e-2),
         run_eagerly=True,
     )
-    agent.fit(small_replay(updates_per_round=2), verbose=0)
+    agent.fit(small_replay(updates_per_round=1), verbose=0)
     adam, sgd = agent.optimizer.optimizers
     # Iterations, learning rate and two moments for each of the actor's.
     assert len(adam.variables) == 2 + 2 * len(agent.actor.trainable_variables)
@@ -84,7 +84,8 @@ def test_two_optimizers_may_not_be_one():
         ).compile(adam, critic_optimizer=adam)
 
 
-@pytest.mark.spread(dtype=["mixed_float16"])
+# By default it is one of those of `test_networks_and_optimizers.py`.
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_trains_and_is_saved(dtype, tmp_path):
     keras.config.set_dtype_policy(dtype)
@@ -94,8 +95,8 @@ def test_mixed_precision_trains_and_is_saved(dtype, tmp_path):
         keras.config.set_dtype_policy("float32")
     agent.compile(run_eagerly=True)
     before = agent.get_weights()
-    agent.fit(small_replay("act_box_matrix", updates_per_round=2), verbose=0)
-    assert iterations(agent) == [2, 2, 2]
+    agent.fit(small_replay("act_box_matrix", updates_per_round=1), verbose=0)
+    assert iterations(agent) == [1, 1, 1]
     for old, new in zip(before, agent.get_weights(), strict=True):
         assert np.isfinite(new).all()
         assert (old != new).any()

@@ -60,7 +60,7 @@ def test_all_combinations_of_flags_train(double, dueling, kind):
             updates_per_round=1, prioritized=prioritized, n_step=n_step
         )
         before = agent.get_weights()
-        history = agent.fit(replay, epochs=2, verbose=0).history
+        history = agent.fit(replay, verbose=0).history
         assert replay._actor.backend == "litert"
         assert np.isfinite(history["loss"]).all()
         assert set(agent.statistics_names) | {"epsilon"} < set(history)
@@ -101,7 +101,7 @@ def test_images_and_discrete_observations(dueling):
         ends = ("_stream_0", "_stream_1") if dueling else ("",)
         names = {layer.name for layer in agent.q_network.layers}
         assert {hidden + end for end in ends} <= names
-        agent.fit(make_replay(env), verbose=0)
+        agent.fit(make_replay(env, updates_per_round=1), verbose=0)
         observation, _ = env.reset(seed=0)
         action = agent.act(observation, deterministic=True)
         assert env.action_space.contains(action)
@@ -218,7 +218,8 @@ def test_a_schedule_goes_by_environment_steps_of_the_rounds_start():
     schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 20, 0.5)
     agent = make_agent(epsilon=schedule)
     assert agent.exploration_logs() == {"epsilon": 1.0}
-    history = agent.fit(make_replay(warm_up=8), epochs=6, verbose=0).history
+    replay = make_replay(warm_up=8, updates_per_round=1)
+    history = agent.fit(replay, epochs=4, verbose=0).history
     steps = np.array(history["env_steps"])
     assert steps[0] < 20 < steps[-1]
     expected = 1 - 0.5 * np.minimum(steps / 20, 1)
@@ -262,7 +263,7 @@ def test_save_and_load_keeps_everything(tmp_path):
         gamma=0.9,
         max_gradient_norm=None,
     )
-    agent.fit(make_replay(), epochs=2, verbose=0)
+    agent.fit(make_replay(updates_per_round=1), verbose=0)
     path = tmp_path / "agent.keras"
     agent.save(path)
     loaded = keras.models.load_model(path)
@@ -272,14 +273,14 @@ def test_save_and_load_keeps_everything(tmp_path):
         loaded.get_weights(), agent.get_weights(), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-    assert loaded.env_steps == agent.env_steps == 12
+    assert loaded.env_steps == agent.env_steps == 8
     assert loaded.exploration_logs() == agent.exploration_logs()
     assert loaded.support == (-1.0, 30.0)
     assert (loaded.double, loaded.dueling, loaded.atoms) == (True, True, 3)
     assert loaded.epsilon.get_config() == schedule.get_config()
     # Goes on as the agent that was saved.
     losses = [
-        each.fit(make_replay(), epochs=2, verbose=0).history["loss"]
+        each.fit(make_replay(), verbose=0).history["loss"]
         for each in (agent, loaded)
     ]
     np.testing.assert_allclose(*losses, rtol=1e-5)

@@ -47,7 +47,7 @@ def trained():
             case, env = AGENTS[name], structured("tuple", action)
             agent = make_eager_agent(case, env)
             before = weights_of(agent)
-            agent.fit(case.make_dataset(env), verbose=0)
+            agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
             made[name, action] = agent, before
         return made[name, action]
 

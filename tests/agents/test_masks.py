@@ -98,7 +98,7 @@ def test_nothing_forbidden_in_training(name, mode):
     env = vector(MaskedEnv, mode, num_envs=3)
     agent, case = take(name, env)
     arguments = {} if case.on_policy else {"warm_up": 48, "n_step": 2}
-    dataset = case.make_dataset(env, **arguments)
+    dataset = case.make_dataset(env, **case.one_update, **arguments)
     before = weights_of(agent)
     agent.fit(dataset, epochs=2, callbacks=case.callbacks(), verbose=0)
     taken = [pair for each in env.env.envs for pair in each.taken]
@@ -174,11 +174,11 @@ def test_nothing_forbidden_in_many_steps(name):
         if case.on_policy
         else {"steps_per_round": 1024, "warm_up": 1024, "capacity": 4096}
     )
-    agent.fit(case.make_dataset(env, **sizes), total_steps=20_000, verbose=0)
+    agent.fit(case.make_dataset(env, **sizes), total_steps=8_000, verbose=0)
     # Mere resets were taken, too.
-    assert agent.env_steps > 15_000
-    agent.evaluate(vector(MaskedEnv), episodes=200)
-    agent.evaluate(vector(MaskedEnv), episodes=200, deterministic=False)
+    assert agent.env_steps > 6_000
+    agent.evaluate(vector(MaskedEnv), episodes=100)
+    agent.evaluate(vector(MaskedEnv), episodes=100, deterministic=False)
 
 
 #: More than a million steps in all; an update of SAC takes its time.
@@ -325,7 +325,7 @@ def test_several_choices_and_switches(name, agent_name):
     space = MASKED_ACTIONS[name]
     env = vector(functools.partial(MaskedEnv, space), num_envs=2)
     agent, case = take(agent_name, env)
-    agent.fit(case.make_dataset(env), verbose=0)
+    agent.fit(case.make_dataset(env, **case.one_update), verbose=0)
     agent.evaluate(MaskedEnv(space), episodes=3, seed=0)
     batch = masked_batch(space, count=50)
     for deterministic in (False, True):

@@ -10,6 +10,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
 from support.agents import AGENTS
+from support.agents import ANY
 from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv
@@ -165,7 +166,7 @@ def test_statistics_do_not_change_within_a_round(name):
         normalize_observations=True,
         compile_arguments={"optimizer": keras.optimizers.SGD(0.0)},
     )
-    rollouts = make_rollouts(env)
+    rollouts = make_rollouts(env, batch_size=None)
     agent.fit(rollouts, epochs=3, verbose=0)
     policy, value = agent.policy_and_value(rollouts.samples["observation"])
     np.testing.assert_allclose(
@@ -189,7 +190,7 @@ def test_a_shared_layer_takes_each_row_once(name):
     env = counting_env(gymnasium.vector.AutoresetMode.SAME_STEP)
     agent = AGENTS[name].make(actor, critic)
     agent.compile(run_eagerly=True)
-    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    agent.fit(make_rollouts(env, batch_size=None), epochs=2, verbose=0)
     # Two environments: 8 steps twice; or the first and the third episode, as
     # all ends reset, and each round does again.
     expected = 2 * (3 + 5) if AGENTS[name].whole_episodes else 2 * 8 * 2
@@ -267,7 +268,7 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     assert rollouts._scaler.returns[0] == (0 if whole else 21 + 22 + 23 + 24)
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.rotate(name=ANY)
 @over_agents
 def test_large_observations_keep_their_precision_when_mixed(name):
     """bfloat16 has 8 bits: 1001 and 1003 must not become one number."""
@@ -279,13 +280,13 @@ def test_large_observations_keep_their_precision_when_mixed(name):
         agent = make_eager_agent(case, env, normalize_observations=True)
     finally:
         keras.config.set_dtype_policy("float32")
-    agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+    agent.fit(case.make_dataset(env, **case.one_update), epochs=2, verbose=0)
     first, second = outputs_of(agent, np.array([[1001.0], [1003.0]], "float32"))
     # The last layer of a policy begins with weights of 0.01.
     assert np.abs(first - second).max() > 1e-3
 
 
-@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize("value", [1e30, -3e38])
 @over_agents
 def test_an_observation_whose_square_is_not_finite_is_named(name, value):

@@ -64,7 +64,7 @@ def test_not_finite(name, key, value, mode):
         case, lambda: NonFiniteEnv(13, key, value, length), mode, length
     )
     agent = make_eager_agent(case, env)
-    dataset = case.make_dataset(env)
+    dataset = case.make_dataset(env, **case.one_update)
     agent.fit(dataset, verbose=0)
     before, buffer = weights_of(agent), stored(dataset)
     # Step 13 is the fifth of the second rollout; what it returns is observed

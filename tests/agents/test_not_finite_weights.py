@@ -29,7 +29,7 @@ def made(name):
     env = make_env(case.pair)
     agent = make_eager_agent(case, env)
     agent.optimizer.build(agent.trainable_variables)
-    return agent, case.make_dataset(env), env
+    return agent, case.make_dataset(env, **case.one_update), env
 
 
 @pytest.mark.rotate(name=ANY)

@@ -1,6 +1,7 @@
 """What agents that learn from replay have in common."""
 
 import copy
+import functools
 
 import gymnasium
 import keras
@@ -55,19 +56,37 @@ def split(agent):
 # Target networks.
 
 
+def following_agent(case):
+    return make_agent(case, make_env(case.pair), tau=0.25, target_every=2)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Trains agents for two rounds by `fit`, each once."""
+
+    @functools.cache
+    def made(name):
+        case = OFF_POLICY[name]
+        agent = following_agent(case)
+        agent.fit(make_replay(make_env(case.pair)), epochs=2, verbose=0)
+        return agent
+
+    return made
+
+
 # That they give the same weights is said in `tests/seeds/test_step_by_step.py`.
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [own_loop, on_batches])
 @over_agents
-def test_targets_follow_in_every_way_of_training(case, env, way):
-    agents = [make_agent(case, env, tau=0.25, target_every=2) for _ in "ab"]
-    agents[0].fit(make_replay(make_env(case.pair)), epochs=2, verbose=0)
-    way(agents[1], make_replay(make_env(case.pair)), rounds=2)
-    targets, sources = split(agents[0])
+def test_targets_follow_in_every_way_of_training(name, case, way, fitted):
+    agent, other = fitted(name), following_agent(case)
+    way(other, make_replay(make_env(case.pair)), rounds=2)
+    targets, sources = split(agent)
     assert differ(targets, sources)
     # The same graph compiled in another way rounds in another way.
-    for one, other in zip(*(a.get_weights() for a in agents), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    pairs = zip(agent.get_weights(), other.get_weights(), strict=True)
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
@@ -81,10 +100,11 @@ def test_fit_moves_targets_by_what_the_agent_says(case, env):
             moves = agent.target_networks.present
             seen.append({(move.tau, move.every) for move in moves})
 
-    agent.fit(make_replay(env), callbacks=[Look()], verbose=0)
+    replay = make_replay(env, updates_per_round=1)
+    agent.fit(replay, callbacks=[Look()], verbose=0)
     # One that is given is the only one, and for this `fit`.
-    agent.fit(make_replay(env), callbacks=[sync(tau=0.5), Look()], verbose=0)
-    agent.fit(make_replay(env), callbacks=[Look()], verbose=0)
+    agent.fit(replay, callbacks=[sync(tau=0.5), Look()], verbose=0)
+    agent.fit(replay, callbacks=[Look()], verbose=0)
     assert seen == [{(0.25, 2)}, {(0.5, 1)}, {(0.25, 2)}]
 
 
@@ -97,7 +117,7 @@ def test_fit_moves_targets_by_what_the_agent_says(case, env):
 def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
     before, _ = split(agent)
     replay, callbacks = make_replay(env), [sync(**arguments)]
-    agent.fit(replay, epochs=2, callbacks=callbacks, verbose=0)
+    agent.fit(replay, callbacks=callbacks, verbose=0)
     targets, sources = split(agent)
     assert differ(sources, before)
     assert_equal_weights(
@@ -108,18 +128,19 @@ def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
 # Going on.
 
 
+@pytest.mark.spread(prioritized=[True])
 @pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 @pytest.mark.parametrize("prioritized", [False, True])
 def test_two_fits_are_one(case, env, prioritized):
     results = []
-    for epochs in ((3,), (1, 2)):
+    for epochs in ((2,), (1, 1)):
         env = make_env(case.pair)
         agent = make_eager_agent(case, env)
         replay = make_replay(env, prioritized=prioritized)
         for each in epochs:
             agent.fit(replay, epochs=each, verbose=0)
-        assert agent.updates.numpy() == 6
+        assert agent.updates.numpy() == 4
         results.append((agent.get_weights(), replay.get_state()["buffer"]))
     assert_equal_weights(results[0][0], results[1][0])
     np.testing.assert_equal(results[0][1], results[1][1])
@@ -158,13 +179,14 @@ def cycle_env(case):
     )
 
 
+@pytest.mark.spread(prioritized=[True])
 @pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
 @pytest.mark.parametrize("prioritized", [False, True])
 def test_saved_agent_and_replay_go_on_bit_for_bit(case, prioritized, tmp_path):
     def make_data(agent):
         settings = {"prioritized": prioritized, "n_step": 3}
-        replay = make_replay(cycle_env(case), **settings)
+        replay = make_replay(cycle_env(case), updates_per_round=1, **settings)
         replay.bind(agent)
         return replay
 
@@ -248,7 +270,7 @@ def assert_holds_what_happened(replay):
 def test_ctrl_c_leaves_the_dataset_usable(case, mode, at):
     env = counting_env(case, mode, at)
     agent = make_eager_agent(case, env)
-    replay = make_replay(env, warm_up=8)
+    replay = make_replay(env, warm_up=8, updates_per_round=1)
     with pytest.raises(KeyboardInterrupt):
         agent.fit(replay, epochs=5, verbose=0)
     # Whole rounds. Resets are steps too, but not of the environment.
@@ -268,10 +290,11 @@ def test_evaluating_on_the_training_environment(case, mode):
     env = counting_env(case, mode)
     agent = make_eager_agent(case, env)
     replay = make_replay(env)
+    replay.bind(agent)
     for _ in range(3):
-        agent.fit(replay, verbose=0)
+        replay.refresh()
         agent.evaluate(env, episodes=2)
-    agent.fit(replay, verbose=0)
+    replay.refresh()
     assert_holds_what_happened(replay)
     # None is lost, and none waits for a step that never comes.
     assert len(replay.buffer) == agent.env_steps

@@ -175,26 +175,31 @@ def test_without_critics_of_actions_there_are_no_values(kind):
     assert agent.values_of_taken(place, np.array([1, 0])) == []
 
 
-def test_numbers_for_actions():
-    offline = rl.record("random", "Pendulum-v1", 450, seed=0)
-    for kind in (rl.TD3BC, rl.SAC):
-        agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)
-        for deterministic in (True, False):
-            found = agent.evaluate(
-                offline, updates=3, deterministic=deterministic
-            )
-            assert sorted(found) == [
-                "behavior_value",
-                "fqe_value",
-                "q_overestimation",
-            ]
-            assert np.isfinite(list(found.values())).all()
+@pytest.fixture(scope="module")
+def swings():
+    """Random swings of a pendulum."""
+    return rl.record("random", "Pendulum-v1", 450, seed=0)
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("kind", [rl.TD3BC, rl.SAC])
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_numbers_for_actions(kind, deterministic, swings):
+    agent = kind.for_env("Pendulum-v1", hidden=(4,), seed=0)
+    found = agent.evaluate(swings, updates=3, deterministic=deterministic)
+    assert sorted(found) == [
+        "behavior_value",
+        "fqe_value",
+        "q_overestimation",
+    ]
+    assert np.isfinite(list(found.values())).all()
 
 
 def test_while_it_learns():
     offline = recorded()
     agent = rl.DQN.for_env(Corridor(), hidden=(4,), seed=0)
-    offline.updates_per_epoch, small = 10, recorded(seed=1)
+    agent.compile(run_eagerly=True)
+    offline.updates_per_epoch, small = 2, recorded(seed=1)
     history = agent.fit(offline, validation_data=small, verbose=0).history
     assert np.isfinite(history["val_q_overestimation"]).all()
     assert "val_fqe_value" not in history

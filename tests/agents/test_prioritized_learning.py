@@ -82,7 +82,9 @@ def scaled_rewards(step, scale):
     return scaled
 
 
-@pytest.mark.parametrize("steps_per_execution", ["auto", 1])
+@pytest.mark.parametrize(
+    "steps_per_execution", ["auto", pytest.param(1, marks=pytest.mark.slow)]
+)
 def test_compiled_updates_feed_back_too(steps_per_execution):
     env = make_env(DQN.pair)
     arguments = {"steps_per_execution": steps_per_execution}
@@ -113,7 +115,7 @@ def test_minibatches_that_nobody_trained_on_change_nothing():
 def test_each_of_two_replays_gets_its_own_errors(monkeypatch):
     """The last round of the one is fed back after rounds of the other."""
     env = make_env(DQN.pair)
-    agent = make_eager_agent(DQN, env)
+    agent = make_eager_agent(DQN, env, compile_arguments={"optimizer": "sgd"})
     seen = watch_updates(agent, monkeypatch)
     one = prioritized(env)
     # As many errors, or more, of other transitions.

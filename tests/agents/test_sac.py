@@ -339,7 +339,9 @@ def test_an_agent_with_exploration_learns_acts_and_is_saved(tmp_path):
         "act_box_matrix",
         exploration=rl.exploration.OrnsteinUhlenbeckNoise(schedule),
     )
-    history = agent.fit(small_replay("act_box_matrix"), verbose=0).history
+    agent.compile(run_eagerly=True)
+    replay = small_replay("act_box_matrix", updates_per_round=1)
+    history = agent.fit(replay, verbose=0).history
     assert agent.env_steps == 12
     assert history["exploration_scale"] == [pytest.approx(0.94)]
     agent.save(tmp_path / "agent.keras")

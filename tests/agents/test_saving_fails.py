@@ -12,7 +12,7 @@ from support.full_disks import largest
 from support.full_disks import room_for
 from support.full_disks import sizes
 
-_TRIES = 25
+_TRIES = 10
 
 
 @pytest.fixture(scope="module")

@@ -265,13 +265,13 @@ def test_training_goes_on_after_loading(delay, tmp_path):
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert iterations(loaded) == [5 // delay, 5, 5]
-    more = {"updates_per_round": 5, "seed": 1}
+    more = {"updates_per_round": 1, "seed": 1}
     histories = [
         one.fit(small_replay(**more), verbose=0).history
         for one in (agent, loaded)
     ]
-    # The delay goes on too: with 3, there are three in ten, not one in five.
-    assert iterations(loaded) == [10 // delay, 10, 10]
+    # The delay goes on too: the sixth is one of the actor's with all of them.
+    assert iterations(loaded) == [6 // delay, 6, 6]
     assert_equal_weights(loaded, agent)
     assert_equal_weights(
         [v.numpy() for v in loaded.optimizer.variables],

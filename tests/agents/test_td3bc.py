@@ -95,7 +95,8 @@ def test_the_policy_stays_near_the_data():
 
 def test_saved_with_its_alpha(tmp_path):
     agent = small_agent(rl.TD3BC, alpha=1.25)
-    agent.fit(small_replay(), verbose=0)
+    agent.compile(run_eagerly=True)
+    agent.fit(small_replay(updates_per_round=2), verbose=0)
     agent.save(tmp_path / "agent.keras")
     loaded = keras.models.load_model(tmp_path / "agent.keras")
     assert type(loaded) is rl.TD3BC

@@ -89,6 +89,13 @@ class AgentCase:
         return self.make.on_policy
 
     @property
+    def one_update(self):
+        """Arguments of its dataset for rounds of a single update."""
+        if self.on_policy:
+            return {"batch_size": None}
+        return {"updates_per_round": 1}
+
+    @property
     def lacks(self):
         """Arguments of a base that the constructor does not take."""
         return self.make.arguments_not_taken
