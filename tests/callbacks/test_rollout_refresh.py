@@ -124,6 +124,6 @@ def test_two_optimizers_log_two_rates(two_optimizers, rollouts):
 def test_a_scheduled_rate_is_logged(new_agent, rollouts):
     agent = new_agent
     decay = keras.optimizers.schedules.PolynomialDecay(1e-3, 10, 0.0)
-    agent.compile(keras.optimizers.Adam(decay))
+    agent.compile(keras.optimizers.Adam(decay), run_eagerly=True)
     history = agent.fit(rollouts, epochs=2, verbose=0).history
     assert history["learning_rate"] == pytest.approx([8e-4, 6e-4])
