@@ -73,10 +73,9 @@ def test_one_for_other_rollouts_is_refused(agent, rollouts):
     assert agent.env_steps == 0
 
 
-@pytest.mark.parametrize(
-    "steps_per_execution",
-    [1, pytest.param(2, marks=pytest.mark.slow), "auto"],
-)
+# In the default layer, `test_off_policy_callbacks.py` has single updates.
+@pytest.mark.spread(steps_per_execution=["auto"])
+@pytest.mark.parametrize("steps_per_execution", [1, 2, "auto"])
 def test_once_per_round(new_agent, rollouts, refreshes, steps_per_execution):
     agent = new_agent
     agent.compile(steps_per_execution=steps_per_execution)

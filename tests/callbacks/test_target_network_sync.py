@@ -201,7 +201,7 @@ def test_nothing_is_traced_again():
     assert len(TRACES) == 2
 
 
-@pytest.mark.spread
+@pytest.mark.spread(mode=["graph"])
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_fit_without_it_moves_nothing(mode, every):
