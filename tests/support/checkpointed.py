@@ -10,6 +10,7 @@ and goes on from each copy: what was traced once trains them all.
 
 import csv
 import functools
+import itertools
 import json
 import os
 import random
@@ -234,18 +235,22 @@ def go_on_from_copies(case, directory, events):
             its event beside it.
         events: Collection of int. When the directory is copied.
     """
-    counting = [0]
+    numbers, not_counting = itertools.count(1), []
 
     def copy():
-        counting[0] += 1
-        if counting[0] in events:
-            shutil.copytree(directory, beside(directory, counting[0]))
+        if not_counting:
+            return
+        event = next(numbers)
+        if event in events:
+            # To copy is to write too.
+            not_counting.append(event)
+            shutil.copytree(directory, beside(directory, event))
+            not_counting.clear()
 
     counted(copy)
     agent, data = made(case)
     write(outcome_of_fit(agent, data, directory), directory)
-    # Beyond all events.
-    counting[0] = max(events)
+    not_counting.extend(events)
     for event in events:
         stopped = beside(directory, event)
         # Nothing but a checkpoint makes of a trained agent an earlier one.
