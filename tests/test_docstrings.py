@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.sources import parsed
+
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     [*(ROOT / "callbacks").glob("*.py")]
@@ -24,11 +26,6 @@ _DEFAULT = re.compile(r"Defaults\s+to\s+`([^`]*)`")
 # It has a default in Keras' signature of `fit` and `evaluate` only.
 _REQUIRED = "x"
 _SHAPE = re.compile(r"`\[.*?\]`|scalar")
-
-
-@functools.cache
-def parsed(path):
-    return ast.parse(path.read_text("utf-8"))
 
 
 def documented(tree):

@@ -11,6 +11,7 @@ import pytest
 
 import keras_rl2
 from support.processes import printed_by
+from support.sources import parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 # Names of packages that are not those of their distributions.
@@ -109,9 +110,7 @@ def test_what_is_imported_is_declared():
             extras |= _requirements(lines)
     folders = (ROOT / "keras_rl2", ROOT / "callbacks")
     trees = [
-        ast.parse(path.read_text("utf-8"))
-        for folder in folders
-        for path in folder.rglob("*.py")
+        parsed(path) for folder in folders for path in folder.rglob("*.py")
     ]
     at_once = {name for tree in trees for name in _imports(tree.body)}
     sometimes = {name for tree in trees for name in _imports(ast.walk(tree))}

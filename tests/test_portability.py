@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from support.sources import parsed
+
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = [
     path
@@ -71,7 +73,7 @@ path.read_text("utf-8"), path.write_text(text, "utf-8"), FileArray.open(path)
 def test_text_is_opened_with_an_encoding():
     assert len(LIBRARY) > 200
     for path in LIBRARY:
-        found = [*_without_encoding(ast.parse(path.read_text("utf-8")))]
+        found = [*_without_encoding(parsed(path))]
         assert not found, path
 
 
@@ -92,7 +94,7 @@ def _printable(tree):
 def test_what_is_printed_has_no_letters_that_a_console_may_lack():
     """Windows writes to a pipe or a file in the code page of the country."""
     for path in LIBRARY:
-        for text in _printable(ast.parse(path.read_text("utf-8"))):
+        for text in _printable(parsed(path)):
             assert text.isascii(), (path, text)
 
 

@@ -3,6 +3,7 @@ import keras
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2 import plain_data
 
 
 @pytest.fixture
@@ -16,25 +17,26 @@ class Reused:
     """An agent that is traced once, and as it was made each time it is asked.
 
     Args:
+        activation: str. Of its networks.
         **compile_arguments: Of `Agent.compile`.
     """
 
-    def __init__(self, **compile_arguments):
-        self._agent = agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    def __init__(self, *, activation="tanh", **compile_arguments):
+        self._agent = agent = rl.PPO.for_env(
+            "CartPole-v1", hidden=(8,), activation=activation, seed=0
+        )
         # For these few rounds XLA would take longer than it saves.
         agent.compile(jit_compile=False, **compile_arguments)
         agent.optimizer.build(agent.trainable_variables)
-        variables = *agent.variables, *agent.optimizer.variables
-        self._state = [(each, each.numpy()) for each in variables]
+        self._state = agent.get_state()
         self._arguments = agent.compile_arguments
 
     def __call__(self):
         assert self._agent.compile_arguments is self._arguments, (
             "A test has compiled anew what others use too: it wants `new_agent`"
         )
-        for variable, value in self._state:
-            variable.assign(value)
-        self._agent.env_steps, self._agent.rollouts = 0, None
+        self._agent.set_state(plain_data.copied(self._state))
+        self._agent.rollouts = None
         return self._agent
 
 
@@ -61,6 +63,17 @@ def reused_of_two():
 def two_optimizers(reused_of_two):
     """An agent with two optimizers; no test compiles it anew."""
     return reused_of_two()
+
+
+@pytest.fixture(scope="session")
+def reused_of_relu():
+    return Reused(activation="relu", optimizer=keras.optimizers.Adam(1e-3))
+
+
+@pytest.fixture
+def relu_agent(reused_of_relu):
+    """An agent whose hidden units may die; no test compiles it anew."""
+    return reused_of_relu()
 
 
 @pytest.fixture

@@ -35,14 +35,6 @@ def fit(agent, rollouts, *callbacks, epochs=2, **kwargs):
     ).history
 
 
-def relu_agent(**arguments):
-    agent = rl.PPO.for_env(
-        "CartPole-v1", hidden=(8,), activation="relu", seed=0
-    )
-    agent.compile(run_eagerly=True, **arguments)
-    return agent
-
-
 def curves(log_dir):
     events = read(log_dir)
     return {
@@ -54,8 +46,8 @@ def curves(log_dir):
 # What is measured.
 
 
-def test_it_adds_to_the_logs(rollouts):
-    history = fit(relu_agent(), rollouts, Diagnostics())
+def test_it_adds_to_the_logs(relu_agent, rollouts):
+    history = fit(relu_agent, rollouts, Diagnostics())
     keys = SHARES | {"update_norm", "dead_units"}
     assert keys < set(history)
     for key in keys:
@@ -81,8 +73,8 @@ def test_without_relu_there_is_no_share_of_dead_units(agent, rollouts):
     assert "dead_units" not in fit(agent, rollouts, Diagnostics())
 
 
-def test_units_that_die_are_seen(rollouts):
-    agent = relu_agent()
+def test_units_that_die_are_seen(relu_agent, rollouts):
+    agent = relu_agent
     agent.actor.get_layer("hidden_0").bias.assign([-1e3] * 6 + [0.0] * 2)
     history = fit(agent, rollouts, Diagnostics(warn=False), epochs=1)
     # Six of the actor's eight; the critic has as many.
@@ -95,8 +87,10 @@ def test_it_measures_every_so_many_epochs(agent, rollouts):
     assert len(history["loss"]) == 5
 
 
-def test_tensorboard_shows_it_over_environment_steps(rollouts, tmp_path):
-    agent, diagnostics = relu_agent(), Diagnostics(tmp_path)
+def test_tensorboard_shows_it_over_environment_steps(
+    relu_agent, rollouts, tmp_path
+):
+    agent, diagnostics = relu_agent, Diagnostics(tmp_path)
     keys = [*SHARES, "gradient_norm", "update_norm", "dead_units"]
     for _ in range(2):
         history = fit(agent, rollouts, diagnostics)
@@ -185,8 +179,10 @@ def test_an_interrupted_fit_leaves_nothing_to_the_next(agent, rollouts):
     assert rollouts.stopwatch is None
 
 
-def test_another_agent_may_come_after_an_interrupted_fit(agent, rollouts):
-    diagnostics, other = Diagnostics(), relu_agent()
+def test_another_agent_may_come_after_an_interrupted_fit(
+    agent, relu_agent, rollouts
+):
+    diagnostics, other = Diagnostics(), relu_agent
     with pytest.raises(KeyboardInterrupt):
         fit(agent, rollouts, diagnostics, Interrupt())
     fit(other, rollouts, diagnostics)
@@ -326,8 +322,8 @@ def test_a_critic_that_predicts_nothing(agent, rollouts):
     assert "for 10 epochs" in message
 
 
-def test_dead_units_are_warned_of(rollouts):
-    agent = relu_agent()
+def test_dead_units_are_warned_of(relu_agent, rollouts):
+    agent = relu_agent
     for network in (agent.actor, agent.critic):
         network.get_layer("hidden_0").bias.assign([-1e3] * 5 + [1e3] * 3)
     (message,) = messages(agent, rollouts)
@@ -353,11 +349,9 @@ def test_entropy_of_numbers_may_fall():
 
 
 def test_overflow_of_float16_is_no_fault(rollouts):
-    agent = relu_agent(
-        optimizer=keras.optimizers.LossScaleOptimizer(
-            keras.optimizers.Adam(1e-3)
-        )
-    )
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    adam = keras.optimizers.Adam(1e-3)
+    agent.compile(keras.optimizers.LossScaleOptimizer(adam), run_eagerly=True)
     assert messages(agent, rollouts, gradient_norm=[math.inf] * 3) == []
 
 

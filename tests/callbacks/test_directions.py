@@ -118,23 +118,23 @@ def test_minibatches_of_a_dataset_are_told_too(agent, rollouts):
     assert history.epoch == [0, 1, 2]
 
 
-def test_the_history_is_the_same_with_and_without(episodes):
+def test_the_history_is_the_same_with_and_without(reused, episodes):
     histories = []
     for watching in (False, True):
         rollouts = rl.RolloutDataset(
             "CartPole-v1", horizon=64, passes=1, batch_size=32, seed=0
         )
-        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-        agent.compile(run_eagerly=True)
         stopping = CALLBACKS.EarlyStopping("episode_return", patience=9)
         histories.append(
-            agent.fit(
+            reused()
+            .fit(
                 rollouts,
                 epochs=3,
                 validation_data=episodes,
                 callbacks=[stopping] if watching else [],
                 verbose=0,
-            ).history
+            )
+            .history
         )
     without, watched = histories
     assert list(without) == list(watched)

@@ -56,14 +56,13 @@ def test_the_callback_alone_does_the_same(agent, rollouts, episodes):
     assert len(history["val_episode_return"]) == 2
 
 
-def test_training_is_the_same_with_and_without(episodes):
+def test_training_is_the_same_with_and_without(reused, episodes):
     weights = []
     for validation_data in (None, episodes):
         rollouts = rl.RolloutDataset(
             "CartPole-v1", horizon=32, passes=1, batch_size=32, seed=0
         )
-        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-        agent.compile(run_eagerly=True)
+        agent = reused()
         agent.fit(
             rollouts, epochs=3, validation_data=validation_data, verbose=0
         )

@@ -211,6 +211,8 @@ def test_terminate_on_nan(agent, replay):
 # The library's own.
 
 
+# In the default layer, `test_rollout_refresh.py` has whole rounds.
+@pytest.mark.spread(steps_per_execution=[1])
 @pytest.mark.parametrize("name", ["DQN"])
 @pytest.mark.parametrize("steps_per_execution", [1, "auto"])
 def test_refreshes_come_once_per_round(case, steps_per_execution, monkeypatch):

@@ -141,15 +141,14 @@ def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):
     assert all(env.action_space.contains(action) for action in env.actions)
 
 
-def test_nothing_is_drawn_from_the_agent(rollouts, tmp_path):
+def test_nothing_is_drawn_from_the_agent(reused, tmp_path):
     drawn, weights = [], []
     videos = [
         RecordVideo(Drawn, tmp_path),
         RecordVideo("CartPole-v1", tmp_path, max_steps=2),
     ]
     for callbacks in ([], videos):
-        agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-        agent.compile(run_eagerly=True)
+        agent = reused()
         data = rl.RolloutDataset("CartPole-v1", 32, passes=1, seed=0)
         fit(agent, data, *callbacks)
         drawn.append([agent.act(np.zeros(4)) for _ in range(32)])

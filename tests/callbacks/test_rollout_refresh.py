@@ -73,10 +73,9 @@ def test_one_for_other_rollouts_is_refused(agent, rollouts):
     assert agent.env_steps == 0
 
 
-@pytest.mark.parametrize(
-    "steps_per_execution",
-    [1, pytest.param(2, marks=pytest.mark.slow), "auto"],
-)
+# In the default layer, `test_off_policy_callbacks.py` has single updates.
+@pytest.mark.spread(steps_per_execution=["auto"])
+@pytest.mark.parametrize("steps_per_execution", [1, 2, "auto"])
 def test_once_per_round(new_agent, rollouts, refreshes, steps_per_execution):
     agent = new_agent
     agent.compile(steps_per_execution=steps_per_execution)
@@ -124,6 +123,6 @@ def test_two_optimizers_log_two_rates(two_optimizers, rollouts):
 def test_a_scheduled_rate_is_logged(new_agent, rollouts):
     agent = new_agent
     decay = keras.optimizers.schedules.PolynomialDecay(1e-3, 10, 0.0)
-    agent.compile(keras.optimizers.Adam(decay))
+    agent.compile(keras.optimizers.Adam(decay), run_eagerly=True)
     history = agent.fit(rollouts, epochs=2, verbose=0).history
     assert history["learning_rate"] == pytest.approx([8e-4, 6e-4])

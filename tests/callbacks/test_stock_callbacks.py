@@ -223,7 +223,7 @@ def test_backup_and_restore(trained, rollouts, tmp_path):
             rollouts, epochs=4, callbacks=[backup(), Failure()], verbose=0
         )
     fresh = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
-    fresh.compile(**keep_arguments(trained))
+    fresh.compile(**keep_arguments(trained), run_eagerly=True)
     at_begin = []
 
     def compare(logs):

@@ -55,7 +55,8 @@ def off_policy():
 )
 def test_all_callbacks_together(made, tmp_path):
     agent, dataset, make = made()
-    agent.compile(jit_compile=False)
+    # A few updates take less time than the tracing of one.
+    agent.compile(run_eagerly=True)
     evaluation = rl.callbacks.Evaluation(
         rl.EvaluationDataset(make(None), 2, seed=0)
     )
@@ -84,7 +85,7 @@ def test_all_callbacks_together(made, tmp_path):
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_histograms_of_sequences_count_each_step_once(mode, tmp_path):
     agent, rollouts, _ = on_policy(mode)
-    agent.compile(jit_compile=False)
+    agent.compile(run_eagerly=True)
     trajectories = []
     agent.observers.add(trajectories.append)
     callback = rl.callbacks.TensorBoard(tmp_path, histogram_freq=1)

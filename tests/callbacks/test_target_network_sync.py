@@ -187,7 +187,7 @@ def test_the_first_fit_begins_with_a_copy():
 
 
 def test_nothing_is_traced_again():
-    model = compiled(Counter())
+    model = compiled(Counter(), **MODES["graph"])
     TRACES.clear()
     for callbacks in (
         [TargetNetworkSync(every=3)],
@@ -201,7 +201,7 @@ def test_nothing_is_traced_again():
     assert len(TRACES) == 2
 
 
-@pytest.mark.spread
+@pytest.mark.spread(mode=["graph"])
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_fit_without_it_moves_nothing(mode, every):
@@ -224,7 +224,7 @@ def test_a_fit_after_one_that_was_interrupted():
     def interrupt(batch, logs):
         raise KeyboardInterrupt
 
-    model = compiled(Counter())
+    model = compiled(Counter(), **MODES["graph"])
     stop = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
     with pytest.raises(KeyboardInterrupt):
         fit(model, TargetNetworkSync(), stop)
@@ -241,7 +241,7 @@ def test_a_number_that_is_not_finite_stays_where_it_is():
 
 
 def test_evaluating_with_it_moves_nothing():
-    model = compiled(Counter())
+    model = compiled(Counter(), **MODES["graph"])
     sync = TargetNetworkSync()
     model.evaluate(ONES, ONES, callbacks=[sync], verbose=0)
     fit(model)
@@ -249,7 +249,7 @@ def test_evaluating_with_it_moves_nothing():
 
 
 def test_compiling_again_keeps_it():
-    model = compiled(Counter())
+    model = compiled(Counter(), **MODES["graph"])
     sync = TargetNetworkSync(every=2)
     fit(model, sync)
     compiled(model, jit_compile=True)
@@ -258,7 +258,7 @@ def test_compiling_again_keeps_it():
 
 
 def test_the_last_one_for_a_target_counts():
-    model = compiled(Counter())
+    model = compiled(Counter(), **MODES["graph"])
     fit(model, TargetNetworkSync(), TargetNetworkSync(every=4))
     assert value(model.target) == 4
     fit(model, TargetNetworkSync(0.5, every=2))

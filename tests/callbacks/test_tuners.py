@@ -169,7 +169,7 @@ def test_keras_tuner_searches(tmp_path):
         def build(self, hp):
             agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
             rate = hp.Choice("learning_rate", [1e-3, 1e-2])
-            agent.compile(keras.optimizers.Adam(rate), jit_compile=False)
+            agent.compile(keras.optimizers.Adam(rate), run_eagerly=True)
             return agent
 
         def fit(self, hp, model, **kwargs):

@@ -322,7 +322,7 @@ def test_every_way_to_train_gives_the_same_weights(make, env):
     weights = []
     for train in (by_fit, own_loop, on_batches):
         agent = make()
-        agent.compile(jit_compile=False)
+        agent.compile(jit_compile=False, run_eagerly=train is on_batches)
         replay = rl.ReplayDataset(
             env,
             capacity=512,

@@ -1,15 +1,20 @@
 """Runs with checkpoints: what they are of, and processes that are killed.
 
-As a program, `python checkpointed.py CASE DIRECTORY KILLS`, it has one child
-after another train, and each but the last of a run killed at a random event:
-an environment's step or a call that writes. What the runs come to in the end
-is compared with that of a child that nobody killed.
+As a program, `python checkpointed.py CASE DIRECTORY KILLS COPIES`, it has one
+child after another train, and each but the last of a run killed at a random
+event: an environment's step or a call that writes. What the runs come to in
+the end is compared with that of a child that nobody killed. One more child
+copies, at so many random events, the directory as a kill would leave it there,
+and goes on from each copy: what was traced once trains them all.
 """
 
 import csv
+import functools
+import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -18,6 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2 import plain_data
@@ -156,6 +162,30 @@ def outcome_of(agent, data, history):
     }
 
 
+def counted(at_event):
+    """Has environments' steps, or draws, and calls that write told of.
+
+    Args:
+        at_event: Callable. Called before each.
+    """
+
+    def telling(function):
+        def call(*args, **kwargs):
+            at_event()
+            return function(*args, **kwargs)
+
+        return call
+
+    # Of classes: what an instance has is copied with it.
+    for owner, names in (
+        (os, WRITING),
+        (VectorEnvAdapter, ["step"]),
+        (rl.OfflineDataset, ["sample"]),
+    ):
+        for name in names:
+            setattr(owner, name, telling(getattr(owner, name)))
+
+
 def train(case, directory, events):
     """Trains to the end, or is killed at one of its events."""
     left = [events]
@@ -165,39 +195,73 @@ def train(case, directory, events):
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def counted(function):
-        def call(*args, **kwargs):
-            count()
-            return function(*args, **kwargs)
-
-        return call
-
-    for name in WRITING:
-        setattr(os, name, counted(getattr(os, name)))
+    counted(count)
     if case == COMMAND:
-        VectorEnvAdapter.step = counted(VectorEnvAdapter.step)
         outcome = outcome_of_command(directory)
     else:
-        outcome = outcome_of_fit(case, directory, counted)
+        outcome = outcome_of_fit(*made(case), directory)
+    write(outcome, directory)
+    (directory / "events").write_text(str(events - left[0]))
+
+
+def write(outcome, directory):
+    """Writes what a training came to."""
     taken, arrays = plain_data.to_json(outcome)
     np.savez(directory / "outcome.npz", **arrays)
     (directory / "outcome.json").write_text(json.dumps(taken))
-    return events - left[0]
 
 
-def outcome_of_fit(case, directory, counted):
-    """Trains by `fit`."""
+def made(case):
+    """Makes an agent and its data."""
     agent, data = CASES[case]()
     # Compiling would take longer than all else.
     agent.compile(jit_compile=False)
-    # Of the class: what an instance has is copied with it.
-    if hasattr(data, "env"):
-        type(data.env).step = counted(type(data.env).step)
-    else:
-        type(data).sample = counted(type(data).sample)
+    return agent, data
+
+
+def outcome_of_fit(agent, data, directory):
+    """Trains by `fit`, or goes on with it."""
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
     history = agent.fit(data, epochs=EPOCHS, callbacks=[checkpoint], verbose=0)
     return outcome_of(agent, data, history)
+
+
+def go_on_from_copies(case, directory, events):
+    """Trains, and goes on from copies of the directory made meanwhile.
+
+    Args:
+        case: str. Of `CASES`.
+        directory: Path of the training; a copy is named with the number of
+            its event beside it.
+        events: Collection of int. When the directory is copied.
+    """
+    numbers, not_counting = itertools.count(1), []
+
+    def copy():
+        if not_counting:
+            return
+        event = next(numbers)
+        if event in events:
+            # To copy is to write too.
+            not_counting.append(event)
+            shutil.copytree(directory, beside(directory, event))
+            not_counting.clear()
+
+    counted(copy)
+    agent, data = made(case)
+    write(outcome_of_fit(agent, data, directory), directory)
+    not_counting.extend(events)
+    for event in events:
+        stopped = beside(directory, event)
+        # Nothing but a checkpoint makes of a trained agent an earlier one.
+        begun = any(stopped.glob("checkpoint-*"))
+        one = (agent, data) if begun else made(case)
+        write(outcome_of_fit(*one, stopped), stopped)
+
+
+def beside(directory, event):
+    """Returns where a copy is."""
+    return directory.with_name(f"{directory.name}-{event}")
 
 
 def outcome_of_command(directory):
@@ -227,8 +291,8 @@ def outcome_of_command(directory):
     }
 
 
-def child(case, directory, events):
-    """Trains in a process of its own; says whether it came to an end."""
+def child(work, directory, *arguments):
+    """Works in a process of its own; says whether it came to an end."""
     directory.mkdir(parents=True, exist_ok=True)
     process = os.fork()
     if process:
@@ -240,8 +304,11 @@ def child(case, directory, events):
         return True
     code = 1
     try:
-        used = train(case, directory, events)
-        (directory / "events").write_text(str(used))
+        # To optimize a graph takes longer than to run it so few times.
+        tf.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
+        )
+        work(directory, *arguments)
         code = 0
     finally:
         sys.stderr.flush()
@@ -264,30 +331,41 @@ def different(first, second):
     return named
 
 
-def main(case, directory, kills):
+def main(case, directory, kills, copies):
     generator = random.Random(case)
+    train_case = functools.partial(train, case)
     whole = directory / "whole"
-    assert child(case, whole, 0)
-    events = -int((whole / "events").read_text() or 0)
-    per_epoch = abs(events) // EPOCHS
-    counted, differing, finished, run = 0, [], 0, 0
-    while counted < kills or not finished:
-        stopped = directory / f"run-{run}"
+    assert child(train_case, whole, 0)
+    events = abs(int((whole / "events").read_text()))
+    per_epoch = events // EPOCHS
+    killed, differing, finished = 0, [], 0
+    while killed < kills or not finished:
+        stopped = directory / f"run-{finished}"
         # Up to three epochs further: some lives reach no checkpoint.
-        last = finished and counted >= kills
-        at = 0 if last else generator.randint(1, 3 * per_epoch)
-        if child(case, stopped, at):
+        at = generator.randint(1, 3 * per_epoch) if killed < kills else 0
+        if child(train_case, stopped, at):
             differing += different(whole, stopped)
             finished += 1
-            run += 1
         else:
-            counted += 1
+            killed += 1
+    # From the first checkpoint on.
+    points = generator.sample(range(per_epoch, events + 1), copies)
+    if points:
+        copied = directory / "copied"
+        assert child(functools.partial(go_on_from_copies, case), copied, points)
+        for each in (copied, *(beside(copied, point) for point in points)):
+            differing += different(whole, each)
     print(
         json.dumps(
-            {"kills": counted, "finished": finished, "different": differing}
+            {
+                "kills": killed,
+                "finished": finished,
+                "copies": len(points),
+                "different": differing,
+            }
         )
     )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
