@@ -1,6 +1,7 @@
 """The dataset of rounds, apart from what is strictly on-policy."""
 
 import gymnasium
+import keras
 import numpy as np
 import pytest
 
@@ -70,7 +71,16 @@ def test_a_new_agent_on_old_rollouts():
     """The second agent acts, and the first one's rewards do not scale its."""
     env = make_env()
     rollouts = make_rollouts(env, scale_rewards=True)
-    one, two = (make_eager_agent(PPO, env, seed=s, gamma=0.5) for s in (0, 1))
+    one, two = (
+        make_eager_agent(
+            PPO,
+            env,
+            seed=seed,
+            gamma=0.5,
+            compile_arguments={"optimizer": keras.optimizers.SGD(0.01)},
+        )
+        for seed in (0, 1)
+    )
     one.fit(rollouts, epochs=2, verbose=0)
     two.fit(rollouts, epochs=1, verbose=0)
     assert (one.env_steps, two.env_steps) == (32, 16)
@@ -83,7 +93,8 @@ def test_a_new_agent_on_old_rollouts():
 
 def test_one_agent_on_two_rollouts():
     """Two environments in turn: a longer and a shorter rollout."""
-    agent = make_agent(PPO, make_env())
+    sgd = {"optimizer": keras.optimizers.SGD(0.01)}
+    agent = make_agent(PPO, make_env(), compile_arguments=sgd)
     first = make_rollouts(make_env())
     second = make_rollouts(make_env(num_envs=3), horizon=4, batch_size=4)
     for rollouts in (first, second, first):
