@@ -114,7 +114,7 @@ class RolloutSamples:
         eagerly: then it can be looked into as well.
         """
         if self._agent.run_eagerly:
-            return self._prepared
+            return lambda arrays: self._prepared(_with_rows(arrays))
         key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
         if key not in self._functions:
             self._functions[key] = tf.function(
@@ -286,6 +286,16 @@ def _in_sequences(
         each.reshape(-1, *each.shape[2:]) for each in trajectory.state
     )
     return sequences
+
+
+def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out final observations where there are none.
+
+    A network that is not in a graph need not take zero rows.
+    """
+    if len(arrays["final_index"]):
+        return arrays
+    return {k: v for k, v in arrays.items() if not k.startswith("final")}
 
 
 def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.probe_envs import CountingEnv
+from support.structured_envs import assert_trees_equal
 
 PPO = AGENTS["PPO"]
 
@@ -101,6 +102,24 @@ def test_one_agent_on_two_rollouts():
         agent.fit(rollouts, verbose=0)
     assert agent.env_steps == 16 + 12 + 16
     assert agent.optimizer.iterations.numpy() == 2 + 3 + 2
+
+
+@pytest.mark.parametrize("memory", [None, keras.layers.LSTMCell])
+def test_samples_are_the_same_where_an_agent_runs_eagerly(memory):
+    env = rl.envs.as_vector_env(CountingEnv(lengths=(6,)))
+    given = {} if memory is None else {"memory": memory(4)}
+    agent = make_agent(PPO, env, **given)
+    # An episode ends in the second rollout alone.
+    rollouts = make_rollouts(env, horizon=4, batch_size=4)
+    rollouts.bind(agent)
+    trajectories = [rollouts.collect() for _ in range(2)]
+    assert [len(each.final_index) for each in trajectories] == [0, 1]
+    traced = [agent.prepare(each) for each in trajectories]
+    agent.run_eagerly = True
+    for trajectory, expected in zip(trajectories, traced, strict=True):
+        samples, statistics = agent.prepare(trajectory)
+        assert_trees_equal(samples, expected[0], rtol=1e-4, atol=1e-5)
+        assert statistics == pytest.approx(expected[1], rel=1e-4, abs=1e-5)
 
 
 def test_an_id_makes_environments():

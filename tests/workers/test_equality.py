@@ -130,7 +130,10 @@ def made(case, env_id, **settings):
         settings["rounds_ahead"] = 0
     data = dataset(env_id, num_envs=NUM_ENVS, seed=0, **{**data, **settings})
     agent = kind.for_env(data.env, hidden=(8,), seed=0, **given)
-    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    # What remembers takes longer step by step than to be traced.
+    agent.compile(
+        keras.optimizers.SGD(0.01), jit_compile=False, run_eagerly=not given
+    )
     return agent, data
 
 

@@ -65,7 +65,7 @@ def trained(case, workers, folder, *callbacks, epochs=EPOCHS):
     )
     agent = kind.for_env(data.env, hidden=(8,), seed=0, **given)
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
-    agent.compile(optimizer, run_eagerly=True)
+    agent.compile(optimizer, jit_compile=False, run_eagerly=not given)
     checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
     try:
         history = agent.fit(
