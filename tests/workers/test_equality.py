@@ -33,7 +33,7 @@ REPLAY = {
     "batch_size": 8,
     "warm_up": 64,
     "steps_per_round": 16,
-    "updates_per_round": 2,
+    "updates_per_round": 1,
     "rounds_per_epoch": 2,
 }
 ENVS = {
@@ -78,7 +78,7 @@ CASES = {
         "cue",
         rl.PPO,
         {"memory": lambda: keras.layers.LSTMCell(4)},
-        {**ROLLOUTS, "sequence_length": 8},
+        {**ROLLOUTS, "batch_size": None, "sequence_length": 8},
     ),
     "dict": ("dict", rl.PPO, {}, ROLLOUTS),
     "hybrid": ("hybrid", rl.PPO, {}, ROLLOUTS),
@@ -94,7 +94,7 @@ CASES = {
         "cue",
         rl.DQN,
         {"memory": lambda: keras.layers.LSTMCell(4)},
-        {**REPLAY, "sequence_length": 4, "burn_in": 2},
+        {**REPLAY, "sequence_length": 4, "burn_in": 2, "rounds_per_epoch": 1},
     ),
     "SAC": ("Pendulum-v1", rl.SAC, {}, REPLAY),
 }
@@ -130,10 +130,7 @@ def made(case, env_id, **settings):
         settings["rounds_ahead"] = 0
     data = dataset(env_id, num_envs=NUM_ENVS, seed=0, **{**data, **settings})
     agent = kind.for_env(data.env, hidden=(8,), seed=0, **given)
-    # What remembers takes longer step by step than to be traced.
-    agent.compile(
-        keras.optimizers.SGD(0.01), jit_compile=False, run_eagerly=not given
-    )
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     return agent, data
 
 

@@ -214,7 +214,7 @@ def test_one_that_dies_as_it_is_made_first_is_made_again(closing, tmp_path):
 def test_what_can_never_be_made_is_an_error(tmp_path):
     folder = processes(tmp_path / "made", 0)
     with pytest.raises(WorkerError, match="at least 1 workers"):
-        made(functools.partial(MadeInFewProcesses, folder))
+        made(functools.partial(MadeInFewProcesses, folder), rl.LocalWorkers(1))
 
 
 @pytest.mark.slow

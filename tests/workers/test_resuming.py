@@ -17,14 +17,18 @@ REPLAY = {
     "batch_size": 8,
     "warm_up": 64,
     "steps_per_round": 32,
-    "updates_per_round": 2,
+    "updates_per_round": 1,
     "rounds_per_epoch": 2,
     "n_step": 3,
 }
 ROLLOUTS = {"horizon": 16, "passes": 1, "batch_size": 32, "rounds_per_epoch": 2}
 CASES = {
     "PPO": (rl.PPO, {}, {**ROLLOUTS, "scale_rewards": True}),
-    "memory": (rl.PPO, {"memory": keras.layers.LSTMCell}, ROLLOUTS),
+    "memory": (
+        rl.PPO,
+        {"memory": keras.layers.LSTMCell},
+        {**ROLLOUTS, "batch_size": None},
+    ),
     "A2C": (rl.A2C, {}, {**ROLLOUTS, "batch_size": None}),
     "REINFORCE": (
         rl.REINFORCE,
@@ -65,7 +69,7 @@ def trained(case, workers, folder, *callbacks, epochs=EPOCHS):
     )
     agent = kind.for_env(data.env, hidden=(8,), seed=0, **given)
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
-    agent.compile(optimizer, jit_compile=False, run_eagerly=not given)
+    agent.compile(optimizer, run_eagerly=True)
     checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
     try:
         history = agent.fit(
