@@ -34,11 +34,7 @@ REPLAY = {
 }
 AGENTS = {
     "PPO": (rl.PPO, {}, ROLLOUTS),
-    "PPO that remembers": (
-        rl.PPO,
-        {"memory": True},
-        {**ROLLOUTS, "sequence_length": 6},
-    ),
+    "PPO that remembers": (rl.PPO, {"memory": True}, ROLLOUTS),
     "A2C": (rl.A2C, {}, ROLLOUTS),
     "REINFORCE": (rl.REINFORCE, {}, ROLLOUTS),
     "DQN": (rl.DQN, {}, {**REPLAY, "n_step": 3}),
@@ -63,11 +59,11 @@ def environments(form, probability=0.01, **kwargs):
 
 def made(name, env, **kwargs):
     kind, given, settings = AGENTS[name]
-    given = dict(given)
-    if given.pop("memory", False):
-        given["memory"] = keras.layers.GRUCell(4)
+    remembers = "memory" in given
+    given = {"memory": keras.layers.GRUCell(4)} if remembers else {}
     agent = kind.for_env(env, hidden=(8,), seed=0, **given)
-    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    # What remembers takes longer step by step than to be traced.
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=not remembers)
     dataset = rl.RolloutDataset if kind.on_policy else rl.ReplayDataset
     data = dataset(env, **{**settings, "on_env_error": "restart", **kwargs})
     return agent, data
