@@ -83,14 +83,8 @@ class RolloutSamples:
             Samples, a dict of arrays `[N, ...]`, and statistics, a dict of
             floats.
         """
-        key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
-        if key not in self._functions:
-            self._functions[key] = tf.function(
-                self._prepared,
-                input_signature=[_trajectory_spec(trajectory)],
-                autograph=False,
-            )
-        computed, statistics = self._functions[key](trajectory.arrays())
+        prepared = self._function(trajectory)
+        computed, statistics = prepared(trajectory.arrays())
         samples: dict[str, Any] = {
             name: cast(tf.Tensor, value).numpy()
             for name, value in computed.items()
@@ -113,8 +107,25 @@ class RolloutSamples:
             k: float(cast(tf.Tensor, v)) for k, v in statistics.items()
         }
 
+    def _function(self, trajectory: Trajectory) -> Callable[..., Prepared]:
+        """Returns what does what `prepare` promises.
+
+        It is traced once for rollouts of a shape, unless the agent runs
+        eagerly: then it can be looked into as well.
+        """
+        if self._agent.run_eagerly:
+            return lambda arrays: self._prepared(_with_rows(arrays))
+        key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
+        if key not in self._functions:
+            self._functions[key] = tf.function(
+                self._prepared,
+                input_signature=[_trajectory_spec(trajectory)],
+                autograph=False,
+            )
+        return self._functions[key]
+
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
-        """Does what `prepare` promises, in the graph."""
+        """Does what `prepare` promises, of arrays alone."""
         policy, _, samples = self.of(arrays, training=False)
         samples["log_prob"] = (
             flat(arrays["log_prob"])
@@ -257,6 +268,16 @@ def _in_sequences(
         each.reshape(-1, *each.shape[2:]) for each in trajectory.state
     )
     return sequences
+
+
+def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out final observations where there are none.
+
+    A network that is not in a graph need not take zero rows.
+    """
+    if len(arrays["final_index"]):
+        return arrays
+    return {k: v for k, v in arrays.items() if not k.startswith("final")}
 
 
 def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:

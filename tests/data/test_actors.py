@@ -14,6 +14,7 @@ from keras_rl2.data import conversions
 from support.agents import AGENTS
 from support.agents import SPACES
 from support.agents import make_agent
+from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 
@@ -127,8 +128,8 @@ def test_layers_convert(build):
 
 def test_normalisation_layer_converts_and_follows():
     env = make_env("observe_float64")
-    agent = make_agent(PPO, env, normalize_observations=True)
-    agent.fit(make_rollouts(env), epochs=2, verbose=0)
+    agent = make_eager_agent(PPO, env, normalize_observations=True)
+    agent.fit(make_rollouts(env), verbose=0)
     layer = agent.actor.get_layer("normalization")
     actor = ActorSnapshot(agent, 3)
     assert actor.backend == "litert"
@@ -205,7 +206,7 @@ def inconvertible_agent():
         for units in (3, 1)
     ]
     agent = PPO.make(*networks)
-    agent.compile(jit_compile=False)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     agent.bind(env.observation_space, env.action_space)
     return agent, env
 
@@ -220,8 +221,8 @@ def test_what_does_not_convert_is_run_by_tensorflow(caplog):
     assert "\n" not in record.message
     assert_acts_alike(actor, agent, 2)
     before = actor(*inputs(agent, 2))[0]
-    agent.fit(make_rollouts(env), epochs=2, verbose=0)
-    assert agent.env_steps == 32
+    agent.fit(make_rollouts(env), verbose=0)
+    assert agent.env_steps == 16
     np.testing.assert_array_equal(actor(*inputs(agent, 2))[0], before)
     actor.sync()
     assert_acts_alike(actor, agent, 2)

@@ -80,7 +80,7 @@ def test_a_rollout(mode):
     env = vector_envs.sync(FrameStackEnv, mode, num_envs=2)
     rollouts = rl.RolloutDataset(env, 8, passes=1, batch_size=8, seed=0)
     agent = rl.PPO(network(2), network(1), seed=0)
-    agent.compile(run_eagerly=True)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     dataset = rollouts.as_dataset(agent)
     trajectory = rollouts.collect()
     for leading in (trajectory.observation, trajectory.final_observation[None]):
@@ -115,8 +115,9 @@ def test_replay(mode):
         seed=0,
     )
     agent = rl.DQN(network(2), seed=0)
-    agent.compile(run_eagerly=True)
-    agent.fit(replay, epochs=2, verbose=0)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    agent.fit(replay, verbose=0)
+    replay.refresh()
     batch = replay.sample(256)
     assert_whole(batch["observation"])
     assert_whole(batch["next_observation"])

@@ -1,5 +1,6 @@
 """Minibatches of recorded and of new transitions."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -16,7 +17,8 @@ def parts(ratio=0.5, batch_size=8, **kwargs):
             "rewards": np.full(count, 7.0),
             "terminations": np.arange(count) % 10 == 9,
             "truncations": np.zeros(count, bool),
-        }
+        },
+        updates_per_epoch=5,
     )
     replay = rl.ReplayDataset(
         "CartPole-v1",
@@ -32,7 +34,9 @@ def parts(ratio=0.5, batch_size=8, **kwargs):
 
 
 def dqn(**kwargs):
-    return rl.DQN.for_env("CartPole-v1", hidden=(4,), seed=0, **kwargs)
+    agent = rl.DQN.for_env("CartPole-v1", hidden=(4,), seed=0, **kwargs)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    return agent
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,8 @@ def test_steps_are_taken_as_the_replay_takes_them():
 
 def test_after_learning_offline():
     mixed, agent = parts(), dqn()
+    # As users run it.
+    agent.compile(keras.optimizers.SGD(0.01))
     agent.fit(mixed.offline, verbose=0)
     assert agent.env_steps == 0
     agent.fit(mixed, total_steps=24, verbose=0)

@@ -79,7 +79,7 @@ over_ways = pytest.mark.parametrize("way", WAYS)
 
 @pytest.fixture(scope="module")
 def trained():
-    """Agents after eight watched rounds in two fits; made once."""
+    """Agents after four watched rounds in two fits; made once."""
     made = {}
 
     def get(name, way):
@@ -92,7 +92,7 @@ def trained():
             with pytest.MonkeyPatch.context() as monkeypatch:
                 watch = Watch(agent, monkeypatch)
                 for _ in range(2):
-                    agent.fit(rollouts, epochs=2, verbose=0)
+                    agent.fit(rollouts, epochs=1, verbose=0)
             made[name, way] = agent, watch
         return made[name, way]
 
@@ -109,7 +109,7 @@ def test_actions_come_from_the_last_weights(name, way, trained):
     assert compiled == (WAYS[way].get("jit_compile") == "auto")
 
     # Steps of a round, in each environment.
-    rounds = 8
+    rounds = 4
     horizon = AGENTS[name].env_steps(1) // make_env().num_envs
     assert len(watch.used) == horizon * rounds
     # All updates of the round before, and none of this one.
@@ -121,7 +121,7 @@ def test_actions_come_from_the_last_weights(name, way, trained):
     for before, after in itertools.pairwise(starts):
         assert differ(before, after)
     # What the runner was given is also what it acted with.
-    for i in (0, horizon - 1, horizon, 5 * horizon):
+    for i in (0, horizon - 1, horizon, 3 * horizon):
         observation, noise, action = watch.actions[i]
         again = stateless_action(agent, watch.used[i], observation, noise)
         np.testing.assert_array_equal(action, again)
@@ -150,7 +150,7 @@ def test_samples_are_prepared_with_the_acting_weights(name):
     env = make_env("act_box")
     rollouts = make_rollouts(env)
     agent = make_eager_agent(AGENTS[name], env)
-    agent.fit(rollouts, epochs=2, verbose=0)
+    agent.fit(rollouts, verbose=0)
     rollouts.refresh()
     policy, _ = agent.policy_and_value(rollouts.samples["observation"])
     np.testing.assert_allclose(

@@ -3,6 +3,7 @@
 import copy
 import json
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -26,7 +27,14 @@ GAMMA = 0.9
 
 def greedy_agent(env, seed=0):
     """Makes an agent whose actions are without chance."""
-    return make_eager_agent(DQN, env, epsilon=0.0, gamma=GAMMA, seed=seed)
+    return make_eager_agent(
+        DQN,
+        env,
+        epsilon=0.0,
+        gamma=GAMMA,
+        seed=seed,
+        compile_arguments={"optimizer": keras.optimizers.SGD(0.01)},
+    )
 
 
 def stored(replay, key):
@@ -120,11 +128,11 @@ def test_steps_and_updates_alternate(steps, updates, num_envs, monkeypatch):
         refresh()
 
     monkeypatch.setattr(replay, "refresh", watched)
-    agent.fit(replay, epochs=4, verbose=0)
-    assert before == [(i * steps, i * updates) for i in range(4)]
-    assert agent.env_steps == 4 * steps
-    assert agent.updates.numpy() == 4 * updates
-    assert replay.buffer.steps == 4 * steps
+    agent.fit(replay, epochs=3, verbose=0)
+    assert before == [(i * steps, i * updates) for i in range(3)]
+    assert agent.env_steps == 3 * steps
+    assert agent.updates.numpy() == 3 * updates
+    assert replay.buffer.steps == 3 * steps
 
 
 def test_a_batch_is_drawn_from_the_step_just_taken_too():
@@ -203,7 +211,7 @@ def test_total_steps_include_the_warm_up(total_steps, expected):
 def test_a_trained_agent_warms_up_with_its_own_policy():
     env = make_env("act_discrete")
     agent = greedy_agent(env)
-    agent.fit(make_replay(env), verbose=0)
+    agent.fit(make_replay(env, updates_per_round=1), verbose=0)
     replay = make_replay(env, warm_up=64)
     replay.bind(agent)
     replay.fill(64)
@@ -293,9 +301,10 @@ def test_transitions_are_those_of_the_environments(mode, n_step, prioritized):
 
 def test_the_oldest_are_overwritten():
     env, truth = recorded(vector_envs.MODES[0], num_envs=2)
-    agent = greedy_agent(env)
     replay = make_replay(env, capacity=20)
-    agent.fit(replay, epochs=4, verbose=0)
+    replay.bind(greedy_agent(env))
+    for _ in range(4):
+        replay.refresh()
     assert len(replay.buffer) <= 20
     drawn = {tuple(row) for row in replay.sample(512)["observation"]}
     assert len(drawn) == len(replay.buffer)

@@ -62,6 +62,7 @@ def same_transitions(one, other):
     np.testing.assert_equal(other.gather(places), one.gather(places))
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("spec", [ONE, SPEC], ids=["array", "tree"])
 @pytest.mark.parametrize("next_step", [False, True])
 @pytest.mark.parametrize("n_step", [1, 3])

@@ -1,6 +1,7 @@
 """The dataset of rounds, apart from what is strictly on-policy."""
 
 import gymnasium
+import keras
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.probe_envs import CountingEnv
+from support.structured_envs import assert_trees_equal
 
 PPO = AGENTS["PPO"]
 
@@ -70,7 +72,16 @@ def test_a_new_agent_on_old_rollouts():
     """The second agent acts, and the first one's rewards do not scale its."""
     env = make_env()
     rollouts = make_rollouts(env, scale_rewards=True)
-    one, two = (make_eager_agent(PPO, env, seed=s, gamma=0.5) for s in (0, 1))
+    one, two = (
+        make_eager_agent(
+            PPO,
+            env,
+            seed=seed,
+            gamma=0.5,
+            compile_arguments={"optimizer": keras.optimizers.SGD(0.01)},
+        )
+        for seed in (0, 1)
+    )
     one.fit(rollouts, epochs=2, verbose=0)
     two.fit(rollouts, epochs=1, verbose=0)
     assert (one.env_steps, two.env_steps) == (32, 16)
@@ -83,13 +94,32 @@ def test_a_new_agent_on_old_rollouts():
 
 def test_one_agent_on_two_rollouts():
     """Two environments in turn: a longer and a shorter rollout."""
-    agent = make_agent(PPO, make_env())
+    sgd = {"optimizer": keras.optimizers.SGD(0.01)}
+    agent = make_agent(PPO, make_env(), compile_arguments=sgd)
     first = make_rollouts(make_env())
     second = make_rollouts(make_env(num_envs=3), horizon=4, batch_size=4)
     for rollouts in (first, second, first):
         agent.fit(rollouts, verbose=0)
     assert agent.env_steps == 16 + 12 + 16
     assert agent.optimizer.iterations.numpy() == 2 + 3 + 2
+
+
+@pytest.mark.parametrize("memory", [None, keras.layers.LSTMCell])
+def test_samples_are_the_same_where_an_agent_runs_eagerly(memory):
+    env = rl.envs.as_vector_env(CountingEnv(lengths=(6,)))
+    given = {} if memory is None else {"memory": memory(4)}
+    agent = make_agent(PPO, env, **given)
+    # An episode ends in the second rollout alone.
+    rollouts = make_rollouts(env, horizon=4, batch_size=4)
+    rollouts.bind(agent)
+    trajectories = [rollouts.collect() for _ in range(2)]
+    assert [len(each.final_index) for each in trajectories] == [0, 1]
+    traced = [agent.prepare(each) for each in trajectories]
+    agent.run_eagerly = True
+    for trajectory, expected in zip(trajectories, traced, strict=True):
+        samples, statistics = agent.prepare(trajectory)
+        assert_trees_equal(samples, expected[0], rtol=1e-4, atol=1e-5)
+        assert statistics == pytest.approx(expected[1], rel=1e-4, abs=1e-5)
 
 
 def test_an_id_makes_environments():

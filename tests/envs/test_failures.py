@@ -8,6 +8,7 @@ import threading
 import time
 
 import gymnasium
+import keras
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -286,6 +287,7 @@ def test_thirty_cycles_leave_nothing(kind):
         )
         if not agents:
             agents.append(rl.A2C.for_env(env, hidden=(4,), seed=0))
+            agents[0].compile(keras.optimizers.SGD(0.01))
         rollouts = rl.RolloutDataset(
             env, horizon=16, passes=1, batch_size=None, seed=0
         )

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 
 import gymnasium as gym
+import keras
 import numpy as np
 import pytest
 
@@ -56,7 +57,7 @@ def test_it_is_trained_or_refused_in_words(env_id):
         assert "gymnasium.wrappers." in words or "action space" in words
         return
     agent = rl.PPO.for_env(env, seed=0)
-    agent.compile(jit_compile=False)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     history = agent.fit(rollouts, epochs=1, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
     env.close()
@@ -71,6 +72,6 @@ def test_blackjack_and_taxi_are_trained():
             env_id, horizon=16, passes=1, wrappers=wrappers, seed=0
         )
         agent = rl.PPO.for_env(rollouts.env, hidden=(8,), seed=0)
-        agent.compile(jit_compile=False)
+        agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
         history = agent.fit(rollouts, epochs=1, verbose=0)
         assert np.isfinite(history.history["loss"]).all()

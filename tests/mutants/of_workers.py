@@ -71,7 +71,9 @@ MUTANTS = [
         "keras_rl2/workers/worker_pool.py",
         "if self._losses_in_a_row[index] > MOST_LOSSES:",
         "if self._losses_in_a_row[index] > 3 * MOST_LOSSES:",
-        ["tests/workers/test_faults.py::test_what_always_dies_is_an_error"],
+        [
+            "tests/workers/test_lost_workers.py::test_what_is_always_lost_is_an_error"
+        ],
     ),
     Mutant(
         "fewer_workers_than_asked_for_go_on",

@@ -1,5 +1,6 @@
 """Agents with workers, watched for whether all that they see is whole."""
 
+import keras
 import numpy as np
 
 import keras_rl2 as rl
@@ -103,5 +104,5 @@ def made(env=NumberedEnv, workers=None, kind=rl.PPO, **settings):
         **{**defaults, **settings},
     )
     agent = kind.for_env(data.env, hidden=(8,), seed=0)
-    agent.compile(run_eagerly=True)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     return agent, data

@@ -14,6 +14,7 @@ import sys
 import threading
 
 import gymnasium
+import keras
 
 import keras_rl2 as rl
 from support.worker_envs import NumberedEnv
@@ -50,7 +51,7 @@ def made(env, **settings):
         env, workers=rl.LocalWorkers(2), seed=0, **{**defaults, **settings}
     )
     agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
-    agent.compile(run_eagerly=True)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
     return agent, data
 
 

@@ -73,6 +73,8 @@ class TransportHere(Transport):
         links: list of `LinkHere`. All so far.
         most: int. How many may be started.
         fails: int. How often none is started before one is.
+        lost_before: str or None. The method with whose first call those go
+            that are started from now on.
         closed: bool. Whether it has been closed.
     """
 
@@ -81,6 +83,7 @@ class TransportHere(Transport):
         self.links = []
         self.most = 1000
         self.fails = 0
+        self.lost_before = None
         self.closed = False
         self._sender = SharedMemorySender(folder, "to")
 
@@ -90,6 +93,8 @@ class TransportHere(Transport):
             raise LinkLostError("there is no more")
         names = [f"from-{len(self.links) + i}" for i in range(count)]
         links = [LinkHere(self.folder, each, self._sender) for each in names]
+        for link in links:
+            link.lost_before = self.lost_before
         self.links += links
         return links
 
@@ -131,3 +136,20 @@ class WorkersHere(Workers):
     def _transport(self):
         self.transport = TransportHere(tempfile.mkdtemp(dir=self.folder))
         return self.transport
+
+
+def lose(data, index, method="collect"):
+    """Loses a worker of a dataset with its next call of a method.
+
+    Args:
+        data: The dataset, which has `WorkersHere`.
+        index: int. Which worker it is.
+        method: str. Defaults to `"collect"`.
+
+    Returns:
+        Its `TransportHere`.
+    """
+    held = data.env.pool._held
+    [link] = [each for each in held if index in held[each]]
+    link.lost_before = method
+    return data.env.pool._transport

@@ -17,6 +17,7 @@ from support.worker_envs import NumberedEnv
 from support.worker_envs import Once
 from support.worker_envs import WorkerEnvCrash
 from support.worker_processes import living
+from support.worker_processes import processes_of
 from support.workers_here import WorkersHere
 
 
@@ -32,32 +33,60 @@ def own_error():
     return raises_own, OwnError
 
 
-@pytest.mark.parametrize(
-    ("how", "kind", "text"),
-    [
-        (worker_envs.raises, WorkerEnvCrash, "crash"),
-        (*own_error(), "own"),
-        (
-            worker_envs.raises_what_cannot_be_sent,
-            RuntimeError,
-            "TwoArgumentsError: cannot be sent",
-        ),
-    ],
-    ids=["importable", "own", "not to be sent"],
-)
-def test_errors_keep_their_type(how, kind, text, closing, tmp_path):
-    fail = Once(tmp_path / "once", how, step=5)
-    agent, data = closing(functools.partial(NumberedEnv, fail))
-    with pytest.raises(kind) as caught:
-        agent.fit(data, epochs=1, verbose=0)
-    assert type(caught.value) is kind
-    assert str(caught.value) == text
-    notes = " ".join(caught.value.__notes__)
-    assert "In step 5 of environment" in notes
+OWN = own_error()
+
+#: Functions that raise, and in which step; then what is raised here: type and
+#: text. Each is in the next rollout of 32 steps, of one of two workers.
+ERRORS = {
+    "importable": (worker_envs.raises, 5, WorkerEnvCrash, "crash"),
+    "own": (OWN[0], 40, OWN[1], "own"),
+    "not to be sent": (
+        worker_envs.raises_what_cannot_be_sent,
+        45,
+        RuntimeError,
+        "TwoArgumentsError: cannot be sent",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def after_errors(tmp_path_factory):
+    """Three trainings that an environment ended; an agent, data, errors."""
+    folder, caught = tmp_path_factory.mktemp("errors"), {}
+    fails = [
+        Once(folder / name, how, step)
+        for name, (how, step, *_) in ERRORS.items()
+    ]
+
+    def fail(env):
+        for each in fails:
+            each(env)
+
+    agent, data = made(functools.partial(NumberedEnv, fail))
+    for name, (_, _, kind, text) in ERRORS.items():
+        with pytest.raises(kind, match=text) as error:
+            agent.fit(data, epochs=1, verbose=0)
+        caught[name] = error.value
+    yield agent, data, caught
+    data.close()
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_keep_their_type(name, after_errors):
+    how, step, kind, text = ERRORS[name]
+    error = after_errors[-1][name]
+    assert type(error) is kind
+    assert str(error) == text
+    notes = " ".join(error.__notes__)
+    assert f"In step {step} of environment" in notes
     assert "In worker" in notes
     assert f"in {how.__name__}" in notes
-    # It is one of the environments, and no fault of the worker.
-    assert len(living(data)) == 2
+
+
+def test_a_training_goes_on_after_errors(after_errors):
+    """It is one of the environments, and no fault of the worker."""
+    agent, data, _ = after_errors
+    assert len(processes_of(data)) == len(living(data)) == 2
     watch = Watch(data, agent)
     agent.fit(data, epochs=1, verbose=0)
     assert watch.rollouts == 1
@@ -91,7 +120,7 @@ def test_errors_of_making_keep_their_type():
         raise WorkerEnvCrash("cannot be made")
 
     with pytest.raises(WorkerEnvCrash, match="cannot be made") as caught:
-        made(make)
+        made(make, rl.LocalWorkers(1))
     notes = " ".join(caught.value.__notes__)
     assert "as it was made" in notes
 
@@ -117,8 +146,10 @@ def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
     agent.observers.add(
         lambda each: counts.append(failing_envs.assert_trajectory(each))
     )
-    history = agent.fit(data, epochs=6, verbose=0).history
-    assert history["env_restarts"][-1] >= 2
+    data.bind(agent)
+    for _ in range(6):
+        data.refresh()
+    assert data.logs()["env_restarts"] >= 2
     assert data.env.pool.losses == 0
     assert agent.env_steps == sum(counts) < 6 * 48 * NUM_ENVS
     assert {*data._collector.episodes.lengths} == {failing_envs.LENGTH}

@@ -27,19 +27,42 @@ from support.worker_processes import kill
 from support.worker_processes import living
 from support.worker_processes import processes_of
 from support.worker_processes import wait_until
+from support.workers_here import WorkersHere
+from support.workers_here import lose
 
 
-def test_one_that_is_killed_between_rounds_is_replaced(closing):
-    agent, data = closing()
+@pytest.fixture(scope="module")
+def after_a_kill():
+    """A training of which one process was killed after the first round."""
+    agent, data = made()
     watch = Watch(data, agent)
     agent.fit(data, epochs=1, verbose=0)
     kill(living(data)[0])
     agent.fit(data, epochs=2, verbose=0)
+    yield agent, data, watch
+    data.close()
+
+
+def test_one_that_is_killed_between_rounds_is_replaced(after_a_kill):
+    agent, data, watch = after_a_kill
     assert (watch.rollouts, watch.gaps) == (3, 2)
     assert data.env.pool.losses == 1
     assert len(living(data)) == 2
     assert agent.env_steps == 3 * HORIZON * NUM_ENVS
     watch.assert_statistics()
+
+
+def test_nothing_is_kept_of_processes_that_are_lost(after_a_kill):
+    """Neither their memory nor, with the system, that they have ended."""
+    _, data, _ = after_a_kill
+    assert len(processes_of(data)) == 3
+    assert all(
+        each.returncode is not None
+        for each in processes_of(data)
+        if each not in living(data)
+    )
+    names = {path.name for path in folder_of(data).glob("from-*")}
+    assert {name.split("-")[1] for name in names} == {"1", "2"}
 
 
 @pytest.mark.parametrize(
@@ -55,9 +78,11 @@ def test_one_that_is_lost_in_a_rollout_is_replaced(
 ):
     fail = Once(tmp_path / "once", how, step=HORIZON + 9)
     agent, data = closing(functools.partial(NumberedEnv, fail), workers)
+    data.bind(agent)
     watch = Watch(data, agent)
     with caplog.at_level(logging.WARNING):
-        agent.fit(data, epochs=4, verbose=0)
+        for _ in range(4):
+            data.refresh()
     assert (watch.rollouts, watch.gaps) == (4, 2)
     assert len(living(data)) == 2
     [line] = [each for each in caplog.messages if "is replaced" in each]
@@ -67,12 +92,19 @@ def test_one_that_is_lost_in_a_rollout_is_replaced(
     watch.assert_statistics()
 
 
-def test_replay_does_not_cross_a_gap(closing):
-    agent, data = closing(kind=rl.DQN)
+@pytest.mark.parametrize(
+    "is_killed", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_replay_does_not_cross_a_gap(is_killed, tmp_path):
+    workers = rl.LocalWorkers(2) if is_killed else WorkersHere(tmp_path)
+    agent, data = made(workers=workers, kind=rl.DQN)
     data.bind(agent)
     watch = Watch(data, agent)
     data.refresh()
-    kill(living(data)[1])
+    if is_killed:
+        kill(living(data)[1])
+    else:
+        lose(data, 1)
     # The next rollout may have been collected ahead.
     for _ in range(2):
         data.refresh()
@@ -89,8 +121,10 @@ def test_replay_does_not_cross_a_gap(closing):
         batch["discount"][ends], agent.gamma ** span[ends], rtol=1e-6
     )
     watch.assert_statistics()
+    data.close()
 
 
+@pytest.mark.slow
 def test_what_always_dies_is_an_error(closing):
     agent, data = closing(
         functools.partial(NumberedEnv, Always(worker_envs.dies, step=3))
@@ -119,17 +153,19 @@ def allow(folder, count):
 def test_one_that_cannot_be_replaced_leaves_its_share(closing, tmp_path):
     folder = processes(tmp_path / "made", 2)
     agent, data = closing(functools.partial(MadeInFewProcesses, folder))
+    data.bind(agent)
     watch = Watch(data, agent)
-    agent.fit(data, epochs=1, verbose=0)
+    data.refresh()
     gone, left = living(data)
     kill(gone)
-    agent.fit(data, epochs=2, verbose=0)
+    for _ in range(2):
+        data.refresh()
     assert (watch.rollouts, watch.gaps) == (3, 2)
     assert living(data) == [left]
     # That one is replaced with all that it holds.
     allow(folder, 1)
     kill(left)
-    agent.fit(data, epochs=1, verbose=0)
+    data.refresh()
     assert watch.gaps == 2 + NUM_ENVS
     assert len(living(data)) == 1
     watch.assert_statistics()
@@ -169,7 +205,8 @@ def test_one_that_dies_as_it_is_made_first_is_made_again(closing, tmp_path):
         return env
 
     agent, data = closing(make)
-    agent.fit(data, epochs=1, verbose=0)
+    data.bind(agent)
+    data.collect()
     assert data.env.pool.losses == 1
     assert len(living(data)) == 2
 
@@ -177,7 +214,7 @@ def test_one_that_dies_as_it_is_made_first_is_made_again(closing, tmp_path):
 def test_what_can_never_be_made_is_an_error(tmp_path):
     folder = processes(tmp_path / "made", 0)
     with pytest.raises(WorkerError, match="at least 1 workers"):
-        made(functools.partial(MadeInFewProcesses, folder))
+        made(functools.partial(MadeInFewProcesses, folder), rl.LocalWorkers(1))
 
 
 @pytest.mark.slow
@@ -190,7 +227,7 @@ def test_twenty_kills(closing):
 
     def kill_twenty():
         for count in range(1, 21):
-            over.wait(random_one.uniform(0.0, 0.8))
+            over.wait(random_one.uniform(0.0, 0.4))
             wait_until(lambda: over.is_set() or living(data))
             if over.is_set():
                 return
@@ -219,19 +256,3 @@ def test_twenty_kills(closing):
     assert len(living(data)) == 2
     watch.assert_statistics()
     print(f"20 kills, until the next rollout: {np.round(seconds, 2)}")
-
-
-def test_nothing_is_kept_of_processes_that_are_lost(closing):
-    """Neither their memory nor, with the system, that they have ended."""
-    agent, data = closing()
-    agent.fit(data, epochs=1, verbose=0)
-    kill(living(data)[0])
-    agent.fit(data, epochs=1, verbose=0)
-    assert len(processes_of(data)) == 3
-    assert all(
-        each.returncode is not None
-        for each in processes_of(data)
-        if each not in living(data)
-    )
-    names = {path.name for path in folder_of(data).glob("from-*")}
-    assert {name.split("-")[1] for name in names} == {"1", "2"}

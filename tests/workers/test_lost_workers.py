@@ -8,20 +8,13 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
+from keras_rl2.workers.worker_pool import MOST_LOSSES
 from support.memory_envs import RememberTheCue
 from support.watched_workers import NUM_ENVS
 from support.watched_workers import Watch
 from support.watched_workers import made
 from support.workers_here import WorkersHere
-
-
-def lose(data, index, method="collect"):
-    """Loses a worker with its next call of a method."""
-    transport = data.env.pool._transport
-    held = data.env.pool._held
-    [link] = [each for each in held if index in held[each]]
-    link.lost_before = method
-    return transport
+from support.workers_here import lose
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -169,12 +162,13 @@ def test_a_step_that_is_lost_is_an_error(tmp_path):
 def test_shares_that_were_given_away_are_given_away_again(tmp_path):
     workers = WorkersHere(tmp_path, 4)
     agent, data = made(workers=workers)
+    data.bind(agent)
     watch = Watch(data, agent)
-    agent.fit(data, epochs=1, verbose=0)
+    data.refresh()
     workers.transport.most = 0
     for left in (3, 2, 1):
         lose(data, 0)
-        agent.fit(data, epochs=1, verbose=0)
+        data.refresh()
         assert data.env.pool.workers_left == left
     assert watch.rollouts == 4
     watch.assert_statistics()
@@ -188,12 +182,25 @@ def test_shares_that_were_given_away_are_given_away_again(tmp_path):
 def test_one_that_dies_as_it_starts_is_started_again(tmp_path):
     workers = WorkersHere(tmp_path)
     agent, data = made(workers=workers)
-    agent.fit(data, epochs=1, verbose=0)
+    data.bind(agent)
+    data.collect()
     for fails, left in ((1, 2), (2, 1)):
         workers.transport.fails = fails
         lose(data, 0)
-        agent.fit(data, epochs=1, verbose=0)
+        data.collect()
         assert data.env.pool.workers_left == left
+
+
+def test_what_is_always_lost_is_an_error(tmp_path):
+    workers = WorkersHere(tmp_path)
+    agent, data = made(workers=workers)
+    lose(data, 1)
+    workers.transport.lost_before = "collect"
+    with pytest.raises(WorkerError, match=f"{MOST_LOSSES + 1} times"):
+        agent.fit(data, epochs=1, verbose=0)
+    assert data.env.pool.losses == MOST_LOSSES + 1
+    assert workers.transport.closed
+    assert agent.env_steps == 0
 
 
 @pytest.mark.parametrize("how", ["drop", "lose", "interrupt"])
