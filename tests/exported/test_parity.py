@@ -19,19 +19,6 @@ from support.exported import export
 CASES = [(each, name) for each, names in OPTIONS.items() for name in names]
 
 
-@pytest.fixture(scope="module")
-def agents():
-    """Agents that are made once."""
-    made = {}
-
-    def get(option, name):
-        if (option, name) not in made:
-            made[option, name] = agent_of(option, name)
-        return made[option, name]
-
-    return get
-
-
 def assert_alike(agent, path):
     difference, disagreements = compare(agent, rl.PolicyFile(path))
     assert difference < 1e-4
