@@ -34,9 +34,9 @@ def ppo():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("option", "name"), CASES)
-def test_sixteen_bits_act_almost_alike(option, name, agents, tmp_path):
+def test_sixteen_bits_act_almost_alike(option, name, agents, policies):
     agent = agents(option, name)
-    path = export(agent, tmp_path, "litert", quantize="float16")
+    path = policies(agent, "litert", quantize="float16")
     difference, disagreements = compare(agent, rl.PolicyFile(path))
     assert difference < 1e-2
     assert disagreements < 0.05
@@ -55,14 +55,13 @@ def test_sixteen_bits_act_almost_alike(option, name, agents, tmp_path):
     ],
 )
 def test_eight_bits_act_much_alike(
-    option, name, deterministic, agents, tmp_path
+    option, name, deterministic, agents, policies
 ):
     agent = agents(option, name)
-    path = export(
+    path = policies(
         agent,
-        tmp_path,
         "litert",
-        deterministic=deterministic,
+        deterministic,
         quantize="int8",
         representative=observations_of(agent, 256, seed=99),
     )
