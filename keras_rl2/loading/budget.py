@@ -50,11 +50,21 @@ def no_more_weights_than(elements: int) -> Iterator[None]:
 
 def _elements(initial_value: Any) -> int | None:
     """Returns how many elements a variable will have; None if unknown."""
-    if callable(initial_value):
-        function = tf.function(initial_value, autograph=False)
-        shape = function.get_concrete_function().output_shapes
-    else:
-        shape = tf.convert_to_tensor(initial_value).shape
+    shape = _traced_shape(initial_value)
     sizes = tf.TensorShape(shape).as_list()
     known = [size for size in sizes if size is not None]
     return math.prod(known) if len(known) == len(sizes) else None
+
+
+def _traced_shape(initial_value: Any) -> Any:
+    """Returns the shape of a value, or of what a function would make."""
+    if not callable(initial_value):
+        return tf.convert_to_tensor(initial_value).shape
+    try:
+        # Half of what a `tf.function` takes, for each of many variables.
+        with tf.Graph().as_default():
+            return tf.convert_to_tensor(initial_value()).shape
+    except RuntimeError:
+        # Of one's own, with tensors: only functions can take them in.
+        function = tf.function(initial_value, autograph=False)
+        return function.get_concrete_function().output_shapes

@@ -4,6 +4,7 @@ import pytest
 
 from keras_rl2.cli import training_run
 from keras_rl2.cli.main import main
+from support.eager import eagerly as without_graphs
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +15,13 @@ def trained(tmp_path_factory):
     small = ["--set", "networks.hidden=[8]", "dataset.passes=2"]
     assert main([*arguments, *small, "--logdir", str(logdir)]) == 0
     return logdir / "PPO-CartPole-v1" / "seed-0"
+
+
+@pytest.fixture
+def eagerly():
+    """Trains without graphs."""
+    with without_graphs():
+        yield
 
 
 @pytest.fixture

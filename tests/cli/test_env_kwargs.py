@@ -10,6 +10,8 @@ from keras_rl2.cli.run_folder import RunFolder
 
 # A reward of 0 for each step, and -1 for the one in which the pole falls.
 SUTTON = ["--env-kwargs", "sutton_barto_reward=true"]
+# Evaluations than the one at the end.
+NO_MORE = ["--evaluate", "0"]
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def folder(tmp_path_factory):
     command = ["train", "reinforce", "CartPole-v1", "--logdir", str(logdir)]
     options = ["--steps", "300", "--set", "networks.hidden=[8]"]
     options += ["dataset.horizon=200"]
-    assert main([*command, *options, *SUTTON]) == 0
+    assert main([*command, *options, *NO_MORE, *SUTTON]) == 0
     return logdir / "REINFORCE-CartPole-v1" / "seed-0"
 
 
@@ -63,7 +65,7 @@ def test_a_training_goes_on_with_them(folder, refused):
     command = ["train", "reinforce", "CartPole-v1", "--resume", *logdir]
     line = refused(*command, *SUTTON)
     assert "--env-kwargs does not go with --resume" in line
-    assert main([*map(str, command), "--steps", "900"]) == 0
+    assert main([*map(str, command), "--steps", "700", *NO_MORE]) == 0
     preset = json.loads((folder / "preset.json").read_text())
     assert preset["env_kwargs"] == {"sutton_barto_reward": True}
     score = json.loads((folder / "best.json").read_text())

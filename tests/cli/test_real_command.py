@@ -4,7 +4,9 @@ Each of them imports TensorFlow. What the subcommands do is also tested within
 the process of the tests, in the default layer.
 """
 
+import json
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -34,8 +36,12 @@ class Typed:
 
     def __call__(self, *arguments):
         """Returns the lines that one command prints."""
+        return self.run(COMMAND, *arguments)
+
+    def run(self, *program):
+        """Returns the lines that a program prints."""
         done = subprocess.run(
-            [COMMAND, *arguments],
+            program,
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -57,7 +63,28 @@ def training(typed):
     return typed("train", "ppo", "CartPole-v1", "--steps", "2000")
 
 
-@pytest.fixture
+# The same function in one process: each of its own would import TensorFlow.
+IN_A_ROW = """
+import json, sys
+from keras_rl2.cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    assert main(arguments) == 0, arguments
+"""
+EXPORTS = (
+    ("--format", "tf_saved_model"),
+    ("--format", "onnx"),
+    ("--format", "litert", "--output", "new/cartpole.tflite"),
+)
+
+
+@pytest.fixture(scope="module")
+def exported(typed, training):
+    """What the exports printed that are made one after another."""
+    commands = [["export", RUN, *options] for options in EXPORTS]
+    return typed.run(sys.executable, "-c", IN_A_ROW, json.dumps(commands))
+
+
+@pytest.fixture(scope="module")
 def actions(typed, training):
     agent = saved_agents.load(typed.run_folder / "best.keras")
     return agent.act(OBSERVATION, deterministic=True)
@@ -95,15 +122,16 @@ def test_plot(typed, training):
         assert picture.format == "PNG"
 
 
-def test_export_tf_saved_model(typed, actions):
-    (line,) = typed("export", RUN, "--format", "tf_saved_model")
-    assert line.startswith(f"{RUN}/policy: greedy policy as tf_saved_model")
+def test_export_tf_saved_model(typed, actions, exported):
+    assert len(exported) == len(EXPORTS)
+    assert exported[0].startswith(
+        f"{RUN}/policy: greedy policy as tf_saved_model"
+    )
     policy = tf.saved_model.load(str(typed.run_folder / "policy"))
     np.testing.assert_array_equal(policy.serve(OBSERVATION), actions)
 
 
-def test_export_onnx(typed, actions):
-    typed("export", RUN, "--format", "onnx")
+def test_export_onnx(typed, actions, exported):
     session = onnxruntime.InferenceSession(typed.run_folder / "policy.onnx")
     (name,) = [each.name for each in session.get_inputs()]
     (served,) = session.run(None, {name: OBSERVATION})
@@ -124,7 +152,6 @@ def test_export_litert(typed, actions):
     np.testing.assert_array_equal(served, actions)
 
 
-def test_export_into_a_new_folder(typed, actions):
-    path = "new/cartpole.tflite"
-    typed("export", RUN, "--format", "litert", "--output", path)
-    np.testing.assert_array_equal(litert_actions(typed.folder / path), actions)
+def test_export_into_a_new_folder(typed, actions, exported):
+    path = typed.folder / "new" / "cartpole.tflite"
+    np.testing.assert_array_equal(litert_actions(path), actions)

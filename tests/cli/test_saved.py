@@ -38,7 +38,7 @@ class TestEvaluate:
 class TestRecord:
     def test_mp4(self, run_folder, capsys):
         imageio = pytest.importorskip("imageio.v2")
-        assert main(["record", str(run_folder)]) == 0
+        assert main(["record", str(run_folder), "--max-steps", "30"]) == 0
         path = run_folder / "best.mp4"
         printed = capsys.readouterr().out
         assert printed.startswith(f"{path}: ")
@@ -51,6 +51,7 @@ class TestRecord:
     def test_gif(self, trained, tmp_path, capsys):
         path = tmp_path / "videos" / "cartpole.gif"
         options = ["--episodes", "2", "--seed", "1", "--output", str(path)]
+        options += ["--max-steps", "30"]
         assert main(["record", str(trained), *options]) == 0
         printed = capsys.readouterr().out
         frames = int(printed.split(": ")[1].split()[0])

@@ -12,7 +12,7 @@ from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_table import read_curve
 from support.run_folders import rows_of
 
-SMALL = ["networks.hidden=[8]", "dataset.updates_per_epoch=20"]
+SMALL = ["networks.hidden=[8]", "dataset.updates_per_epoch=2"]
 
 
 @pytest.fixture(scope="module")
@@ -28,45 +28,47 @@ def train(logdir, *options, algorithm="cql", env="CartPole-v1"):
     return main([*typed, *map(str, options)])
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_it_trains_in_updates_and_is_gone_on_with(data, tmp_path, capsys):
-    options = ["--data", data, "--updates", 60, "--evaluate", 40]
+    options = ["--data", data, "--updates", 6, "--evaluate", 4]
     assert train(tmp_path, *options, "--set", *SMALL) == 0
     folder = tmp_path / "CQL-CartPole-v1" / "seed-0"
     printed = capsys.readouterr().out
-    assert "60 updates, " in printed
+    assert "6 updates, " in printed
     assert "200 transitions" in printed
     first = rows_of(folder)
-    assert [int(row["updates"]) for row in first] == [20, 40, 60]
-    # Evaluated after 40 updates, and at the end for the file.
+    assert [int(row["updates"]) for row in first] == [2, 4, 6]
+    # Evaluated after 4 updates, and at the end for the file.
     assert [bool(row["val_episode_return"]) for row in first] == [
         *(False, True, False)
     ]
     preset = json.loads((folder / "preset.json").read_text())
-    assert preset["updates"] == 60
+    assert preset["updates"] == 6
     assert str(data) not in json.dumps(preset)
     best = json.loads((folder / "best.json").read_text())
-    assert best["updates"] in (40, 60)
+    assert best["updates"] in (4, 6)
     assert list(folder.glob("events.out.tfevents.*"))
 
     resume = ["--resume", "--data", data]
     assert train(tmp_path, *resume) == 0
-    assert "made 60 updates of 60 already; --updates" in capsys.readouterr().out
-    assert train(tmp_path, *resume, "--updates", 100) == 0
+    assert "made 6 updates of 6 already; --updates" in capsys.readouterr().out
+    assert train(tmp_path, *resume, "--updates", 10) == 0
     rows = rows_of(folder)
     assert rows[:3] == first
-    assert [int(row["updates"]) for row in rows] == [20, 40, 60, 80, 100]
+    assert [int(row["updates"]) for row in rows] == [2, 4, 6, 8, 10]
     agent = keras.models.load_model(folder / "agent.keras")
     assert isinstance(agent, rl.CQL)
-    assert (int(agent.updates), agent.env_steps) == (100, 0)
+    assert (int(agent.updates), agent.env_steps) == (10, 0)
     steps, returns = read_curve(folder / "progress.csv")
-    assert steps.tolist() == [20, 40, 60, 80, 100]
+    assert steps.tolist() == [2, 4, 6, 8, 10]
     assert np.isfinite(returns).any()
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_schedules_span_the_updates(data, tmp_path):
     rate = 'optimizer={"name":"Adam","learning_rate":{"schedule":"linear"'
     rate += ',"initial":0.1,"final":0.0}}'
-    options = ["--data", data, "--updates", 40, "--evaluate", 0, "--set", rate]
+    options = ["--data", data, "--updates", 4, "--evaluate", 0, "--set", rate]
     assert train(tmp_path, *options, *SMALL, algorithm="bc") == 0
     rows = rows_of(tmp_path / "BehaviorCloning-CartPole-v1" / "seed-0")
     rates = [float(row["learning_rate"]) for row in rows]

@@ -344,9 +344,10 @@ def test_a_study_of_somebody_else_is_refused(refused):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("eagerly")
 def test_a_short_tune_of_three_trials(tmp_path, capsys):
     options = ["--trials", 3, "--steps", 1024, "--reports", 2, "--seeds", 2]
-    options += ["--set", "networks.hidden=[8]", "dataset.passes=2"]
+    options += ["--set", "networks.hidden=[8]", "dataset.passes=1"]
     options += ["--pruner", "hyperband", *ONE_RATE]
     assert tune(*options) == 0
     capsys.readouterr()
@@ -377,26 +378,21 @@ def test_a_short_tune_of_three_trials(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_going_on(tmp_path):
-    command = [
-        *(sys.executable, "-u", "-m", "keras_rl2.cli", "tune", "ppo"),
-        *("CartPole-v1", "--steps", "512", "--reports", "2", "--seeds", "1"),
-        *("--set", "networks.hidden=[8]", *ONE_RATE),
-    ]
-
-    def start(*options):
-        return subprocess.Popen(
-            [*command, *options],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-            # A shell that runs tests in the background has them ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-
-    process = start("--trials", "1000")
+@pytest.mark.usefixtures("eagerly")
+def test_ctrl_c_and_going_on(tmp_path, capsys):
+    options = ["--steps", "512", "--reports", "2", "--seeds", "1", *ONE_RATE]
+    options += ["--set", "networks.hidden=[8]", "dataset.passes=1"]
+    command = [sys.executable, "-u", "-m", "keras_rl2.cli", "tune"]
+    process = subprocess.Popen(
+        [*command, "ppo", "CartPole-v1", *options, "--trials", "1000"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        # A shell that runs tests in the background has them ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         for line in process.stdout:
             if line.startswith("trial 1:"):
@@ -409,7 +405,5 @@ def test_ctrl_c_and_going_on(tmp_path):
     assert "Traceback" not in error
     assert "best.json" in out
     done = int(next(x for x in out.splitlines() if " trials, " in x).split()[0])
-    process = start("--trials", str(done + 1))
-    out, error = process.communicate()
-    assert process.returncode == 0, error
-    assert f"resumed at trial {done}" in out
+    assert tune(*options, "--trials", done + 1) == 0
+    assert f"resumed at trial {done}" in capsys.readouterr().out

@@ -54,15 +54,20 @@ def agent():
     return rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
 
 
-def test_other_weights_are_found(agent, tmp_path):
-    path = export(agent, tmp_path, "litert")
-    found = agent.check_export(path, "CartPole-v1", episodes=3)
+@pytest.fixture(scope="module")
+def file(agent, tmp_path_factory):
+    """The agent, exported."""
+    return export(agent, tmp_path_factory.mktemp("exported"), "litert")
+
+
+def test_other_weights_are_found(agent, file):
+    found = agent.check_export(file, "CartPole-v1", episodes=3)
     assert found.passed
     assert found.episode_return == found.file_episode_return
     other = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=1)
     *hidden, kernel, bias = agent.actor.get_weights()
     other.actor.set_weights([*hidden, -kernel, -bias])
-    found = other.check_export(path, "CartPole-v1", episodes=3)
+    found = other.check_export(file, "CartPole-v1", episodes=3)
     assert not found.passed
     assert found.disagreements > 0.5
     assert found.observations >= found.episode_return * 3
@@ -80,13 +85,12 @@ def test_numbers_that_differ_are_found(tmp_path):
     assert found.disagreements == 0.0
 
 
-def test_another_environment_is_refused(agent, tmp_path):
-    path = export(agent, tmp_path, "litert")
+def test_another_environment_is_refused(agent, file):
     with pytest.raises(ValueError, match="Expected an environment with the"):
-        agent.check_export(path, "Acrobot-v1")
+        agent.check_export(file, "Acrobot-v1")
     other = rl.PPO.for_env("Acrobot-v1", hidden=(8,), seed=0)
     with pytest.raises(ValueError, match="Expected the export of an agent"):
-        other.check_export(path, "Acrobot-v1")
+        other.check_export(file, "Acrobot-v1")
 
 
 @pytest.mark.parametrize(

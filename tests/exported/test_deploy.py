@@ -30,6 +30,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def agent():
+    return rl.PPO.from_preset("CartPole-v1", seed=0)
+
+
+@pytest.fixture(scope="module")
+def trained():
     """One that can balance the pole, so that a return says something."""
     agent = rl.PPO.from_preset("CartPole-v1", seed=0)
     rollouts = rl.RolloutDataset(
@@ -46,7 +51,14 @@ def observations():
 
 @pytest.fixture
 def expected(agent, observations):
-    return agent.act(observations, deterministic=True).tolist()
+    return actions_of(agent, observations)
+
+
+def actions_of(agent, observations):
+    """Returns greedy actions, each of which is chosen at times."""
+    actions = agent.act(observations, deterministic=True).tolist()
+    assert set(actions) == {0, 1}
+    return actions
 
 
 def needed(*programs):
@@ -133,27 +145,34 @@ def test_onnx_in_cpp(agent, observations, expected, tmp_path):
     assert [int(each) for each in found.split()] == expected
 
 
-@pytest.fixture
-def site(agent, observations, tmp_path):
-    """The web example with its packages and a policy of each format."""
-    modules = Path(os.environ.get("NODE_MODULES", WEB / "node_modules"))
-    if not (modules / "onnxruntime-web").is_dir():
+@pytest.fixture(scope="module")
+def modules():
+    """The packages of the web example."""
+    folder = Path(os.environ.get("NODE_MODULES", WEB / "node_modules"))
+    if not (folder / "onnxruntime-web").is_dir():
         pytest.skip("needs `npm install` in examples/deploy/web")
+    return folder
+
+
+@pytest.fixture
+def site(modules, trained, observations, tmp_path):
+    """The web example with its packages and a policy of each format."""
     for path in WEB.iterdir():
         if path.is_file():
             shutil.copy(path, tmp_path)
     (tmp_path / "node_modules").symlink_to(modules)
-    agent.export(tmp_path / "policy.onnx", format="onnx")
-    agent.export(tmp_path / "policy.tflite", format="litert", batch_size=1)
+    trained.export(tmp_path / "policy.onnx", format="onnx")
+    trained.export(tmp_path / "policy.tflite", format="litert", batch_size=1)
     text = json.dumps(observations.tolist())
     (tmp_path / "observations.json").write_text(text)
     return tmp_path
 
 
-def test_onnx_in_node(site, expected):
+def test_onnx_in_node(site, trained, observations):
     needed("node")
     command = ("node", "onnx_policy.mjs", "policy.onnx", "observations.json")
-    assert json.loads(output(*command, cwd=site)) == expected
+    found = json.loads(output(*command, cwd=site))
+    assert found == actions_of(trained, observations)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -164,7 +183,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("query", ["", "?litert"])
-def test_onnx_and_litert_in_a_browser(query, site, expected):
+def test_onnx_and_litert_in_a_browser(query, site, trained, observations):
     needed("chromium")
     if query and not (site / "node_modules" / "@litertjs" / "core").is_dir():
         pytest.skip("needs `npm install` in examples/deploy/web")
@@ -185,7 +204,7 @@ def test_onnx_and_litert_in_a_browser(query, site, expected):
     error = re.search(r'<pre id="error">([^<]*)</pre>', page)[1]
     assert error == ""
     actions = re.search(r'<pre id="actions">([^<]*)</pre>', page)[1]
-    assert json.loads(actions) == expected
+    assert json.loads(actions) == actions_of(trained, observations)
     # As long as in Python: the same pole.
     steps = re.search(r'<output id="return">(\d+)</output>', page)[1]
     assert int(steps) > 100

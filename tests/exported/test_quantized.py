@@ -10,7 +10,6 @@ from keras_rl2.agents import representative
 from support.agents import EVERY_AGENT
 from support.export_cases import GIVEN_NOISE
 from support.export_cases import OPTIONS
-from support.export_cases import agent_of
 from support.export_cases import compare
 from support.export_cases import env_of
 from support.export_cases import fits_eight_bits
@@ -27,11 +26,17 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def ppo():
+    """Small, and not to be changed."""
+    return rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("option", "name"), CASES)
-def test_sixteen_bits_act_almost_alike(option, name, tmp_path):
-    agent = agent_of(option, name)
-    path = export(agent, tmp_path, "litert", quantize="float16")
+def test_sixteen_bits_act_almost_alike(option, name, agents, policies):
+    agent = agents(option, name)
+    path = policies(agent, "litert", quantize="float16")
     difference, disagreements = compare(agent, rl.PolicyFile(path))
     assert difference < 1e-2
     assert disagreements < 0.05
@@ -49,13 +54,14 @@ def test_sixteen_bits_act_almost_alike(option, name, tmp_path):
         and fits_eight_bits(option, name, deterministic)
     ],
 )
-def test_eight_bits_act_much_alike(option, name, deterministic, tmp_path):
-    agent = agent_of(option, name)
-    path = export(
+def test_eight_bits_act_much_alike(
+    option, name, deterministic, agents, policies
+):
+    agent = agents(option, name)
+    path = policies(
         agent,
-        tmp_path,
         "litert",
-        deterministic=deterministic,
+        deterministic,
         quantize="int8",
         representative=observations_of(agent, 256, seed=99),
     )
@@ -76,10 +82,10 @@ def test_eight_bits_act_much_alike(option, name, deterministic, tmp_path):
     ],
 )
 def test_what_eight_bits_would_lose_is_refused(
-    option, name, deterministic, tmp_path
+    option, name, deterministic, agents, tmp_path
 ):
     """A choice among logits of 0 to 9 beside one of -1e32 is none."""
-    agent = agent_of(option, name)
+    agent = agents(option, name)
     with pytest.raises(ValueError, match=r"Expected a policy that fits"):
         export(
             agent,
@@ -97,7 +103,9 @@ def kinds_of_tensors(path):
     return {each["dtype"] for each in interpreter.get_tensor_details()}
 
 
-def test_weights_are_as_small_as_was_asked_for(tmp_path):
+def test_weights_are_as_small_as_was_asked_for(tmp_path, monkeypatch):
+    # Ranges are of as many steps as it likes.
+    monkeypatch.setattr(representative, "MOST_STEPS", 100)
     agent = rl.PPO.for_env("CartPole-v1", hidden=(64, 64), seed=0)
     sizes = {}
     for quantize in (None, "float16", "int8"):
@@ -114,10 +122,10 @@ def test_weights_are_as_small_as_was_asked_for(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["masks", "memory", "several actions"])
-def test_it_plays_to_find_the_ranges(option, monkeypatch):
+def test_it_plays_to_find_the_ranges(option, agents, monkeypatch):
     """In environments that raise where an action is not one of theirs."""
     monkeypatch.setattr(representative, "MOST_STEPS", 300)
-    agent = agent_of(option, "PPO")
+    agent = agents(option, "PPO")
     case = EVERY_AGENT["PPO"]
     env = vector(lambda: env_of(option, case), num_envs=3)
     rows = representative.representative_rows(agent, env, deterministic=False)
@@ -132,10 +140,9 @@ def test_it_plays_to_find_the_ranges(option, monkeypatch):
         assert 0.05 < zeros.mean() < 0.95
 
 
-def test_ranges_are_those_of_random_actions_too():
+def test_ranges_are_those_of_random_actions_too(ppo):
     """A policy that stands still sees next to nothing."""
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-    rows = representative.representative_rows(agent, "CartPole-v1", True)
+    rows = representative.representative_rows(ppo, "CartPole-v1", True)
     angles = np.concatenate([row[0] for row in rows])[:, 2]
     assert angles.max() > 0.15
     assert angles.min() < -0.15
@@ -180,18 +187,16 @@ def test_observations_of_a_policy_that_remembers_are_an_episode():
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_first(options, message, tmp_path):
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+def test_what_does_not_fit_is_refused_first(options, message, ppo, tmp_path):
     path = tmp_path / "policy.tflite"
     path.write_text("what was there")
     with pytest.raises(ValueError, match=message):
-        agent.export(path, **{"format": "litert", **options})
+        ppo.export(path, **{"format": "litert", **options})
     assert [each.name for each in tmp_path.iterdir()] == ["policy.tflite"]
     assert path.read_text() == "what was there"
 
 
-def test_litert_is_called_tflite(tmp_path):
-    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+def test_litert_is_called_tflite(ppo, tmp_path):
     with pytest.raises(ValueError, match=r"ends in \.tflite"):
-        agent.export(tmp_path / "policy.lite", format="litert")
+        ppo.export(tmp_path / "policy.lite", format="litert")
     assert not list(tmp_path.iterdir())

@@ -164,6 +164,23 @@ def test_layers_of_ones_own(tmp_path):
     assert isinstance(rl.load(path, {"Mine": Mine}), rl.REINFORCE)
 
 
+def test_initializers_of_ones_own_may_hold_tensors(tmp_path):
+    class Table(keras.initializers.Initializer):
+        numbers = keras.ops.ones((4, 2))
+
+        def __call__(self, shape, dtype=None):
+            return keras.ops.reshape(self.numbers, shape)
+
+    inputs = keras.Input((4,))
+    layer = keras.layers.Dense(2, kernel_initializer=Table())
+    agent = rl.REINFORCE(keras.Model(inputs, layer(inputs)), seed=0)
+    path = tmp_path / "agent.keras"
+    agent.bind(*spaces_of("CartPole-v1"))
+    with keras.saving.custom_object_scope({"Table": Table}):
+        agent.save(path)
+    assert isinstance(rl.load(path, {"Table": Table}), rl.REINFORCE)
+
+
 def spaces_of(env_id):
     env = rl.envs.make_env(env_id)
     return env.observation_space, env.action_space
