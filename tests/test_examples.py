@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 
+import gymnasium
 import keras
 import pytest
 
 from keras_rl2 import PPO
+from keras_rl2 import PolicyFile
 from keras_rl2 import load
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -82,6 +84,17 @@ def test_custom_environment(tmp_path):
     assert len(list((folder / "films").glob("step-*.gif"))) == 3
     assert load(folder / "agent.keras").env_steps >= 150_000
     assert (folder / "policy.tflite").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_greenhouse(tmp_path):
+    score, folder = run("greenhouse.py", tmp_path)
+    # Of the random policy: -37.
+    assert score >= 30
+    assert holds_events(folder)
+    agent = load(folder / "agent.keras")
+    assert isinstance(agent.action_space, gymnasium.spaces.Dict)
+    assert PolicyFile(folder / "policy.tflite").deterministic
 
 
 @pytest.mark.learning

@@ -19,7 +19,8 @@ _TITLES = {"Args": "Arguments"}
 _LISTS = ("Args", "Attributes", "Raises")
 _SPAN = re.compile(r"(?s)(``?)(.+?)\1")
 _NAME = re.compile(r"(keras_rl2\.|rl\.)?(?:\w+\.)*(\w+)")
-_LINK = re.compile(r"\[([^]]+)\]\(([^)\s]+)\)")
+# Of which the address may stand on the next line.
+_LINK = re.compile(r"\[([^]]+)\]\(\s*(https?:[^)\s]+)\)")
 _PAGE = re.compile(r"\bdocs/(\w+)\.md\b")
 # A line of a paragraph that a list follows.
 _LIST = re.compile(r"(?m)^((?![ ]|[-*] |\d+\. ).*)\n(?=[-*] |\d+\. )")
@@ -84,7 +85,18 @@ def _blocks(text: str, own: str) -> Iterator[str]:
 
 def _inline(text: str, own: str) -> str:
     """Returns a paragraph, its code and links in the other form."""
-    return _outside(_SPAN, text, lambda span: _code(span[2], own), _plain)
+    return _outside(_LINK, text, _link, lambda rest: _spans(rest, own))
+
+
+def _link(link: re.Match[str]) -> str:
+    """Returns a link, which cannot have code in it."""
+    label = " ".join(link[1].replace("`", "").split())
+    return _separate(f"`{label} <{link[2]}>`__")
+
+
+def _spans(text: str, own: str) -> str:
+    """Returns a text without links, its code in the other form."""
+    return _outside(_SPAN, text, lambda span: _code(span[2], own), _pages)
 
 
 def _code(code: str, own: str) -> str:
@@ -97,16 +109,6 @@ def _code(code: str, own: str) -> str:
     if path is None or path.endswith(f".{own}"):
         return _separate(f"``{code}``")
     return _separate(f":py:obj:`{code} <{path}>`")
-
-
-def _plain(text: str) -> str:
-    """Returns text in which nothing is markup but its links."""
-    return _outside(
-        _LINK,
-        text,
-        lambda link: _separate(f"`{link[1]} <{link[2]}>`__"),
-        _pages,
-    )
 
 
 def _pages(text: str) -> str:

@@ -18,6 +18,7 @@ from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_seed
 from keras_rl2.arguments import present
+from keras_rl2.arguments import refuse_unknown
 from keras_rl2.envs import as_vector_env
 from keras_rl2.initialization import KINDS
 from keras_rl2.networks import MemoryNetwork
@@ -205,7 +206,7 @@ def make(
         ValueError: If a space is not supported.
         TypeError: If there is an argument that the algorithm does not take.
     """
-    kind.refuse_arguments(settings)
+    _refuse_unknown(kind, settings, options)
     own = {
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
@@ -240,6 +241,24 @@ def make(
     )
     agent.compile()
     return agent
+
+
+def _refuse_unknown(
+    kind: "type[MadeAgent]",
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Refuses what neither the agent takes nor its networks can be like."""
+    if "learning_rate" in settings:
+        raise TypeError(
+            f"Expected `{kind.__name__}.for_env` without `learning_rate`: "
+            "`agent.compile(keras.optimizers.Adam(learning_rate))` sets it. "
+            f"Received: learning_rate={settings['learning_rate']!r}"
+        )
+    made = {"actor", "critic", "q_network", "value_network"}
+    made |= {"observation_space", "action_space"}
+    taken = {*kind.argument_names(), *options, "memory"} - made
+    refuse_unknown(kind.__name__, settings, taken)
 
 
 def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:

@@ -68,7 +68,7 @@ class ExportCheck:
     (True, 0.0, 0.0)
     """
 
-    manifest: dict[str, Any]
+    manifest: dict[str, Any] = dataclasses.field(repr=False)
     observations: int
     difference: float
     disagreements: float

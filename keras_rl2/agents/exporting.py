@@ -217,6 +217,13 @@ def check_arguments(
             f"Expected `format` to be one of {known}. "
             f"Received: format={format!r}"
         )
+    for kind, ending in formats.ENDINGS.items():
+        if ending and format != kind and str(filepath).endswith(ending):
+            raise ValueError(
+                f'Expected `format="{kind}"` for a path that ends in '
+                f"'{ending}'. Received: filepath={str(filepath)!r}, "
+                f"format={format!r}"
+            )
     if format == formats.LITERT and not str(filepath).endswith(".tflite"):
         raise ValueError(
             "Expected a path that ends in .tflite for LiteRT. "

@@ -388,4 +388,5 @@ def _refuse_arguments(given: Mapping[str, object]) -> None:
                 f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
             )
     check_flag(shuffle=given["shuffle"])
-    refuse_unknown("`fit`", given, {*_TAKEN, *_SAID_ELSEWHERE})
+    unsaid = {k: v for k, v in given.items() if k not in _SAID_ELSEWHERE}
+    refuse_unknown("`fit`", unsaid, _TAKEN)

@@ -38,7 +38,8 @@ def check_is_network(name: str, network: object) -> None:
     """
     if not isinstance(network, keras.Model):
         raise ValueError(
-            f"Expected `{name}` to be a `keras.Model`. "
+            f"Expected `{name}` to be a `keras.Model` (`for_env(env)` makes "
+            "an agent with default networks). "
             f"Received: {network!r} of type {type(network).__name__}"
         )
 
@@ -127,8 +128,8 @@ def check_action_kind(
     if not isinstance(space, kinds):
         raise ValueError(
             f"Expected an action space that {agent_class.__name__} can act "
-            f"in, {either(tuple(kind.__name__ for kind in kinds))}. "
-            f"Received: {space}"
+            f"in, {either(tuple(kind.__name__ for kind in kinds))}; PPO acts "
+            f"in any. Received: {space}"
         )
 
 

@@ -152,7 +152,7 @@ def check_observations(
         if path != spaces.ACTION_MASK:
             found = _scale_of(leaf, values)
             findings.append(found._replace(text=where + found.text))
-    return [_inside(rollout), *findings]
+    return [_inside(rollout, space), *findings]
 
 
 def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
@@ -170,7 +170,7 @@ def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
     return _scale(values.astype(np.float64), values.dtype)
 
 
-def _inside(rollout: RandomRollout) -> Finding:
+def _inside(rollout: RandomRollout, space: Space[Any]) -> Finding:
     """Says whether observations were members of their space."""
     if not rollout.outside:
         text = "all were members of their space"
@@ -179,6 +179,14 @@ def _inside(rollout: RandomRollout) -> Finding:
         f"{rollout.outside} of {len(rollout.reward) + 1} were no members of "
         "the observation space: mend its shape, dtype, low or high"
     )
+    for (path, leaf), array in zip(
+        named_leaves(spaces.space_tree(space)),
+        leaves(rollout.stranger),
+        strict=True,
+    ):
+        if not leaf.contains(array):
+            where = f"{path}, " if path else ""
+            text += f" ({where}{array.dtype} of shape {array.shape}, in {leaf})"
     return Finding("observations", False, text)
 
 
@@ -252,6 +260,7 @@ def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
         `Finding`.
     """
     name = "determinism"
+    found = []
     for key in ("observation", "reward", "terminated", "truncated"):
         pairs = zip(
             named_leaves(getattr(first, key)),
@@ -261,14 +270,16 @@ def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
         for (path, a), b in pairs:
             if a.shape == b.shape and _equal(a, b):
                 continue
-            step = _first_difference(a, b)
             what = f"{key} {path}" if path else key
-            text = (
-                f"{what} differs at step {step} of two runs with one seed: "
-                "draw from self.np_random only, after "
-                "super().reset(seed=seed)"
-            )
-            return Finding(name, False, text)
+            found.append((_first_difference(a, b), what))
+    if found:
+        # What differs first is nearest to the cause.
+        step, what = min(found, key=operator.itemgetter(0))
+        text = (
+            f"{what} differs at step {step} of two runs with one seed: "
+            "draw from self.np_random only, after super().reset(seed=seed)"
+        )
+        return Finding(name, False, text)
     text = f"two runs of {len(first.reward)} steps with one seed are equal"
     return Finding(name, True, text)
 

@@ -30,6 +30,7 @@ class RandomRollout:
         next_observation: `[N, ...]`. What each step led to, also at an end; a
             tree alike.
         outside: int. Observations that are no members of their space.
+        stranger: The first of them, a tree of arrays, or None.
     """
 
     observation: Tree[np.ndarray]
@@ -39,6 +40,7 @@ class RandomRollout:
     truncated: np.ndarray
     next_observation: Tree[np.ndarray]
     outside: int
+    stranger: Any = None
 
     @property
     def episode_lengths(self) -> np.ndarray:
@@ -71,14 +73,18 @@ def play(env: Any, steps: int, seed: int) -> RandomRollout:
     observations, following = [_copied(space, observation)], []
     actions, rewards, terminations, truncations = [], [], [], []
     contains = space.contains
-    outside = int(not contains(observation))
+    outside, stranger = 0, None
+    if not contains(observation):
+        outside, stranger = 1, observations[0]
     for _ in range(steps):
         action = random_action(env.action_space, space, observation)
         observation, reward, terminated, truncated, _ = env.step(action)
-        outside += not contains(observation)
         following.append(_copied(space, observation))
+        if not contains(observation):
+            outside += 1
+            stranger = following[-1] if stranger is None else stranger
         actions.append(action)
-        rewards.append(float(reward))
+        rewards.append(_number(reward))
         terminations.append(bool(terminated))
         truncations.append(bool(truncated))
         if terminated or truncated:
@@ -92,7 +98,18 @@ def play(env: Any, steps: int, seed: int) -> RandomRollout:
         np.array(truncations),
         _stacked(following),
         outside,
+        stranger,
     )
+
+
+def _number(reward: Any) -> float:
+    """Returns a reward, which may be no row of one number."""
+    if np.ndim(reward):
+        raise ValueError(
+            "Expected `reward` to be a number, reward.item() say. "
+            f"Received: reward of shape {np.shape(reward)}"
+        )
+    return float(reward)
 
 
 def random_action(

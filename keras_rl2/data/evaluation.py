@@ -1,5 +1,6 @@
 """Playing whole episodes to measure a policy."""
 
+import warnings
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,9 @@ from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
 from keras_rl2.trees import map_leaves
 from keras_rl2.trees import named_leaves
+
+# Longer than the episodes of nearly all tasks, and soon played.
+_MANY_STEPS = 100_000
 
 
 class EvaluationDataset:
@@ -176,6 +180,14 @@ class EvaluationDataset:
                     masking, observation, env.pending_reset, env.name, step
                 )
             step += 1
+            if step == _MANY_STEPS and not returns:
+                warnings.warn(
+                    f"No episode of {env.name} has ended in {step:,} steps: "
+                    "evaluations last until episodes end. Return "
+                    "`truncated=True` after so many steps, or wrap it in "
+                    "gymnasium.wrappers.TimeLimit",
+                    stacklevel=4,
+                )
             noise = None
             if not self.deterministic:
                 noise, _ = agent.draw_noise(generator, (env.num_envs,))

@@ -109,8 +109,9 @@ def as_vector_env(
         adapter.remake = remake
     if num_envs not in (1, adapter.num_envs):
         raise ValueError(
-            f"Expected an id, of which {num_envs} environments can be made, or "
-            f"{num_envs} environments. Received: env={adapter.name} with "
+            f"Expected an id, or a class or function, of which {num_envs} "
+            f"environments can be made, or {num_envs} environments. "
+            f"Received: env={adapter.name} with "
             f"{adapter.num_envs} environments"
         )
     return adapter

@@ -144,11 +144,12 @@ class EnvironmentChecks:
         kind: type[Any] = tuple if isinstance(expected, tuple) else Mapping
         keys = _keys(expected)
         if not isinstance(received, kind) or _keys(received) != keys:
+            given = _words(received)
+            if isinstance(received, kind):
+                given = f"{type(received).__name__} of {_keys(received)}"
             raise MismatchError(
                 f"Expected {where} from {self._name} to be a "
-                f"{type(expected).__name__} of {keys}. Received: "
-                f"{type(received).__name__} of "
-                f"{_keys(received) if isinstance(received, kind) else received}"
+                f"{type(expected).__name__} of {keys}. Received: {given}"
             )
         for key in keys:
             self._check_branch(received[key], expected[key], f"{path}[{key!r}]")
@@ -168,6 +169,50 @@ class EnvironmentChecks:
             f"{expected.dtype} from {self._name}, whose space is "
             f"{spaces.describe(self._space)}. Received: "
             f"{where} of shape {array.shape} and dtype {array.dtype}"
+        )
+
+
+def find_mismatch(
+    env: gymnasium.Env[Any, Any], name: str, call: str
+) -> MismatchError | None:
+    """Says what one of several environments gives otherwise than it declares.
+
+    Gymnasium stacks what they give, and what it raises of that names neither
+    the environment nor the array.
+
+    Args:
+        env: `gymnasium.Env`. Is reset, and stepped where that is asked for.
+        name: str. What it is called.
+        call: str. `"reset"` or `"step"`, after which to stop.
+
+    Returns:
+        `MismatchError`, or None if nothing was found.
+    """
+    space = env.observation_space
+    checks = EnvironmentChecks(name, space, spaces.observation_spec(space), ())
+    given: Any = None
+    try:
+        given = env.reset()
+        checks.check_reset(given)
+        checks.check_observation(given[0])
+        if call == "step":
+            given = env.step(env.action_space.sample())
+            checks.check_step(given)
+            _check_one_number(name, given[1])
+    except MismatchError as found:
+        return found
+    except Exception:
+        # Something else than what is being asked about.
+        return None
+    return None
+
+
+def _check_one_number(name: str, reward: Any) -> None:
+    """Refuses a reward that cannot stand in a row with others."""
+    if np.ndim(reward):
+        raise MismatchError(
+            f"Expected `reward` from {name} to be a number, reward.item() "
+            f"say. Received: reward of shape {np.shape(reward)}"
         )
 
 

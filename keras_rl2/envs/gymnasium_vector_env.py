@@ -12,11 +12,14 @@ from gymnasium.vector import VectorEnv
 
 from keras_rl2 import spaces
 from keras_rl2.envs import worker_processes
+from keras_rl2.envs.environment_checks import find_mismatch
 from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 # What it raises where an environment gives something else than it declares.
-_GYMNASIUMS_OWN = (ValueError, TypeError, KeyError, IndexError)
+_GYMNASIUMS_OWN = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
+)
 
 
 class GymnasiumVectorEnv(VectorEnvAdapter):
@@ -81,18 +84,22 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             self._make_again()
         try:
             given = self.env.reset(seed=seed)
-        except KeyError as error:
+        except _GYMNASIUMS_OWN as error:
+            if self.resets == 0:
+                mismatch = self._mismatch(error, "reset")
+                if mismatch is not None:
+                    raise mismatch from error
+            if self._is_its_own(error):
+                raise
+            if not isinstance(error, KeyError):
+                error.add_note(self._expected("reset"))
+                raise
             raise MismatchError(
                 f"Expected observations of "
                 f"{spaces.describe(self.observation_space)} from each "
                 f"environment of {self.name}. Received: one without the key "
                 f"{error}"
             ) from error
-        except ValueError as error:
-            error.add_note(
-                f"{self.name} was being reset. {self._expected('reset')}"
-            )
-            raise
         self._checks.check_reset(given)
         observation, _ = given
         self._checks.check_observation(observation)
@@ -125,7 +132,12 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     def _fail(self, error: BaseException, doing: str) -> None:
         """Notes where an error came from; names processes that are lost."""
         if self.steps == 1 and isinstance(error, _GYMNASIUMS_OWN):
-            error.add_note(self._expected("step"))
+            mismatch = self._mismatch(error, "step")
+            if mismatch is not None:
+                super()._fail(mismatch, doing)
+                raise mismatch from error
+            if not self._is_its_own(error):
+                error.add_note(self._expected("step"))
         workers = self._workers
         if workers is None or workers.closed:
             super()._fail(error, doing)
@@ -148,16 +160,40 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         self._end(workers)
         raise lost from error
 
-    def _expected(self, call: str) -> str:
-        """Says what is expected of each environment.
+    def _mismatch(
+        self, error: BaseException, call: str
+    ) -> MismatchError | None:
+        """Finds the environment whose gifts Gymnasium could not stack."""
+        inner = self.env.unwrapped
+        if (
+            not isinstance(inner, SyncVectorEnv)
+            or isinstance(error, MismatchError)
+            or self._is_its_own(error)
+        ):
+            return None
+        for index, env in enumerate(inner.envs):
+            kind = type(env.unwrapped).__name__
+            name = f"{kind}, environment {index} of {self.name}"
+            found = find_mismatch(env, name, call)
+            if found is not None:
+                return found
+        return None
 
-        Gymnasium stacks what they give and does not name the culprit.
-        """
+    def _is_its_own(self, error: BaseException) -> bool:
+        """Whether an environment in this process raised it itself."""
+        inner = self.env.unwrapped
+        return isinstance(inner, SyncVectorEnv) and (
+            _called(inner.envs, error.__traceback__) is not None
+        )
+
+    def _expected(self, call: str) -> str:
+        """Says what is expected of each environment."""
         outcome = "reward, terminated, truncated, " if call == "step" else ""
+        takes = "action" if call == "step" else "seed=None, options=None"
         return (
             "Expected observations of "
             f"{spaces.describe(self.observation_space)} from each environment, "
-            f"and (observation, {outcome}info) from `{call}`."
+            f"and (observation, {outcome}info) from `{call}({takes})`."
         )
 
     def _end(self, workers: AsyncVectorEnv[Any, Any]) -> None:

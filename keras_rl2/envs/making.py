@@ -147,7 +147,7 @@ def refuse_arguments_of_function(
     if env_kwargs or wrappers:
         raise ValueError(
             "Expected no `env_kwargs` and no `wrappers` with a function, "
-            "which can do both itself. "
+            "which can do both itself: functools.partial(MyEnv, size=3), say. "
             f"Received: env_kwargs={env_kwargs}, wrappers={wrappers}"
         )
 

@@ -43,6 +43,21 @@ def test_an_unknown_argument_names_the_nearest(name):
         kind(**plain_networks(EVERY_AGENT[name]), gama=1)
 
 
+@over_agents
+def test_for_env_names_what_it_takes_itself(name):
+    kind = EVERY_AGENT[name].make
+    env = make_env(EVERY_AGENT[name].pair)
+    with pytest.raises(TypeError, match="perhaps `normalize_observations`"):
+        kind.for_env(env, normalise_observations=True)
+    with pytest.raises(TypeError, match=r"one of .*hidden") as caught:
+        kind.for_env(env, wholly_unknown=1)
+    assert not {"actor", "critic", "q_network", "action_space"}.intersection(
+        str(caught.value).replace(",", " ").split()
+    )
+    with pytest.raises(TypeError, match=r"`agent.compile\(keras.optimizers"):
+        kind.for_env(env, learning_rate=1e-3)
+
+
 @pytest.mark.parametrize("name", ["PPO", "A2C", "REINFORCE"])
 def test_who_has_no_targets_takes_no_tau(name):
     with pytest.raises(TypeError, match=r"takes, .*Received: tau=0.1"):

@@ -112,6 +112,31 @@ class UnseededStructured(Structured, Unseeded):
     pass
 
 
+class UnseededLate(Structured):
+    """Chance from elsewhere shows in `moves` first, and later in `at`."""
+
+    chance = np.random.default_rng(0)
+    shift = 0
+
+    def reset(self, *, seed=None, options=None):
+        _, info = super().reset(seed=seed)
+        self.shift = int(self.chance.integers(60))
+        return self.observe(), info
+
+    def observe(self):
+        observation = super().observe()
+        return {
+            "at": (observation["at"][0] * (1 + (self.steps > 0) * self.shift),),
+            "moves": np.array([self.shift, 0]),
+        }
+
+
+class Row(Walk):
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, np.array([reward]), *rest
+
+
 @pytest.fixture
 def doctor(capsys):
     """Registers an environment, and returns what is found out about it."""
@@ -187,12 +212,25 @@ def test_each_array_of_an_observation_is_looked_at(doctor):
         (Timed, "ends", "all 50 episodes terminated after 20 steps"),
         (Wordy, "spaces", "Expected an observation space of Box ("),
         (Wrong, "autoreset", "cannot be stepped together"),
+        (Wrong, "observations", "(float32 of shape (3,), in Box("),
+        (UnseededLate, "determinism", "observation moves differs at step 0"),
     ],
 )
 def test_what_is_wrong_is_found(kind, name, said, doctor):
     ok, text = doctor(kind)[name]
     assert not ok
     assert said in text
+
+
+def test_a_reward_that_is_a_row_is_told_in_one_line(capsys):
+    gymnasium.register("Row-v0", Row, max_episode_steps=50)
+    try:
+        assert main(["doctor", "Row-v0"]) == 2
+    finally:
+        gymnasium.registry.pop("Row-v0")
+    error = capsys.readouterr().err
+    assert "Expected `reward` to be a number" in error
+    assert "Received: reward of shape (1,)" in error
 
 
 def test_a_deviation_may_be_too_small(doctor):

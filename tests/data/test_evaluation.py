@@ -1,5 +1,7 @@
 """Evaluation plays what was asked for, and counts nothing else."""
 
+import warnings
+
 import gymnasium
 import numpy as np
 import pytest
@@ -115,3 +117,13 @@ def test_evaluation_of_one_dataset_follows_the_agent():
     for variable in agent.actor.trainable_variables:
         variable.assign(variable + 1.0)
     assert agent.evaluate(episodes) != before
+
+
+def test_episodes_that_do_not_end_are_told_of(monkeypatch):
+    monkeypatch.setattr("keras_rl2.data.evaluation._MANY_STEPS", 20)
+    agent = make_agent(PPO, CountingEnv())
+    with pytest.warns(UserWarning, match="No episode of .* in 20 steps"):
+        agent.evaluate(CountingEnv(0, (30,), (False,)), episodes=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        agent.evaluate(CountingEnv(0, (5, 30), (False, False)), episodes=2)

@@ -142,18 +142,62 @@ def test_synchronous_environments():
     right = functools.partial(Lying, step=step())
     for given, words in (
         (step(np.array([0.0, 255.0])), r"255.0 at \(1, 1\)"),
-        ((ZEROS, 0.0, False, {}), "not enough values"),
-        (step(np.zeros(3, np.float32)), "shape"),
+        ((ZEROS, 0.0, False, {}), r"environment 1.*tuple of 4, \(ndarray"),
+        (step(np.zeros(3, np.float32)), r"environment 1.*shape \(3,\)"),
+        (step(np.array(["a", "b"])), r"environment 1.*dtype <U1"),
+        (step(reward=np.zeros(1)), r"Lying, environment 1.*reward of shape"),
     ):
         env = as_vector_env(
             SyncVectorEnv([right, functools.partial(Lying, step=given)])
         )
         env.reset()
-        with pytest.raises(ValueError, match=words) as caught:
+        with pytest.raises(MismatchError, match=words) as caught:
             env.step(np.zeros(2, np.int32))
         everything = " ".join([str(caught.value), *caught.value.__notes__])
         assert "Expected" in everything
         assert "In step 1 of" in everything
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (ZEROS, r"`reset` of Lying, environment 1.*ndarray"),
+        ((np.zeros(3, np.float32), {}), r"environment 1.*shape \(3,\)"),
+        (({"a": ZEROS}, {}), r"environment 1.*dtype object"),
+    ],
+)
+def test_synchronous_resets(given, words):
+    makers = [Lying, functools.partial(Lying, reset=given)]
+    with pytest.raises(MismatchError, match=words):
+        as_vector_env(SyncVectorEnv(makers)).reset()
+
+
+class Raising(Lying):
+    """Has a mistake of another kind."""
+
+    def reset(self, *, seed=None, options=None):
+        return {}["nothing"]
+
+
+def test_what_an_environment_raises_itself_is_left_alone():
+    with pytest.raises(KeyError, match="nothing") as caught:
+        as_vector_env(SyncVectorEnv([Lying, Raising])).reset()
+    assert caught.value.__notes__ == [
+        "In a reset after 0 steps of environment 1 of SyncVectorEnv."
+    ]
+
+
+class OldReset(Lying):
+    """Takes no seed."""
+
+    def reset(self):
+        return RESET
+
+
+def test_a_reset_without_a_seed_is_told_what_it_takes():
+    with pytest.raises(TypeError, match="seed") as caught:
+        as_vector_env(SyncVectorEnv([OldReset, OldReset])).reset()
+    assert "`reset(seed=None, options=None)`" in caught.value.__notes__[0]
 
 
 def test_later_steps_of_another_shape():

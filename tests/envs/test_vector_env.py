@@ -169,9 +169,8 @@ def test_wrong_observations_are_refused_at_reset():
         ValueError, match=r"shape \(4,\).*Lying.*Received.*shape \(3,\)"
     ):
         as_vector_env(Lying()).reset()
-    with pytest.raises(ValueError, match="shape") as caught:
+    with pytest.raises(ValueError, match=r"environment 0.*shape \(3,\)"):
         sync(lambda index: Lying(), MODES[0], 2).reset()
-    assert "SyncVectorEnv was being reset" in caught.value.__notes__[0]
 
     class Floats(ImageEnv):
         def _image(self):

@@ -41,6 +41,22 @@ def space(env):
     return rl.envs.as_vector_env(env)
 
 
+@pytest.mark.parametrize(
+    ("ending", "form"),
+    [
+        (".tflite", "tf_saved_model"),
+        (".onnx", "tf_saved_model"),
+        (".onnx", "litert"),
+    ],
+)
+def test_a_path_of_another_format(ending, form, tmp_path):
+    agent = agent_with(keras.layers.Dense(3))
+    path = tmp_path / f"policy{ending}"
+    with pytest.raises(ValueError, match=f"Expected `format=.*{form}"):
+        agent.export(path, format=form)
+    assert not path.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["litert", "onnx"])
 def test_an_operation_that_a_format_has_not(form, tmp_path):
