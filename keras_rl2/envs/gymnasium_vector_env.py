@@ -156,9 +156,15 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         )
         dead = find(workers)
         self.failed = dead if dead.any() else np.ones_like(dead)
-        lost = worker_processes.lost(workers, self.name, dead, doing, silent)
-        self._end(workers)
-        raise lost from error
+        # By no name: an error that its own frame holds is left to the garbage
+        # collector, and with it what multiprocessing had begun to send, which
+        # some Pythons (3.12.1) cannot collect without a crash.
+        try:
+            raise worker_processes.lost(
+                workers, self.name, dead, doing, silent
+            ) from error
+        finally:
+            self._end(workers)
 
     def _mismatch(
         self, error: BaseException, call: str
