@@ -388,5 +388,9 @@ def _refuse_arguments(given: Mapping[str, object]) -> None:
                 f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
             )
     check_flag(shuffle=given["shuffle"])
-    unsaid = {k: v for k, v in given.items() if k not in _SAID_ELSEWHERE}
-    refuse_unknown("`fit`", unsaid, _TAKEN)
+    others = {
+        name: value
+        for name, value in given.items()
+        if name not in _SAID_ELSEWHERE
+    }
+    refuse_unknown("`fit`", others, _TAKEN)

@@ -18,7 +18,11 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 # What it raises where an environment gives something else than it declares.
 _GYMNASIUMS_OWN = (
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
 )
 
 
