@@ -11,8 +11,9 @@ class Mutant(NamedTuple):
         path: The file, from the root of the checkout.
         before: Text that is in the file exactly once.
         after: What stands there instead.
-        tests: Files, or functions of files (`file.py::test_name`), of the
-            default layer.
+        tests: Files, or functions of files (`file.py::test_name`).
+        slow: Whether they are slow tests, instead of those of the default
+            layer. Defaults to `False`.
     """
 
     name: str
@@ -20,3 +21,4 @@ class Mutant(NamedTuple):
     before: str
     after: str
     tests: list[str]
+    slow: bool = False

@@ -396,6 +396,7 @@ LEARNERS = [
         "ReduceOp.MEAN",
         "ReduceOp.SUM",
         ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        slow=True,
     ),
     Mutant(
         "an_optimizer_is_given_the_gradient_by_each_device",
@@ -403,6 +404,7 @@ LEARNERS = [
         "None if each is None else each / number",
         "None if each is None else each",
         ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        slow=True,
     ),
     Mutant(
         "a_device_counts_its_rows_as_one_of_several",
@@ -410,6 +412,7 @@ LEARNERS = [
         "return part * tf.cast(_number(), part.dtype)",
         "return part",
         ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        slow=True,
     ),
     Mutant(
         "each_device_has_the_rows_of_the_first",
@@ -417,6 +420,7 @@ LEARNERS = [
         "[index[None] * size,",
         "[0 * index[None] * size,",
         ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        slow=True,
     ),
 ]
 

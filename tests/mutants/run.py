@@ -4,9 +4,9 @@
 
 copies the package and its tests to a temporary folder, where the tests that
 the mutants name have to pass; then makes one mistake at a time in another copy
-and runs the tests of that mutant, those of the default layer. Prints which test
-found each. Ends with 1 if one survives, or cannot be made. The checkout is not
-changed.
+and runs the tests of that mutant: those of the default layer, or slow ones
+where it says so. Prints which test found each. Ends with 1 if one survives, or
+cannot be made. The checkout is not changed.
 """
 
 import argparse
@@ -45,6 +45,7 @@ MUTANTS = [
 
 _COPIED = ("keras_rl2", "callbacks", "tests", "conftest.py", "setup.cfg")
 _PYTEST = ("-m", "pytest", "-x", "-q", "-n", "0", "--dist=no")
+_SLOW = ("-m", "slow and not learning and not benchmark")
 # A mutant that hangs is not one that a test has found.
 _LONGEST = 1800.0
 
@@ -74,15 +75,22 @@ def copy_checkout(folder: Path) -> None:
             shutil.copy2(source, folder / name)
 
 
-def run_tests(folder: Path, tests: Sequence[str]) -> tuple[int, str]:
-    """Runs tests of the default layer in a copy.
+def run_tests(
+    folder: Path, tests: Sequence[str], slow: bool = False
+) -> tuple[int, str]:
+    """Runs tests in a copy.
+
+    Args:
+        folder: Path. The copy.
+        tests: Files, or functions of files.
+        slow: bool. Whether the slow ones, not those of the default layer.
 
     Returns:
         The exit status of pytest and what it printed.
     """
     try:
         done = subprocess.run(
-            [sys.executable, *_PYTEST, *tests],
+            [sys.executable, *_PYTEST, *(_SLOW if slow else ()), *tests],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(folder)},
             stdout=subprocess.PIPE,
@@ -122,7 +130,7 @@ def try_mutant(mutant: Mutant, pristine: Path) -> tuple[bool, str]:
         shutil.copytree(pristine, folder, symlinks=True)
         path = folder / mutant.path
         path.write_text(mutated(mutant, path.read_text("utf-8")), "utf-8")
-        status, output = run_tests(folder, mutant.tests)
+        status, output = run_tests(folder, mutant.tests, mutant.slow)
     found = killer(status, output)
     result = found or f"SURVIVED: pytest ended with {status}"
     row = f"{mutant.name:54} {time.monotonic() - begin:4.0f} s  {result}"
@@ -137,10 +145,13 @@ def try_all(mutants: Sequence[Mutant], jobs: int) -> list[str]:
     with tempfile.TemporaryDirectory() as name:
         pristine = Path(name)
         copy_checkout(pristine)
-        tests = sorted({test for mutant in mutants for test in mutant.tests})
-        status, output = run_tests(pristine, tests)
-        if status:
-            sys.exit(f"The tests fail without any mutant.\n{output}")
+        for slow in sorted({mutant.slow for mutant in mutants}):
+            tests = sorted(
+                {t for each in mutants if each.slow == slow for t in each.tests}
+            )
+            status, output = run_tests(pristine, tests, slow)
+            if status:
+                sys.exit(f"The tests fail without any mutant.\n{output}")
         seconds = time.monotonic() - begin
         print(f"The tests pass without any mutant, {seconds:.0f} s", flush=True)
         with ThreadPoolExecutor(jobs) as pool:
