@@ -354,12 +354,14 @@ class Agent(SaveableModel):
         """Compiles as `get_compile_config` said, with built optimizers."""
         self.compile(**CompileArguments.from_config(config))
         if self.built:
-            self._build_optimizer()
+            self.build_optimizer()
 
-    def _build_optimizer(self) -> None:
+    def build_optimizer(self) -> None:
         """Makes what the optimizer remembers, unless that has been made."""
-        with self.learners.scope():
-            self.optimizer.build(self.trainable_variables)
+        # Keras' LossScaleOptimizer would make its own variables once more.
+        if not self.optimizer.built:
+            with self.learners.scope():
+                self.optimizer.build(self.trainable_variables)
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -446,7 +448,7 @@ class Agent(SaveableModel):
         if self.built:
             # Made within the first update, the optimizer's variables would
             # have TensorFlow trace that one twice.
-            self._build_optimizer()
+            self.build_optimizer()
         if self.run_eagerly or self.round_size is None:
             self.learners.refuse_keras_loop()
             # Keeps what it makes, and returns nothing.

@@ -145,8 +145,7 @@ def _data_of(
     agent.rollouts = x
     if not agent.compiled:
         agent.compile()
-    with agent.learners.scope():
-        agent.optimizer.build(agent.trainable_variables)
+    agent.build_optimizer()
     size = round_execution.prepare_rounds(agent, x)
     if size is None:
         agent.learners.refuse_keras_loop()
