@@ -69,6 +69,7 @@ class Progress(keras.callbacks.Callback):
     >>> agent = rl.PPO.for_env(env, seed=0)
     >>> history = agent.fit(rollouts, total_steps=256,
     ...                     callbacks=[rl.callbacks.Progress(seconds=600)])
+    PPO's own: batch_size=64, scale_rewards=True
     256 steps in 0:... (... steps/s), episode_return ...
     """
 
@@ -115,6 +116,15 @@ class Progress(keras.callbacks.Callback):
         if self._line.in_place:
             self._drawn = -math.inf
         self._speed.add(self._started, 0)
+        self._say_what_was_chosen()
+
+    def _say_what_was_chosen(self) -> None:
+        """Names the settings of a round that the algorithm chose, if any."""
+        rollouts = rounds_of_fit(self)
+        own = {} if rollouts is None else rollouts.own_settings()
+        if own:
+            chosen = ", ".join(f"{name}={each}" for name, each in own.items())
+            self._line.end(f"{type(self.model).__name__}'s own: {chosen}")
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None

@@ -76,6 +76,9 @@ class Rounds(Protocol):
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with."""
 
+    def own_settings(self) -> dict[str, Any]:
+        """Returns those of them that the algorithm chose."""
+
     def close(self) -> None:
         """Closes environments, where it has some."""
 

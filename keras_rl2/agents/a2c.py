@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import gymnasium
 import keras
 
 from keras_rl2 import losses
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.data import OwnRollout
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
 
@@ -73,6 +75,14 @@ class A2C(OnPolicyAgent):
         **kwargs: Any,
     ) -> None:
         super().__init__(actor, critic, gae_lambda=gae_lambda, **kwargs)
+
+    @classmethod
+    def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
+        """Returns the rollouts that it learns from by default."""
+        # An epoch of a single short round would be Keras' work only.
+        return OwnRollout(
+            steps=64, passes=1, batch_size=None, shortest=8, rounds_per_epoch=32
+        )
 
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]

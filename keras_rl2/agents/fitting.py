@@ -233,7 +233,7 @@ def _refuse_steps(x: RoundDataset, total_steps: int | None) -> None:
     Raises:
         ValueError: If there are such steps to count.
     """
-    if total_steps is not None and not x.fewest_steps_per_round:
+    if total_steps is not None and isinstance(x, OfflineDataset):
         raise ValueError(
             f"Expected `epochs` with a {type(x).__name__}, which takes no "
             f"environment steps: an epoch is {x.steps_per_epoch} updates. "

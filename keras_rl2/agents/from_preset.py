@@ -26,7 +26,6 @@ from keras_rl2.presets.kinds import is_schedule
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
-    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 
 # Of an `OfflineDataset`, unless it is told.
 _UPDATES_PER_EPOCH = 1000
@@ -235,15 +234,11 @@ def _updates(
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:
         return None
-    per_round = dataset.updates_per_round
-    if not per_round:
-        each = cast("type[OffPolicyAgent]", kind).updates_per_step
-        # Left to the algorithm, which the dataset is not bound to yet.
-        updates = round(each * dataset.steps_per_round)
-        per_round = max(updates, 1)
+    # For the schedules, which an agent is made with.
+    dataset.settle(cast(Any, kind))
     steps = max(preset.total_steps - dataset.steps_before_first_round, 1)
     rounds = -(-steps // dataset.steps_per_round)
-    return int(rounds * per_round)
+    return int(rounds * dataset.updates_per_round)
 
 
 def _present(value: Any, length: int | None) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import keras
 import numpy as np
 import tensorflow as tf
@@ -20,13 +21,17 @@ from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.data import OwnRollout
 from keras_rl2.data import Trajectory
 from keras_rl2.data import unpack
 from keras_rl2.distributions import Distribution
 from keras_rl2.network_copies import added_losses
+from keras_rl2.networks import is_image
 from keras_rl2.sequences import flat
 from keras_rl2.shapes import Tensor
+from keras_rl2.spaces import space_tree
 from keras_rl2.trees import Tree
+from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
 
 
@@ -101,6 +106,23 @@ class OnPolicyAgent(ActorCritic):
         self.max_gradient_norm = max_gradient_norm
         self._rollout_samples = RolloutSamples(self)
         self._bind_requested()
+
+    @classmethod
+    def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
+        """Returns the rollouts that it learns from by default.
+
+        What Stable-Baselines3 takes for PPO, or where pictures are observed,
+        what Schulman et al., 2017, took for Atari; with scaled rewards.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+
+        Returns:
+            `keras_rl2.data.OwnRollout`.
+        """
+        if any(map(is_image, leaves(space_tree(observation_space)))):
+            return OwnRollout(steps=1024, passes=4, batch_size=256)
+        return OwnRollout(steps=2048, passes=10, batch_size=64)
 
     # Learning.
 

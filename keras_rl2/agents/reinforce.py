@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import gymnasium
 import keras
 
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.data import OwnRollout
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -65,6 +67,14 @@ class REINFORCE(OnPolicyAgent):
     ) -> None:
         self.refuse_arguments(kwargs)
         super().__init__(actor, critic, gae_lambda=1.0, **kwargs)
+
+    @classmethod
+    def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
+        """Returns the rollouts that it learns from by default."""
+        # There are as many steps as the episodes have.
+        return OwnRollout(
+            steps=1, passes=1, batch_size=None, rounds_per_epoch=10
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

@@ -6,6 +6,7 @@ from keras_rl2.data.actors import ActorSnapshot
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.data.mixed import MixedDataset
 from keras_rl2.data.offline import OfflineDataset
+from keras_rl2.data.own_round import OwnRollout
 from keras_rl2.data.packed_trajectory import unpack
 from keras_rl2.data.policy_function import actions
 from keras_rl2.data.policy_function import policy_function
@@ -24,6 +25,7 @@ __all__ = [
     "EvaluationDataset",
     "MixedDataset",
     "OfflineDataset",
+    "OwnRollout",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
     "ReplayDataset",

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.own_round import OwnRollout
 from keras_rl2.distributions import Distribution
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.shapes import Tensor
@@ -190,7 +191,24 @@ class CollectingAgent(ActingAgent, Protocol):
         """
 
 
-class RolloutAgent(CollectingAgent, Protocol):
+class LearnsFromRollouts(Protocol):
+    """What is known of an on-policy algorithm before there is an agent."""
+
+    def own_rollout(
+        self, observation_space: gymnasium.Space[Any]
+    ) -> OwnRollout:
+        """Returns the rollouts that it learns from by default.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+        """
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a round is one episode of each environment."""
+
+
+class RolloutAgent(CollectingAgent, LearnsFromRollouts, Protocol):
     """What `RolloutDataset` asks, beside: samples made of a rollout."""
 
     def prepare(
@@ -217,8 +235,8 @@ class RolloutAgent(CollectingAgent, Protocol):
         """
 
 
-class ReplayAgent(CollectingAgent, Protocol):
-    """What `ReplayDataset` asks, beside: the numbers it was published with."""
+class LearnsFromReplay(Protocol):
+    """What is known of an off-policy algorithm before there is an agent."""
 
     @property
     def default_batch_size(self) -> int:
@@ -227,6 +245,10 @@ class ReplayAgent(CollectingAgent, Protocol):
     @property
     def updates_per_step(self) -> float:
         """Updates that follow on each environment step."""
+
+
+class ReplayAgent(CollectingAgent, LearnsFromReplay, Protocol):
+    """What `ReplayDataset` asks, beside: where TD errors are written to."""
 
     @property
     def updates(self) -> SupportsInt:

@@ -64,6 +64,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
 
     #: Steps of one round in each environment, T; set by a subclass.
     horizon: int
+    #: Settings that `repr` shows.
+    _shown: tuple[str, ...]
     agent: AgentT | None
 
     def __init__(
@@ -133,6 +135,14 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             raise
 
     @abc.abstractmethod
+    def settle(self, algorithm: Any) -> None:
+        """Takes what was not given from an algorithm.
+
+        Args:
+            algorithm: `keras_rl2.Agent`, or a class of them.
+        """
+
+    @abc.abstractmethod
     def _accept(self, agent: CollectingAgent) -> AgentT:
         """Refuses an agent that does not learn from such a dataset."""
 
@@ -155,8 +165,10 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._noise_state = None
         self._ready.clear()
         self._drop()
-        if self._collector is None or (
-            self._whole_episodes != agent.whole_episodes
+        if (
+            self._collector is None
+            or self._collector.horizon != self.horizon
+            or self._whole_episodes != agent.whole_episodes
         ):
             self._collector = self._make_collector(agent)
             if self.on_env_error == "restart":
@@ -307,8 +319,20 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return logs
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that it was made with, for people to read."""
+        """Returns the numbers that rounds are made with, for people."""
         return {**super().settings(), "num_envs": self.env.num_envs}
+
+    def __repr__(self) -> str:
+        """Says what a round is, and which of it the algorithm chose."""
+        own = self.own_settings()
+        settings = self.settings()
+        rounds = ", ".join(
+            f"{name}={settings[name]}{'*' * (name in own)}"
+            for name in ("num_envs", *self._shown)
+            if name in settings
+        )
+        chosen = f"; *: {type(self.agent).__name__}'s own" if own else ""
+        return f"<{type(self).__name__} {self.env.name}: {rounds}{chosen}>"
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything that later rounds depend on, as plain data.

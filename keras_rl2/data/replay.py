@@ -18,6 +18,7 @@ from keras_rl2.arguments import present
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.agent_protocols import LearnsFromReplay
 from keras_rl2.data.agent_protocols import ReplayAgent
 from keras_rl2.data.agent_protocols import learns_from_replay
 from keras_rl2.data.agent_protocols import refuse_on_policy
@@ -150,6 +151,16 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     (5,)
     """
 
+    _shown = (
+        "capacity",
+        "batch_size",
+        "steps_per_round",
+        "updates_per_round",
+        "warm_up",
+        "n_step",
+        "rounds_per_epoch",
+    )
+
     def __init__(
         self,
         env: Any,
@@ -240,6 +251,18 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self.buffer: ReplayBuffer | None = None
         self._feedback: TDErrorFeedback | None = None
 
+    def own_settings(self) -> dict[str, Any]:
+        """Returns what the algorithm chose, since nothing else was given."""
+        if self.agent is None:
+            return {}
+        own = {
+            "batch_size": self._own_batch_size,
+            "updates_per_round": self._own_updates,
+        }
+        return {
+            name: getattr(self, name) for name, is_own in own.items() if is_own
+        }
+
     @property
     def steps_before_first_round(self) -> int:
         """Steps of the warm-up that are still to be taken."""
@@ -277,7 +300,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
                 check_fits(self.buffer, accepted)
             # Of the agent so far.
             self._feed_back()
-            self._resolve(accepted, sizes)
+            self.settle(accepted)
+            if self._own_batch_size and sizes is not None:
+                # Of sequences.
+                self.batch_size = max(self.batch_size // 4, 1)
+            if self.prioritized:
+                self._feedback = TDErrorFeedback(
+                    self.updates_per_round, self.batch_size
+                )
             if self.buffer is None:
                 self.buffer = self._make_buffer(accepted, sizes)
             super().bind(agent)
@@ -285,18 +315,17 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             # Each time: it may have learned from another dataset since.
             accepted.keep_td_errors(self._feedback.td_errors)
 
-    def _resolve(self, agent: ReplayAgent, sizes: SequenceSizes | None) -> None:
-        """Settles what was left to the algorithm."""
+    def settle(self, algorithm: LearnsFromReplay) -> None:
+        """Takes what was not given from an algorithm.
+
+        Args:
+            algorithm: `keras_rl2.Agent`, or a class of them.
+        """
         if self._own_batch_size:
-            rows = min(agent.default_batch_size, self.capacity)
-            self.batch_size = rows if sizes is None else max(rows // 4, 1)
+            self.batch_size = min(algorithm.default_batch_size, self.capacity)
         if self._own_updates:
-            updates = round(agent.updates_per_step * self.steps_per_round)
+            updates = round(algorithm.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
-        if self.prioritized:
-            self._feedback = TDErrorFeedback(
-                self.updates_per_round, self.batch_size
-            )
 
     def _make_buffer(
         self, agent: ReplayAgent, sizes: SequenceSizes | None

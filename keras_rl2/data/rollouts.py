@@ -4,22 +4,27 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import Lagging
+from keras_rl2.data.agent_protocols import LearnsFromRollouts
 from keras_rl2.data.agent_protocols import RolloutAgent
 from keras_rl2.data.agent_protocols import learns_from_rollouts
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.minibatches import tensor_specs
+from keras_rl2.data.own_round import OwnRollout
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.envs import EnvWrapper
@@ -28,6 +33,13 @@ from keras_rl2.stopwatch import in_section
 from keras_rl2.trees import map_leaves
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers
+
+# Steps of an episode that no time limit ends.
+_LONG_EPISODE = 1000
+# Steps that gradients flow back through, where nothing else is asked.
+_LONGEST_SEQUENCE = 64
+# Sequences of a minibatch at least, of which gradients are the mean.
+_FEWEST_SEQUENCES = 4
 
 
 class RolloutDataset(CollectingDataset[RolloutAgent]):
@@ -38,19 +50,29 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     gives them `passes` times over, shuffled anew each time, in minibatches.
     Every action comes from the weights after all updates of the round before.
 
+    An argument that is not given is the algorithm's own, e.g. for PPO rounds
+    of about 2048 steps, 10 passes, minibatches of 64 and scaled rewards. It is
+    known once the dataset is bound to an agent, by `fit` for example; `repr`
+    then shows it.
+
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
-        horizon: int. Steps of one rollout per environment, T. Defaults to
-            `128`.
-        passes: int. Times that every step is trained on. Defaults to `4`.
+        horizon: int or None. Steps of one rollout per environment, T; None
+            for the algorithm's own, which shrinks as the number of
+            environments grows. Defaults to `None`.
+        passes: int or None. Times that every step is trained on; None for the
+            algorithm's own. Defaults to `None`.
         batch_size: int, None or `"auto"`. Steps of one minibatch, at most
-            T x B; None for the whole rollout; `"auto"` for 256, or the whole
-            rollout where that is less. Defaults to `"auto"`.
-        rounds_per_epoch: int. Rounds of one Keras epoch. Defaults to `1`.
-        scale_rewards: bool. Whether rewards are divided by the running
-            deviation of the discounted return. Defaults to `False`.
+            T x B; None for the whole rollout; `"auto"` for the algorithm's
+            own. Defaults to `"auto"`.
+        rounds_per_epoch: int or None. Rounds of one Keras epoch; None for 1,
+            or for the algorithm's own where `horizon` is. Defaults to `None`.
+        scale_rewards: bool or None. Whether rewards are divided by the running
+            deviation of the discounted return; values and value losses are
+            then those of the scaled rewards. None for the algorithm's own.
+            Defaults to `None`.
         num_envs: int. Environments to make when `env` is an id or a
             function. Defaults to `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
@@ -74,7 +96,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         sequence_length: int or None. For an agent that remembers: steps that
             are trained in one piece, through which gradients flow back, a
             divisor of `horizon`; minibatches are whole sequences. None for
-            `horizon`. Defaults to `None`.
+            the largest divisor up to 64. Defaults to `None`.
 
     Raises:
         ValueError: If a number is below 1, the minibatch is larger than the
@@ -96,15 +118,30 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
      'weight']
     """
 
+    horizon: int
+    passes: int
+    batch_size: int
+    minibatches: int
+    steps_per_round: int
+    updates_per_round: int
+    scale_rewards: bool
+    _shown = (
+        "horizon",
+        "passes",
+        "batch_size",
+        "scale_rewards",
+        "rounds_per_epoch",
+    )
+
     def __init__(
         self,
         env: Any,
-        horizon: int = 128,
-        passes: int = 4,
+        horizon: int | None = None,
+        passes: int | None = None,
         batch_size: int | str | None = "auto",
         *,
-        rounds_per_epoch: int = 1,
-        scale_rewards: bool = False,
+        rounds_per_epoch: int | None = None,
+        scale_rewards: bool | None = None,
         num_envs: int = 1,
         seed: int | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
@@ -115,23 +152,19 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         sequence_length: int | None = None,
     ) -> None:
         check_positive(
-            horizon=horizon,
-            sequence_length=1 if sequence_length is None else sequence_length,
-            passes=passes,
-            # Checked before any environment is made; see `_batch_size`.
-            batch_size=1 if batch_size in (None, "auto") else batch_size,
-            rounds_per_epoch=rounds_per_epoch,
+            **present(
+                horizon=horizon,
+                passes=passes,
+                rounds_per_epoch=rounds_per_epoch,
+                sequence_length=sequence_length,
+                batch_size=None if batch_size == "auto" else batch_size,
+            ),
             num_envs=num_envs,
         )
-        check_flag(scale_rewards=scale_rewards)
-        if sequence_length is not None and horizon % sequence_length:
-            raise ValueError(
-                f"Expected `sequence_length` to divide `horizon`, {horizon}. "
-                f"Received: sequence_length={sequence_length}"
-            )
+        check_flag(**present(scale_rewards=scale_rewards))
         super().__init__(
             env,
-            rounds_per_epoch=rounds_per_epoch,
+            rounds_per_epoch=rounds_per_epoch or 1,
             num_envs=num_envs,
             seed=seed,
             env_kwargs=env_kwargs,
@@ -140,15 +173,16 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             on_env_error=on_env_error,
             workers=workers,
         )
-        self.horizon = horizon
-        self.passes = passes
-        self.scale_rewards = scale_rewards
-        self.steps_per_round = horizon * self.env.num_envs
+        self._asked = _Asked(
+            horizon, passes, batch_size, rounds_per_epoch, scale_rewards
+        )
         self.sequence_length = sequence_length
-        self._asked_batch_size = batch_size
         with self._closing_if_refused():
-            steps = _batch_size(batch_size, horizon, self.env.num_envs)
-        self._set_batch_size(steps)
+            _check_sizes(
+                horizon, batch_size, sequence_length, self.env.num_envs
+            )
+        if horizon and passes and batch_size != "auto":
+            self._set_round(horizon, passes, batch_size)
         self._samples: dict[str, Any] = {}
         self._trajectory: Trajectory | None = None
         self.valid_rows = np.empty(0, np.intp)
@@ -156,11 +190,68 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._shuffle = np.random.default_rng(self._own_seed)
         self._scaler: RewardScaler | None = None
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Says why what an algorithm is still to choose is not there."""
+            if name not in type(self).__annotations__:
+                return super().__getattribute__(name)
+            raise AttributeError(
+                f"Expected a RolloutDataset that is bound to an agent, or was "
+                "given `horizon`, `passes` and `batch_size`, for its "
+                f"`{name}`: what is not given is the algorithm's own. "
+                f"Received: {self!r}"
+            )
+
+    def settle(self, algorithm: LearnsFromRollouts) -> None:
+        """Takes what was not given from an algorithm.
+
+        Args:
+            algorithm: `keras_rl2.Agent`, or a class of them.
+        """
+        own = algorithm.own_rollout(self.env.observation_space)
+        asked = self._asked
+        horizon, batch_size = asked.horizon, asked.batch_size
+        if horizon is None:
+            horizon = (
+                _longest_episode(self.env.env)
+                if algorithm.whole_episodes
+                else self._own_horizon(own)
+            )
+            if asked.rounds_per_epoch is None:
+                self.rounds_per_epoch = own.rounds_per_epoch
+        if batch_size == "auto":
+            batch_size = own.minibatch(horizon * self.env.num_envs)
+        self.scale_rewards = _or(asked.scale_rewards, own.scale_rewards)
+        self._set_round(horizon, _or(asked.passes, own.passes), batch_size)
+
+    def _own_horizon(self, own: OwnRollout) -> int:
+        """Returns an algorithm's own horizon, that fits what was given."""
+        num_envs, length = self.env.num_envs, self.sequence_length or 1
+        horizon = own.horizon(num_envs)
+        batch_size = self._asked.batch_size
+        if isinstance(batch_size, int):
+            horizon = max(horizon, -(-batch_size // num_envs))
+        return -(-horizon // length) * length
+
+    def _set_round(self, horizon: int, passes: int, batch_size: Any) -> None:
+        """Settles how many steps and updates a round has."""
+        self.horizon = horizon
+        self.passes = passes
+        self.steps_per_round = horizon * self.env.num_envs
+        self._set_batch_size(batch_size or self.steps_per_round)
+
     def _set_batch_size(self, steps: int) -> None:
         """Settles how large minibatches are, and how many."""
         self.batch_size = steps
         self.minibatches = -(-self.steps_per_round // steps)
         self.updates_per_round = self.passes * self.minibatches
+
+    def own_settings(self) -> dict[str, Any]:
+        """Returns what the algorithm chose, since nothing else was given."""
+        if self.agent is None:
+            return {}
+        return {name: getattr(self, name) for name in self._asked.left_open()}
 
     @property
     def fewest_steps_per_round(self) -> int:
@@ -189,12 +280,18 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             ValueError: If the agent learns from replay, or its networks or
                 spaces do not fit those of the environment.
         """
-        bound = self.agent
+        new = agent is not self.agent
+        if new:
+            self.settle(self._accept(agent))
         super().bind(agent)
         # After it, which settles the updates of a round.
         self._rounds_ahead = self._allowed_ahead(agent)
-        if self.scale_rewards and agent is not bound:
-            self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
+        if new:
+            self._scaler = (
+                RewardScaler(agent.gamma, self.env.num_envs)
+                if self.scale_rewards
+                else None
+            )
 
     def _allowed_ahead(self, agent: CollectingAgent) -> int:
         """Returns how many rounds an agent lets its workers be ahead."""
@@ -216,10 +313,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                     f"Received: sequence_length={self.sequence_length}"
                 )
             return None
-        length = self.sequence_length or length
+        length = self.sequence_length or _divisor(length)
         steps = self.batch_size
-        if self._asked_batch_size == "auto":
-            steps = min(max(256 // length, 1) * length, self.steps_per_round)
+        if self._asked.batch_size == "auto":
+            sequences = max(steps // length, _FEWEST_SEQUENCES)
+            steps = min(sequences * length, self.steps_per_round)
         if steps % length:
             raise ValueError(
                 "Expected `batch_size` to be a multiple of the steps of a "
@@ -402,18 +500,64 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return not self.env.masks_reset_rows
 
 
-def _batch_size(asked: int | str | None, horizon: int, num_envs: int) -> int:
-    """Returns the size of a minibatch, which a rollout must fill."""
+class _Asked(NamedTuple):
+    """What a dataset was given, of that which an algorithm has of its own."""
+
+    horizon: int | None
+    passes: int | None
+    batch_size: int | str | None
+    rounds_per_epoch: int | None
+    scale_rewards: bool | None
+
+    def left_open(self) -> list[str]:
+        """Returns the names of what an algorithm chooses."""
+        chosen = {
+            "horizon": self.horizon is None,
+            "passes": self.passes is None,
+            "batch_size": self.batch_size == "auto",
+            "rounds_per_epoch": self.horizon is self.rounds_per_epoch is None,
+            "scale_rewards": self.scale_rewards is None,
+        }
+        return [name for name, is_open in chosen.items() if is_open]
+
+
+def _check_sizes(
+    horizon: int | None,
+    batch_size: int | str | None,
+    sequence_length: int | None,
+    num_envs: int,
+) -> None:
+    """Refuses sizes that do not fit each other, of those that were given."""
+    if horizon is None:
+        return
+    if sequence_length is not None and horizon % sequence_length:
+        raise ValueError(
+            f"Expected `sequence_length` to divide `horizon`, {horizon}. "
+            f"Received: sequence_length={sequence_length}"
+        )
     steps = horizon * num_envs
-    if asked is None:
-        return steps
-    if asked == "auto":
-        return min(256, steps)
-    assert not isinstance(asked, str)
-    if asked > steps:
+    if isinstance(batch_size, int) and batch_size > steps:
         raise ValueError(
             "Expected `batch_size` to be at most the rollout, horizon x "
             f"environments = {horizon} x {num_envs} = {steps}. "
-            f"Received: batch_size={asked}"
+            f"Received: batch_size={batch_size}"
         )
-    return int(asked)
+
+
+def _longest_episode(env: Any) -> int:
+    """Returns the time limit of an environment, or a long episode without."""
+    limit: int | None = getattr(
+        getattr(env, "spec", None), "max_episode_steps", None
+    )
+    return limit or _LONG_EPISODE
+
+
+def _divisor(horizon: int) -> int:
+    """Returns the longest sequence that divides a horizon."""
+    longest = min(horizon, _LONGEST_SEQUENCE)
+    return next(n for n in range(longest, 0, -1) if horizon % n == 0)
+
+
+def _or(given: Any, own: Any) -> Any:
+    """Returns what was given, or else the algorithm's own."""
+    return own if given is None else given

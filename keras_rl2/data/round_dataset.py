@@ -118,13 +118,17 @@ class RoundDataset(abc.ABC):
         """
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that it was made with, for people to read."""
+        """Returns the numbers that rounds are made with, for people."""
         # All of them are plain attributes, those of a subclass too.
         return {
             name: value
             for name, value in vars(self).items()
             if not name.startswith("_") and np.isscalar(value)
         }
+
+    def own_settings(self) -> dict[str, Any]:
+        """Returns what the algorithm chose, since nothing else was given."""
+        return {}
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -14,10 +14,12 @@ from keras_rl2.exploration.get import exploration_noise
 from keras_rl2.exploration.ornstein_uhlenbeck_noise import (
     OrnsteinUhlenbeckNoise,
 )
+from keras_rl2.exploration.pink_noise import PinkNoise
 
 __all__ = [
     "ExplorationNoise",
     "GaussianNoise",
     "OrnsteinUhlenbeckNoise",
+    "PinkNoise",
     "exploration_noise",
 ]

@@ -10,10 +10,12 @@ from keras_rl2.exploration.gaussian_noise import GaussianNoise
 from keras_rl2.exploration.ornstein_uhlenbeck_noise import (
     OrnsteinUhlenbeckNoise,
 )
+from keras_rl2.exploration.pink_noise import PinkNoise
 
-_KINDS: dict[str, type[GaussianNoise] | type[OrnsteinUhlenbeckNoise]] = {
+_KINDS: dict[str, type[ExplorationNoise]] = {
     "gaussian": GaussianNoise,
     "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise,
+    "pink": PinkNoise,
 }
 
 
@@ -24,10 +26,10 @@ def exploration_noise(
 
     Args:
         x: None for no noise; float, the scale of a `GaussianNoise`; str, the
-            name `"gaussian"` or `"ornstein_uhlenbeck"`; dict, a config such as
-            `{"class_name": "gaussian", "config": {"scale": 0.2}}` or what
-            `keras.saving.serialize_keras_object` returned; or an
-            `ExplorationNoise`.
+            name `"gaussian"`, `"ornstein_uhlenbeck"` or `"pink"`; dict, a
+            config such as `{"class_name": "gaussian", "config": {"scale":
+            0.2}}` or what `keras.saving.serialize_keras_object` returned; or
+            an `ExplorationNoise`.
 
     Returns:
         `ExplorationNoise` or None.

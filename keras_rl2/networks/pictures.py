@@ -1,5 +1,6 @@
 """Convolutional networks, for pictures large and small."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,8 @@ SMALL = 5
 _AXES = (2, 3, 4)
 # Filters, size and strides of each convolution.
 _NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-_SMALL = ((16, 3, 1), (32, 3, 1))
+# Pixels of a side that no stride halves.
+_GRID = 7
 
 
 def nature_cnn(
@@ -119,6 +121,10 @@ def small_cnn(
     known of the scale of its numbers: the first convolution is followed by a
     `keras.layers.LayerNormalization`.
 
+    Pictures of up to 7 pixels keep their size in two convolutions. Larger ones
+    are halved by strides until 4 to 7 pixels are left, so that the layer after
+    them, which holds most weights, does not grow with the picture.
+
     Args:
         input_shape: Sequence of 2 to 4 ints. Shape of one picture, at least
             5 x 5, or of a stack of them.
@@ -194,9 +200,8 @@ def picture_features(
     large = min(sides(x.shape[1:])) >= LARGE
     x = channels_last(x, prefix)
     x = keras.layers.Rescaling(scale, name=f"{prefix}rescaling")(x)
-    for index, (filters, size, strides) in enumerate(
-        _NATURE if large else _SMALL
-    ):
+    convolutions = _NATURE if large else _small(min(sides(x.shape[1:-1])))
+    for index, (filters, size, strides) in enumerate(convolutions):
         normalized = not large and index == 0
         x = keras.layers.Conv2D(
             filters,
@@ -214,6 +219,17 @@ def picture_features(
             x = keras.layers.ReLU(name=f"{prefix}relu")(x)
     features: Tensor = keras.layers.Flatten(name=f"{prefix}flatten")(x)
     return features
+
+
+def _small(side: int) -> list[tuple[int, int, int]]:
+    """Returns filters, size and strides of each convolution of `small_cnn`.
+
+    Args:
+        side: int. Height or width of the picture, the smaller one.
+    """
+    halvings = max(math.ceil(math.log2(side / _GRID)), 0)
+    strides = [1] * max(2 - halvings, 0) + [2] * halvings
+    return [(16 if i == 0 else 32, 3, each) for i, each in enumerate(strides)]
 
 
 def impala_cnn(

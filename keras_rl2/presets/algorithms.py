@@ -39,8 +39,6 @@ class Algorithm:
         settings: Mapping from arguments of its constructor, which a preset
             may set, to their kinds.
         optimizer: Mapping. Its own optimizer: `name` and arguments.
-        dataset: Mapping. Arguments of its dataset, where the dataset's own
-            defaults are those of another algorithm. Defaults to `{}`.
         offline: bool. Whether it is made for recorded data. All that is not
             on-policy learns from it too. Defaults to `False`.
     """
@@ -48,7 +46,6 @@ class Algorithm:
     on_policy: bool
     settings: Mapping[str, Kind]
     optimizer: Mapping[str, Any]
-    dataset: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     offline: bool = False
 
 
@@ -110,13 +107,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "learning_rate": 7e-4,
             "rho": 0.99,
             "epsilon": 1e-5,
-        },
-        # Rounds are short: an epoch of a single one would be Keras' work only.
-        dataset={
-            "horizon": 5,
-            "passes": 1,
-            "batch_size": None,
-            "rounds_per_epoch": 200,
         },
     ),
     "APPO": Algorithm(
@@ -183,8 +173,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         on_policy=True,
         settings=_ON_POLICY,
         optimizer={**_ADAM, "epsilon": 1e-5},
-        # The horizon is the longest length of an episode.
-        dataset={"horizon": 1000, "passes": 1, "batch_size": None},
     ),
     "SAC": Algorithm(
         on_policy=False,

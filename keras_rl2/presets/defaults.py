@@ -34,7 +34,6 @@ def default(algorithm: str, environment: str) -> Preset:
         environment,
         _TOTAL_STEPS,
         optimizer=dict(ALGORITHMS[name].optimizer),
-        dataset=dict(ALGORITHMS[name].dataset),
         source="Defaults of the algorithm",
     )
 

@@ -174,10 +174,19 @@ class Preset:
         return Preset.from_dict(data)
 
 
+_OLD_ON_POLICY = ("A2C", "PPO", "REINFORCE")
+# What a rollout was where a preset of version 0.1.0 did not say.
+_OLD_ROLLOUT = {"horizon": 128, "passes": 4, "scale_rewards": False}
+
+
 def _present(data: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a preset of version 0.1.0 as it is written now."""
+    if "target_sync" not in data:
+        return dict(data)
     data = dict(data)
-    sync = data.pop("target_sync", None)
+    sync = data.pop("target_sync")
+    if data.get("algorithm") in _OLD_ON_POLICY:
+        data["dataset"] = {**_OLD_ROLLOUT, **data.get("dataset", {})}
     if not isinstance(sync, dict):
         return data
     moves = {

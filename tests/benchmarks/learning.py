@@ -61,6 +61,7 @@ def train_on_policy(task, seed):
         passes=task["passes"],
         batch_size=task["batch_size"],
         rounds_per_epoch=max(1000 // (task["horizon"] * task["envs"]), 1),
+        scale_rewards=False,
         seed=seed,
     )
     agent = make_agent(task, env, rollouts, seed)

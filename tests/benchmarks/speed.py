@@ -122,6 +122,7 @@ def ours(case):
         passes=task["passes"],
         batch_size=task["batch_size"],
         rounds_per_epoch=max(1000 // steps, 1),
+        scale_rewards=False,
         seed=0,
     )
     agent.fit(rollouts, epochs=3, verbose=0)

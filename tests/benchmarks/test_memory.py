@@ -38,7 +38,13 @@ def make_dataset(name, env):
         )
     horizon, passes = (128, 4) if name == "PPO" else (16, 1)
     return rl.RolloutDataset(
-        env, horizon, passes, batch_size=None, rounds_per_epoch=4, seed=0
+        env,
+        horizon,
+        passes,
+        batch_size=None,
+        rounds_per_epoch=4,
+        scale_rewards=False,
+        seed=0,
     )
 
 

@@ -139,6 +139,7 @@ def ours(kind, task):
             horizon=task["horizon"],
             passes=task["passes"],
             batch_size=task["batch_size"],
+            scale_rewards=False,
             num_envs=task["envs"] if name or vectorized else 1,
             workers=name and getattr(rl, name)(task["workers"]),
             seed=task["seed"],

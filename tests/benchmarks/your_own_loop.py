@@ -48,7 +48,9 @@ class Way:
     def __init__(self):
         env = gym.make_vec("CartPole-v1", ENVS, vectorization_mode="sync")
         self.agent = rl.PPO.for_env(env, seed=0)
-        self.rollouts = rl.RolloutDataset(env, HORIZON, PASSES, SIZE, seed=0)
+        self.rollouts = rl.RolloutDataset(
+            env, HORIZON, PASSES, SIZE, scale_rewards=False, seed=0
+        )
         self.rollouts.bind(self.agent)
         self.agent.optimizer.build(self.agent.trainable_variables)
         self._spent = {"collecting": 0.0}

@@ -42,6 +42,9 @@ class Rollouts:
     def logs(self):
         return {"episode_return": self.episode_return}
 
+    def own_settings(self):
+        return {}
+
 
 class Agent:
     def __init__(self, env_steps=0):
@@ -184,7 +187,9 @@ def test_a_fit_of_an_agent(agent, rollouts):
     stream = Terminal()
     progress = Progress(stream=stream, clock=Clock())
     agent.fit(rollouts, total_steps=192, callbacks=[progress], verbose=0)
-    assert stream.getvalue().startswith("\r64/192 steps   33%  ")
+    chosen, rest = stream.getvalue().split("\n", maxsplit=1)
+    assert chosen == "\rPPO's own: scale_rewards=True"
+    assert rest.startswith("\r64/192 steps   33%  ")
     assert stream.getvalue().split("\r")[-1].startswith("192 steps in 0:00")
     agent.fit(rollouts, epochs=1, callbacks=[progress], verbose=0)
     assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:00")
@@ -239,8 +244,9 @@ def test_numbers_out_of_range_are_refused():
 @pytest.mark.parametrize(
     ("arguments", "lines"),
     [
-        ({}, 1),
-        ({"verbose": "auto", "callbacks": Progress(seconds=600.0)}, 1),
+        # The first says which settings are the algorithm's own.
+        ({}, 2),
+        ({"verbose": "auto", "callbacks": Progress(seconds=600.0)}, 2),
         ({"verbose": 0}, 0),
         # Keras' own: a head and a line for each epoch.
         ({"verbose": 2}, 4),
@@ -254,7 +260,9 @@ def test_fit_shows_it_unless_told_otherwise(
     agent.fit(rollouts, epochs=2, **arguments)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == lines
-    assert lines != 1 or "steps/s" in printed[-1]
+    if lines == 2:
+        assert printed[0] == "PPO's own: scale_rewards=True"
+        assert "steps/s" in printed[1]
 
 
 def test_updates_are_counted_where_no_steps_are_taken():

@@ -109,6 +109,9 @@ class Preferring:
 class PreferringRollouts(Preferring):
     """The same with what a `RolloutDataset` asks."""
 
+    def own_rollout(self, observation_space):
+        return rl.data.OwnRollout(steps=16, passes=1, batch_size=8)
+
     def prepare(self, trajectory):
         samples = {"reward": trajectory.reward.reshape(-1)}
         return samples, {"mean_reward": float(trajectory.reward.mean())}

@@ -12,6 +12,7 @@ from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.errors import raises
 from support.probe_envs import CountingEnv
 from support.structured_envs import assert_trees_equal
 
@@ -145,14 +146,103 @@ def test_dealing_is_even(valid):
         assert sorted(dealt) == list(range(10, 10 + valid))
 
 
-def test_the_default_batch_fits_any_rollout():
-    small = rl.RolloutDataset("CartPole-v1", horizon=16)
-    assert small.batch_size == 16
-    assert rl.RolloutDataset("CartPole-v1", horizon=512).batch_size == 256
-    whole = rl.RolloutDataset("CartPole-v1", horizon=512, batch_size=None)
-    assert whole.batch_size == 512
-    with pytest.raises(ValueError, match="'all'"):
+OWN = rl.data.OwnRollout(steps=64, passes=3, batch_size=16, shortest=8)
+
+
+class Choosing(rl.PPO):
+    """PPO with a round of its own that is quickly made."""
+
+    @classmethod
+    def own_rollout(cls, observation_space):
+        return OWN
+
+
+@pytest.fixture(scope="module")
+def choosing():
+    return Choosing.for_env("CartPole-v1", hidden=(4,), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "given", "expected"),
+    [
+        (1, {}, (64, 3, 16, True, 1)),
+        (4, {}, (16, 3, 16, True, 1)),
+        # Each environment takes a while, and minibatches grow instead.
+        (32, {}, (8, 3, 64, True, 1)),
+        (3, {}, (24, 3, 16, True, 1)),
+        (1, {"horizon": 10}, (10, 3, 10, True, 1)),
+        (1, {"passes": 2, "scale_rewards": False}, (64, 2, 16, False, 1)),
+        (1, {"batch_size": None}, (64, 3, 64, True, 1)),
+        (2, {"batch_size": 100}, (50, 3, 100, True, 1)),
+        (1, {"rounds_per_epoch": 5}, (64, 3, 16, True, 5)),
+    ],
+)
+def test_what_is_not_given_is_the_algorithms_own(
+    choosing, num_envs, given, expected
+):
+    rollouts = rl.RolloutDataset("CartPole-v1", num_envs=num_envs, **given)
+    rollouts.bind(choosing)
+    horizon, passes, batch_size, scaled, rounds = expected
+    assert rollouts.horizon == horizon
+    assert rollouts.passes == passes
+    assert rollouts.batch_size == batch_size
+    assert rollouts.scale_rewards is scaled
+    assert rollouts.rounds_per_epoch == rounds
+    assert rollouts.steps_per_round == horizon * num_envs
+    minibatches = -(-horizon * num_envs // batch_size)
+    assert rollouts.updates_per_round == passes * minibatches
+    names = ("horizon", "passes", "batch_size", "scale_rewards")
+    own = rollouts.own_settings()
+    assert {*own} - {"rounds_per_epoch"} == {*names} - {*given}
+    for name in names:
+        star = "*" * (name not in given)
+        assert f"{name}={getattr(rollouts, name)}{star}" in repr(rollouts)
+
+
+def test_what_is_not_known_yet_is_named():
+    rollouts = rl.RolloutDataset("CartPole-v1", passes=2)
+    assert repr(rollouts) == (
+        "<RolloutDataset CartPole-v1: num_envs=1, rounds_per_epoch=1>"
+    )
+    with pytest.raises(AttributeError, match="its `horizon`: what is not"):
+        _ = rollouts.horizon
+    with pytest.raises(AttributeError, match="no attribute 'horizons'"):
+        _ = rollouts.horizons
+    whole = rl.RolloutDataset("CartPole-v1", 512, 1, None)
+    assert whole.batch_size == whole.steps_per_round == 512
+    with raises("`batch_size`", "batch_size='all'"):
         rl.RolloutDataset("CartPole-v1", batch_size="all")
+
+
+def test_pictures_are_passed_over_less_often():
+    for shape, passes in (((8, 8, 3), 4), ((3,), 10)):
+        space = gymnasium.spaces.Dict(
+            {"seen": gymnasium.spaces.Box(0, 255, shape, "uint8")}
+        )
+        assert rl.PPO.own_rollout(space).passes == passes
+
+
+def test_another_agent_has_rounds_of_its_own(choosing):
+    rollouts = rl.RolloutDataset("CartPole-v1", seed=0)
+    rollouts.bind(choosing)
+    rollouts.refresh()
+    other = rl.REINFORCE.for_env("CartPole-v1", hidden=(4,), seed=0)
+    rollouts.bind(other)
+    # An episode of CartPole-v1 is that long at most.
+    assert rollouts.horizon == 500
+    assert rollouts.updates_per_round == 1
+    rollouts.refresh()
+    assert rollouts.samples["action"].shape == (500,)
+
+
+def test_rounds_of_an_agent_hold_whole_sequences(choosing):
+    rollouts = rl.RolloutDataset("CartPole-v1", sequence_length=48)
+    remembering = Choosing.for_env(
+        "CartPole-v1", memory=keras.layers.GRUCell(4), hidden=(4,), seed=0
+    )
+    rollouts.bind(remembering)
+    assert rollouts.horizon == 96
+    assert rollouts.batch_size == 48
 
 
 @pytest.mark.parametrize(

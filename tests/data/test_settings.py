@@ -5,7 +5,13 @@ import keras_rl2 as rl
 
 def test_settings_of_rollouts():
     rollouts = rl.RolloutDataset(
-        "CartPole-v1", horizon=64, passes=3, num_envs=2, batch_size=50, seed=7
+        "CartPole-v1",
+        horizon=64,
+        passes=3,
+        num_envs=2,
+        batch_size=50,
+        scale_rewards=False,
+        seed=7,
     )
     expected = {
         "rounds_per_epoch": 1,
@@ -20,7 +26,10 @@ def test_settings_of_rollouts():
         "num_envs": 2,
         "on_env_error": "raise",
     }
-    assert rollouts.settings() == expected
+    # Whether rewards are scaled is known when it is bound.
+    assert rollouts.settings() == {
+        k: v for k, v in expected.items() if k != "scale_rewards"
+    }
     # What it is bound to and what it collects are none.
     rollouts.bind(rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0))
     rollouts.refresh()

@@ -54,7 +54,9 @@ def plain_loop(env, actions, seed):
 def collected(env, horizon=HORIZON, name="PPO"):
     """Returns a trajectory, and the seed that its environments got."""
     agent = make_eager_agent(AGENTS[name], env)
-    rollouts = rl.RolloutDataset(env, horizon=horizon, seed=0)
+    rollouts = rl.RolloutDataset(
+        env, horizon=horizon, scale_rewards=False, seed=0
+    )
     rollouts.bind(agent)
     return rollouts.collect(), rollouts
 
@@ -234,7 +236,9 @@ def test_samples_are_those_of_the_trajectory():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     env = vector(make, AutoresetMode.SAME_STEP)
     agent = make_eager_agent(AGENTS["PPO"], env)
-    rollouts = rl.RolloutDataset(env, horizon=8, batch_size=4, seed=0)
+    rollouts = rl.RolloutDataset(
+        env, 8, passes=4, batch_size=4, scale_rewards=False, seed=0
+    )
     rollouts.bind(agent)
     rollouts.refresh()
     trajectory, samples = rollouts._trajectory, rollouts.samples
@@ -257,7 +261,9 @@ def test_minibatches_hold_rows_that_belong_together():
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     env = vector(make, AutoresetMode.SAME_STEP)
     agent = make_eager_agent(AGENTS["PPO"], env)
-    rollouts = rl.RolloutDataset(env, horizon=8, batch_size=4, seed=0)
+    rollouts = rl.RolloutDataset(
+        env, 8, passes=4, batch_size=4, scale_rewards=False, seed=0
+    )
     batches = rollouts.as_dataset(agent)
     rollouts.refresh()
     angle = rollouts.samples["observation"]["arm"]["angle"]

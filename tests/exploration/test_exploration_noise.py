@@ -10,6 +10,7 @@ import pytest
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import GaussianNoise
 from keras_rl2.exploration import OrnsteinUhlenbeckNoise
+from keras_rl2.exploration import PinkNoise
 
 DECAY = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
 NOISES = {
@@ -17,6 +18,8 @@ NOISES = {
     "gaussian_schedule": GaussianNoise(DECAY),
     "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise(0.3, theta=0.5, dt=0.1),
     "ornstein_uhlenbeck_schedule": OrnsteinUhlenbeckNoise(DECAY),
+    "pink": PinkNoise(0.3),
+    "pink_schedule": PinkNoise(DECAY),
 }
 EVERY = pytest.mark.parametrize("name", NOISES)
 
@@ -37,7 +40,7 @@ def test_noise_is_float32_of_the_shape_asked_for(name):
     noise, state = NOISES[name].draw(generator(), [5, 3, 2])
     assert noise.shape == (5, 3, 2)
     assert noise.dtype == "float32"
-    assert state is None or state.shape == (3, 2)
+    assert state is None or state.shape[:2] == (3, 2)
 
 
 @EVERY
@@ -283,3 +286,24 @@ def test_a_model_may_hold_noise():
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.exploration_noise = OrnsteinUhlenbeckNoise()
     assert model.exploration_noise == OrnsteinUhlenbeckNoise()
+
+
+def test_pink_noise_is_correlated_over_all_spans():
+    drawn, _ = PinkNoise(2.0).draw(generator(), (4000, 200, 2))
+    kept = np.exp([-1 / 4, -1 / 16, -1 / 64, -1 / 256])
+    for lag in (1, 4, 16, 64, 256):
+        measured = np.mean(drawn[lag:] * drawn[:-lag]) / 4.0
+        assert measured == pytest.approx(np.sum(kept**lag) / 5, abs=0.02)
+    # Each step is distributed alike, the first one too.
+    assert np.std(drawn) == pytest.approx(2.0, rel=0.02)
+    first, _ = PinkNoise(2.0).draw(generator(1), (1, 4000, 2))
+    assert np.std(first) == pytest.approx(2.0, rel=0.05)
+
+
+def test_pink_noise_has_the_power_of_its_name():
+    drawn, _ = PinkNoise(1.0).draw(generator(), (2048, 200, 1))
+    power = np.mean(np.abs(np.fft.rfft(drawn[..., 0], axis=0)) ** 2, axis=1)
+    # From a period of 512 steps to one of 8, about 1 / frequency.
+    frequency = np.arange(4, 257)
+    slope, _ = np.polyfit(np.log(frequency), np.log(power[frequency]), 1)
+    assert slope == pytest.approx(-1.0, abs=0.15)

@@ -54,9 +54,9 @@ def test_an_object_is_taken_as_it_is():
 
 
 def test_unknown_names_are_answered_with_the_known():
-    for unknown in ("pink", {"class_name": "pink", "config": {}}):
+    for unknown in ("brown", {"class_name": "brown", "config": {}}):
         with pytest.raises(
-            ValueError, match=r"'gaussian', 'ornstein_uhlenbeck'.*'pink'"
+            ValueError, match=r"'ornstein_uhlenbeck', 'pink'.*'brown'"
         ):
             exploration_noise(unknown)
 

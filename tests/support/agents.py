@@ -378,6 +378,7 @@ def make_rollouts(env, **arguments):
         "horizon": 8,
         "passes": 1,
         "batch_size": 8,
+        "scale_rewards": False,
         "seed": 0,
         **arguments,
     }
