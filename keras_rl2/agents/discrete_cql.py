@@ -25,11 +25,9 @@ class DiscreteCQL(CQL, DQN):
         q_network: `keras.Model`, as of `DQN`.
         alpha: float. Weight of the penalty. Defaults to `1.0`.
         threshold: float or None. As of `CQL`. Defaults to `None`.
-        double: bool. As of `DQN`. Defaults to `False`.
-        tau: float. As of `DQN`. Defaults to `0.03`.
-        **kwargs: Arguments of `DQN`: `dueling`, `distributional`,
+        **kwargs: Arguments of `DQN`: `double`, `dueling`, `distributional`,
             `atoms`, `support`, `loss`, `epsilon`, `epsilon_spread`, `gamma`,
-            `max_gradient_norm`, `target_every`, `observation_space`,
+            `max_gradient_norm`, `tau`, `target_every`, `observation_space`,
             `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
@@ -52,21 +50,11 @@ class DiscreteCQL(CQL, DQN):
     """
 
     statistics_names = (*DQN.statistics_names, "cql_penalty", "alpha")
-    # The penalty holds values down already.
-    default_layer_normalization = False
 
     def __init__(
-        self,
-        q_network: keras.Model,
-        *,
-        alpha: float = 1.0,
-        double: bool = False,
-        tau: float = 0.03,
-        **kwargs: Any,
+        self, q_network: keras.Model, *, alpha: float = 1.0, **kwargs: Any
     ) -> None:
-        super().__init__(
-            q_network, alpha=alpha, double=double, tau=tau, **kwargs
-        )
+        super().__init__(q_network, alpha=alpha, **kwargs)
 
     def objectives(self) -> dict[str, Objective]:
         """Returns the one loss of the network."""
