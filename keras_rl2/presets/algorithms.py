@@ -103,12 +103,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "A2C": Algorithm(
         on_policy=True,
         settings={**_ON_POLICY, "gae_lambda": NUMBER},
-        optimizer={
-            "name": "RMSprop",
-            "learning_rate": 7e-4,
-            "rho": 0.99,
-            "epsilon": 1e-5,
-        },
+        optimizer=_FAST_ADAM,
     ),
     "APPO": Algorithm(
         on_policy=True,

@@ -189,6 +189,8 @@ def _present(data: Mapping[str, Any]) -> dict[str, Any]:
     sync = data.pop("target_sync")
     if data.get("algorithm") in _OLD_ON_POLICY:
         data["dataset"] = {**_OLD_ROLLOUT, **data.get("dataset", {})}
+    if data.get("algorithm") == "A2C":
+        data["agent"] = {"gae_lambda": 1.0, **data.get("agent", {})}
     if data.get("algorithm") == "DQN":
         plain = {"layer_normalization": False}
         data["networks"] = {**plain, **data.get("networks", {})}
