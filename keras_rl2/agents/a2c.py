@@ -24,9 +24,9 @@ class A2C(OnPolicyAgent):
     where A = R - V is a constant in the first term, by default the generalised
     advantage estimate. With `gae_lambda=1.0` it is the n-step advantage as
     published, n being the `horizon` of the rollouts; `horizon=1` is the
-    one-step actor-critic of textbooks. A whole rollout as the batch (`batch_size=None`, `passes=1`)
-    gives the policy's and the value's gradient from one recorded forward
-    pass, targets included.
+    one-step actor-critic of textbooks. A whole rollout as the batch
+    (`batch_size=None`, `passes=1`) gives the policy's and the value's gradient
+    from one recorded forward pass, targets included.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the

@@ -105,7 +105,6 @@ def peer_command(python, case):
 def ours(case):
     """Trains, and returns milliseconds of a round by part."""
     import gymnasium as gym
-
     import keras
 
     import keras_rl2 as rl
