@@ -281,25 +281,32 @@ def either(choices: Iterable[Any]) -> str:
     return " or ".join(str(choice) for choice in choices)
 
 
-def of_constructor(kind: type, base: type) -> set[str]:
-    """Returns the arguments of a constructor that hands the rest on to bases.
+def of_constructor(kind: type) -> set[str]:
+    """Returns the arguments of a constructor, which may hand on to a base's.
 
     Args:
-        kind: class. Whose constructor it is.
-        base: class. The last of its bases that is asked.
+        kind: class. Whose constructor it is. Where that takes `**kwargs`, they
+            are those of the next class in the order of its bases.
 
     Returns:
-        set of str: all names, of bases' arguments too.
+        set of str: all names.
+
+    Example:
+
+    >>> class Base:
+    ...     def __init__(self, *, gamma=0.99): ...
+    >>> class Derived(Base):
+    ...     def __init__(self, actor, **kwargs): ...
+    >>> sorted(of_constructor(Derived))
+    ['actor', 'gamma']
     """
-    signatures = [
-        inspect.signature(vars(each)["__init__"])
-        for each in kind.__mro__
-        if issubclass(each, base) and "__init__" in vars(each)
-    ]
-    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return {
-        parameter.name
-        for signature in signatures
-        for parameter in signature.parameters.values()
-        if parameter.kind not in rest
-    } - {"self"}
+    names: set[str] = set()
+    constructors = [vars(each).get("__init__") for each in kind.__mro__]
+    for constructor in filter(None, constructors):
+        given = inspect.signature(constructor).parameters.values()
+        kinds = {each.kind for each in given}
+        rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        names |= {each.name for each in given if each.kind not in rest}
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            break
+    return names - {"self"}

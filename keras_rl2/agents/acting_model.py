@@ -23,6 +23,7 @@ from keras_rl2.network_inputs import Memory
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import Tree
 
 
@@ -44,8 +45,8 @@ class ActingModel(keras.Model, abc.ABC):
 
     def __init__(
         self,
-        observation_space: Any,
-        action_space: Any,
+        observation_space: GivenSpace | None,
+        action_space: GivenSpace | None,
         seed: int | None,
         name: str | None,
         dtype: str | None,

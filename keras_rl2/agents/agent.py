@@ -2,9 +2,12 @@
 
 import abc
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import Self
+from typing import cast
 
 import gymnasium
 import keras
@@ -19,6 +22,7 @@ from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import round_execution
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.saveable_model import SaveableModel
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
@@ -27,6 +31,7 @@ from keras_rl2.data import Trajectory
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.target_networks import TargetNetworks
 
 
@@ -46,7 +51,6 @@ class Agent(SaveableModel):
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
             the global one. Defaults to `None`.
-        **unknown: None: what is not an argument of the algorithm is refused.
 
     Raises:
         TypeError: If there is an argument that the algorithm does not take.
@@ -74,8 +78,6 @@ class Agent(SaveableModel):
     default_activation = "tanh"
     default_initialization = "orthogonal"
     default_layer_normalization = False
-    #: Arguments of a base that an algorithm settles itself.
-    arguments_not_taken: frozenset[str] = frozenset()
     #: Whether its networks may remember.
     takes_memory = False
     #: What `fit` runs in one call; None for Keras' own loop.
@@ -84,17 +86,21 @@ class Agent(SaveableModel):
     #: Discount factor, which every kind of agent has.
     gamma: float
 
+    def __new__(cls, *networks: Any, **given: Any) -> Self:
+        """Refuses arguments that there are not, before anything is made."""
+        kind = cls._kind_for(networks, given)
+        kind.refuse_arguments(given)
+        return cast(Self, super().__new__(kind))
+
     def __init__(
         self,
         *,
-        observation_space: Any = None,
-        action_space: Any = None,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
-        **unknown: Any,
     ) -> None:
-        self.refuse_arguments(unknown)
         arguments.check_seed(seed)
         compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
@@ -110,10 +116,17 @@ class Agent(SaveableModel):
         self.observers = Observers[Trajectory]()
 
     @classmethod
+    def _kind_for(
+        cls, networks: Sequence[Any], given: Collection[str]
+    ) -> "type[Agent]":
+        """Returns the class that takes such networks: mostly, this one."""
+        del networks, given
+        return cls
+
+    @classmethod
     def argument_names(cls) -> list[str]:
         """Returns the arguments that the constructor takes, bases' too."""
-        names = arguments.of_constructor(cls, Agent)
-        return sorted(names - cls.arguments_not_taken)
+        return sorted(arguments.of_constructor(cls))
 
     @classmethod
     def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
@@ -121,18 +134,20 @@ class Agent(SaveableModel):
         arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
 
     @classmethod
+    @as_given
     def for_env(
         cls,
         env: Any,
         *,
-        hidden: tuple[int, ...] | None = None,
+        hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
         initialization: str | None = None,
-        memory: Any = None,
+        memory: keras.layers.Layer | None = None,
         seed: int | None = None,
-        **kwargs: Any,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> Self:
         """Makes a compiled agent with default networks for an environment.
 
@@ -160,10 +175,10 @@ class Agent(SaveableModel):
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
-            **kwargs: Hyper-parameters: all arguments of the class but networks
-                and spaces, `PPO.for_env(env, clip_ratio=0.1)` say, that are
-                named where the class is described. A `dtype` is that of the
-                networks too.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
 
         Returns:
             The agent. Images get a convolutional network, all else an MLP.
@@ -173,20 +188,7 @@ class Agent(SaveableModel):
                 argument is out of range.
             TypeError: If the algorithm does not take an argument.
         """
-        return default_agent.make(
-            cls,
-            env,
-            {
-                "hidden": hidden,
-                "activation": activation,
-                "normalize_observations": normalize_observations,
-                "layer_normalization": layer_normalization,
-                "initialization": initialization,
-            },
-            memory=memory,
-            seed=seed,
-            **kwargs,
-        )
+        raise NotImplementedError
 
     @classmethod
     def from_preset(

@@ -1,5 +1,6 @@
 """Agents with default networks, as `for_env` makes them."""
 
+import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
 
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# What `for_env` takes that networks are like.
+_OPTIONS = (
+    "hidden",
+    "activation",
+    "normalize_observations",
+    "layer_normalization",
+    "initialization",
+)
 
 
 class NetworkBuilder:
@@ -182,23 +193,45 @@ class NetworkBuilder:
             )
 
 
+def as_given(function: Function) -> Function:
+    """Has a signature stand for `make`, with the arguments that were given.
+
+    Only these are passed on: a subclass keeps its own defaults, and is given
+    what its constructor takes beside.
+
+    Args:
+        function: Callable. A `for_env`, without a body of its own.
+
+    Returns:
+        Callable that makes the agent, and looks like `function`.
+    """
+
+    @functools.wraps(function)
+    def made(kind: "type[MadeAgent]", env: Any, **given: Any) -> "MadeAgent":
+        return make(kind, env, **given)
+
+    return cast(Function, made)
+
+
 def make(
     kind: "type[MadeAgent]",
     env: Any,
-    options: Mapping[str, Any],
-    memory: Any,
-    seed: int | None,
-    **settings: Any,
+    *,
+    memory: Any = None,
+    seed: int | None = None,
+    **given: Any,
 ) -> "MadeAgent":
     """Makes a compiled agent with default networks for an environment.
 
     Args:
         kind: class of agents.
         env: An environment, vector environment or id string.
-        options: Mapping. What networks are like; None for the class's own.
         memory: RNN cell of Keras or None. What the policy remembers with.
-        seed: int or None. Seeds weights, updates and `act`.
-        **settings: Further arguments of the constructor.
+            Defaults to `None`.
+        seed: int or None. Seeds weights, updates and `act`. Defaults to
+            `None`.
+        **given: What networks are like, and further arguments of the
+            constructor.
 
     Returns:
         The agent.
@@ -207,10 +240,13 @@ def make(
         ValueError: If a space is not supported.
         TypeError: If there is an argument that the algorithm does not take.
     """
+    options = {name: given.pop(name, None) for name in _OPTIONS}
+    settings = given
     _refuse_unknown(kind, settings, options)
     own = {
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
+        "normalize_observations": False,
         "layer_normalization": kind.default_layer_normalization,
     }
     options = {**options, **own, **present(**options)}
