@@ -144,6 +144,12 @@ def _fit(
     finally:
         table.close()
     file.save(agent)
+    if axis.count(agent) == taken:
+        print(
+            f"nothing was left of {axis.length(training.preset):,} "
+            f"{axis.words}, of which resets were some; {axis.option} asks for "
+            "more"
+        )
 
 
 def _headline(

@@ -145,7 +145,10 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the trials that are missing, and says what they found."""
     from keras_rl2.cli import environments
+    from keras_rl2.presets.loading import algorithm_name
 
+    algorithm_name(arguments.algorithm)
+    environments.require(arguments.environment)
     plan = _plan(arguments)
     if arguments.dry_run:
         _print(plan)

@@ -199,6 +199,20 @@ class TestResume:
         assert 3e-4 < rates[len(first)] < 5e-4
         assert rates[-1] < 1e-4
 
+    def test_a_little_more_than_was_done(self, run_folder, capsys):
+        """Resets of NEXT_STEP environments were no steps: some are left."""
+        before = int(rows_of(run_folder)[-1]["env_steps"])
+        logdir = run_folder.parents[1]
+        more = ["--resume", "--evaluate", "0", "--steps"]
+        assert train(logdir, *more, str(before + 1)) == 0
+        after = int(rows_of(run_folder)[-1]["env_steps"])
+        assert after > before
+        capsys.readouterr()
+        # The same again is a training that is over.
+        assert train(logdir, *more, str(before + 1)) == 0
+        assert "already" in capsys.readouterr().out
+        assert int(rows_of(run_folder)[-1]["env_steps"]) == after
+
     def test_with_nothing_left_to_do(self, run_folder, capsys):
         before = (run_folder / "agent.keras").read_bytes()
         assert train(run_folder.parents[1], "--resume") == 0
