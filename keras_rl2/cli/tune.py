@@ -15,6 +15,7 @@ from keras_rl2.cli.tune_folder import TuneFolder
 
 if TYPE_CHECKING:
     from keras_rl2.cli.tuning_plan import TuningPlan
+    from keras_rl2.presets import Preset
     from keras_rl2.presets import SearchSpace
 
 SUMMARY = "look for better settings, by trials of several seeds each"
