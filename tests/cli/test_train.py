@@ -10,6 +10,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
+from keras_rl2.cli import training_run
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
@@ -82,6 +83,28 @@ def test_settings_reach_the_agent(tmp_path):
     preset = json.loads((folder / "preset.json").read_text())
     assert preset["num_envs"] == 4
     assert preset["agent"]["gamma"] == 0.9
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    ("algorithm", "total"), [("a2c", None), ("reinforce", 64)]
+)
+def test_the_total_is_that_of_whole_rounds(
+    algorithm, total, tmp_path, monkeypatch
+):
+    """Of what ends with an episode nobody knows it: that is what was asked."""
+    shown = []
+
+    class Shown(training_run.Progress):
+        def __init__(self, total_steps=None):
+            super().__init__(total_steps)
+            shown.append(total_steps)
+
+    monkeypatch.setattr(training_run, "Progress", Shown)
+    options = ["--steps", "64", "--evaluate", "0", "--checkpoint", "0"]
+    options += ["--set", "networks.hidden=[4]"]
+    assert train(tmp_path, *options, algorithm=algorithm) == 0
+    assert shown == [total]
 
 
 class TestWhatIsAskedFor:
