@@ -238,7 +238,7 @@ def _refuse_steps(x: RoundDataset, total_steps: int | None) -> None:
     """
     if total_steps is not None and isinstance(x, OfflineDataset):
         raise ValueError(
-            f"Expected `epochs` with a {type(x).__name__}, which takes no "
+            f"Expected `epochs` with an `{type(x).__name__}`, which takes no "
             f"environment steps: an epoch is {x.steps_per_epoch} updates. "
             f"Received: total_steps={total_steps}"
         )
