@@ -7,11 +7,11 @@ import re
 import zipfile
 from collections.abc import Mapping
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.migrate.linear_fall import LinearFall
 from keras_rl2.migrate.torch_arrays import read_torch_arrays
 from keras_rl2.plain_archives import check_members
 from keras_rl2.plain_files import parse_json
@@ -35,20 +35,6 @@ _TELLTALES = {
     "exploration_fraction": "DQN",
     "gae_lambda": "A2C",
 }
-
-
-class LinearFall(NamedTuple):
-    """A number that changes evenly over the first part of a run.
-
-    Attributes:
-        start: float. What it is at first.
-        end: float. What it becomes, and stays.
-        end_fraction: float. The part of the run in which it changes.
-    """
-
-    start: float
-    end: float
-    end_fraction: float
 
 
 class SB3File:

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from keras_rl2.migrate.sb3_file import LinearFall
+from keras_rl2.migrate.linear_fall import LinearFall
 from keras_rl2.migrate.sb3_file import SB3File
 
 # Steps of each environment to an update of DQN, unless it was told otherwise,
