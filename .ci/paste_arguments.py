@@ -25,6 +25,18 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("agents", "data", "networks", "training.py")
 # What says something else than its bases do of the same argument.
 OWN = {
+    "Agent.evaluate": {"updates"},
+    "ExportableModel.check_export": {"env"},
+    "TD3.compile": {"critic_optimizer", "optimizer"},
+    "Training.run": {"callbacks", "total_steps", "verbose"},
+    "network_for": {
+        "activation",
+        "hidden",
+        "name",
+        "normalize_observations",
+        "units",
+    },
+    "record": {"env", "env_kwargs", "num_envs", "seed", "wrappers"},
     "A2C": {"gae_lambda"},
     "BehaviorCloning": {"actor", "gamma", "initial_log_std"},
     "BoxCQL": {"alpha", "threshold"},
@@ -41,6 +53,14 @@ SOURCES = {
     "BoxCQL": ("SAC", "CQL"),
     "CQL": ("DQN", "SAC"),
     "DiscreteCQL": ("DQN", "CQL"),
+    "Agent.evaluate": ("EvaluationDataset",),
+    "EvaluationDataset.of": ("EvaluationDataset",),
+    "ExportableModel.check_export": ("EvaluationDataset",),
+    "TD3.compile": ("Agent.compile",),
+    "Training.run": ("Agent.fit",),
+    "PrioritizedReplayBuffer": ("ReplayBuffer",),
+    "network_for": ("mlp",),
+    "record": ("OfflineDataset",),
 }
 # Agents that users make; their bases have no networks for `for_env`.
 AGENTS = (
@@ -59,7 +79,9 @@ MADE = (
 LAST = ("seed", "name", "dtype")
 
 _ENTRY = re.compile(r"(?m)^ {4}(\*{0,2}\w+): ")
-_HEADING = re.compile(r"(?m)^(?=(?:Returns|Yields|Raises|Example|Reference):$)")
+_HEADING = re.compile(
+    r"(?m)^(?=(?:Attributes|Returns|Yields|Raises|Example|Reference):$)"
+)
 _DEFAULT = re.compile(r"Defaults\s+to\s+`[^`]*`")
 
 
