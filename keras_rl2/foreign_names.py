@@ -39,6 +39,7 @@ _WARM_UP = Answer(("ReplayDataset(warm_up)",))
 _STEPS = Answer(("fit(total_steps)",))
 _NORM = Answer(("PPO(max_gradient_norm)",))
 _NETWORKS = Answer(("for_env(hidden)", "for_env(activation)"))
+_NO_SDE = Answer((), "there is no state-dependent exploration")
 _TARGET_EVERY = Answer(("DQN(target_every)",), "it counts updates")
 
 FOREIGN: dict[str, Answer] = {
@@ -74,13 +75,15 @@ FOREIGN: dict[str, Answer] = {
     "rms_prop_eps": _OPTIMIZER,
     "rollout_buffer_class": Answer(("RolloutDataset",)),
     "rollout_buffer_kwargs": Answer(("RolloutDataset",)),
+    "sde_sample_freq": _NO_SDE,
     "stats_window_size": Answer((), "means are over the last 100 episodes"),
     "target_policy_noise": Answer(("TD3(target_noise)",)),
     "target_update_interval": _TARGET_EVERY,
     "tensorboard_log": Answer(("callbacks.TensorBoard",)),
     "train_freq": Answer(("ReplayDataset(steps_per_round)",)),
     "use_rms_prop": _OPTIMIZER,
-    "use_sde": Answer((), "there is no such exploration"),
+    "use_sde": _NO_SDE,
+    "use_sde_at_warmup": _NO_SDE,
     "vf_coef": Answer(("PPO(value_coefficient)",)),
     # CleanRL.
     "anneal_lr": _OPTIMIZER,

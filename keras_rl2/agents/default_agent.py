@@ -262,12 +262,6 @@ def _refuse_unknown(
     options: Mapping[str, Any],
 ) -> None:
     """Refuses what neither the agent takes nor its networks can be like."""
-    if "learning_rate" in settings:
-        raise TypeError(
-            f"Expected `{kind.__name__}.for_env` without `learning_rate`: "
-            "`agent.compile(keras.optimizers.Adam(learning_rate))` sets it. "
-            f"Received: learning_rate={settings['learning_rate']!r}"
-        )
     made = {"actor", "critic", "q_network", "value_network"}
     made |= {"observation_space", "action_space"}
     taken = {*kind.argument_names(), *options, "memory"} - made
