@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import keras
 import pytest
@@ -96,7 +97,7 @@ def test_every_argument_has_a_type(name):
     untyped = {
         key
         for key, (_, annotation) in given.items()
-        if annotation in (inspect.Parameter.empty, "Any", object)
+        if annotation in (inspect.Parameter.empty, Any, object)
     }
     assert untyped == set()
 
