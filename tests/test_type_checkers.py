@@ -29,6 +29,7 @@ agent.save("agent.keras", overwrite=True)
 rl.DQN(network, double=True, support=[-1.0, 1.0], epsilon=0.1)
 rl.SAC(network, [network, network], exploration="pink", dtype="float32")
 rl.CQL.for_env("CartPole-v1", alpha=0.5, double=True)
+rl.DQN.for_env("CartPole-v1", memory=keras.layers.LSTMCell(8), loss="mse")
 rl.ReplayDataset("CartPole-v1", warm_up=10)
 rl.record("random", "CartPole-v1", 100, n_step=3)
 
@@ -39,7 +40,9 @@ rl.PPO.for_env("CartPole-v1", normalize_advantages="yes")  # wrong
 rl.PPO.for_env("CartPole-v1", clip_range=0.1)  # wrong
 rl.REINFORCE.for_env("CartPole-v1", gae_lambda=0.9)  # wrong
 rl.DDPG.for_env("Pendulum-v1", policy_delay=2)  # wrong
+rl.PPO.for_env("CartPole-v1", initialization="zeros")  # wrong
 rl.DQN(network, doubel=True)  # wrong
+rl.DQN(network, loss="hubber")  # wrong
 rl.SAC(network, network, temprature=1.0)  # wrong
 rl.CQL.for_env("CartPole-v1", alhpa=0.5)  # wrong
 rl.agents.BoxCQL(network, network, double=True)  # wrong

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import gymnasium
@@ -117,7 +118,7 @@ class Agent(SaveableModel):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         seed: int | None = None,
         name: str | None = None,
@@ -292,8 +293,8 @@ class Agent(SaveableModel):
         optimizer: GivenOptimizer = "auto",
         *,
         critic_optimizer: GivenOptimizer | None = None,
-        steps_per_execution: int | str = "auto",
-        jit_compile: bool | str = "auto",
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
         max_skipped_updates: int | None = DEFAULT_LIMIT,
         run_eagerly: bool = False,
         auto_scale_loss: bool = True,
@@ -372,11 +373,11 @@ class Agent(SaveableModel):
         *,
         epochs: int | None = None,
         total_steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: fitting.GivenCallbacks = None,
         validation_data: Any = None,
         validation_freq: int = 1,
         initial_epoch: int = 0,
-        verbose: int | str = "auto",
+        verbose: int | Literal["auto"] = "auto",
         shuffle: bool = False,
         steps_per_epoch: int | None = None,
     ) -> keras.callbacks.History:
@@ -448,7 +449,7 @@ class Agent(SaveableModel):
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
         updates: int = 5000,
-        verbose: int | str = "auto",
+        verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
         callbacks: Any = None,
     ) -> dict[str, float]:

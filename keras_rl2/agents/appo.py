@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import keras
@@ -157,7 +158,7 @@ class APPO(PPO):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         max_lag: int | None = None,
         clip_rho: float = 1.0,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import gymnasium
@@ -154,7 +155,7 @@ class BoxCQL(CQL, SAC):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 2.5,
         num_samples: int = 10,

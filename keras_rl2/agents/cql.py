@@ -5,6 +5,7 @@ from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -146,10 +147,10 @@ class CQL(OffPolicyAgent):
         num_samples: int = 10,
         double: bool = False,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
@@ -180,17 +181,17 @@ class CQL(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
         double: bool = False,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -149,10 +150,10 @@ class DQN(OffPolicyAgent):
         *,
         double: bool = False,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
@@ -207,14 +208,14 @@ class DQN(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         double: bool = False,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from typing import Literal
 
 from keras_rl2 import arguments
 from keras_rl2 import tensorflow_notes
@@ -33,7 +34,7 @@ class ExportableModel(ActingModel):
         format: str = "tf_saved_model",
         *,
         deterministic: bool = True,
-        quantize: str | None = None,
+        quantize: Literal["float16", "int8"] | None = None,
         representative: Any = None,
         batch_size: int | None = None,
         accept: Callable[[Path], None] | None = None,

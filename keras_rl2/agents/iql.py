@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -181,7 +182,7 @@ class IQL(StochasticActor):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         expectile: float = 0.7,
         inverse_temperature: float = 3.0,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -183,7 +184,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         temperature: float = 1.0,
         learn_temperature: bool = True,

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -191,7 +192,7 @@ class TD3(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         policy_delay: int = 2,
         target_noise: float = 0.2,
@@ -347,8 +348,8 @@ class TD3(OffPolicyAgent):
         optimizer: GivenOptimizer = "auto",
         critic_optimizer: GivenOptimizer | None = "auto",
         *,
-        steps_per_execution: int | str = "auto",
-        jit_compile: bool | str = "auto",
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
         max_skipped_updates: int | None = DEFAULT_LIMIT,
         run_eagerly: bool = False,
         auto_scale_loss: bool = True,
