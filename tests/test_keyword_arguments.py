@@ -23,7 +23,6 @@ HANDED_ON = {
     "ObservationNormalization",
     "WindowAttentionCell",
     "atari",
-    "from_keras_rl",
     "from_sb3",
 }
 # What those who write agents are given, of which they take what they want.
@@ -108,6 +107,7 @@ def test_every_argument_has_a_type(name):
         (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
         (rl.EvaluationDataset.of, parameters(rl.EvaluationDataset, "env")),
         (rl.record, parameters(rl.OfflineDataset, "source")),
+        (rl.migrate.from_keras_rl, parameters(rl.DQN, "q_network")),
         (
             rl.data.PrioritizedReplayBuffer,
             parameters(rl.data.ReplayBuffer),
