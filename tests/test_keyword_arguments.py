@@ -73,6 +73,30 @@ def test_a_constructor_takes_what_its_bases_take(name):
     )
 
 
+def test_a_subclass_shows_the_constructor_that_it_inherits():
+    class Mine(rl.PPO):
+        pass
+
+    assert inspect.signature(Mine) == inspect.signature(rl.PPO)
+    agent = Mine.for_env("CartPole-v1", hidden=(8,))
+    assert "observation" in inspect.signature(agent.call).parameters
+    assert "clip_ratio" not in inspect.signature(agent).parameters
+
+
+def test_what_a_subclass_takes_beside_goes_through_for_env():
+    class Mine(rl.PPO):
+        def __init__(self, *networks, clip_ratio=0.3, extra=1, **kwargs):
+            super().__init__(*networks, clip_ratio=clip_ratio, **kwargs)
+            self.extra = extra
+
+    agent = Mine.for_env("CartPole-v1", hidden=(8,), extra=5, gamma=0.5)
+    assert (agent.extra, agent.clip_ratio, agent.gamma) == (5, 0.3, 0.5)
+    with pytest.raises(TypeError, match="Mine takes, perhaps `extra`"):
+        Mine.for_env("CartPole-v1", extr=5)
+    with pytest.raises(TypeError, match="Mine takes: `clip_range` is"):
+        Mine(None, clip_range=5)
+
+
 def test_cql_takes_what_either_kind_takes():
     kinds = [rl.agents.BoxCQL, rl.agents.DiscreteCQL]
     both = set().union(*(kind.argument_names() for kind in kinds))

@@ -1,5 +1,6 @@
 """Constructors that say what they take."""
 
+import inspect
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,6 +11,21 @@ from typing import cast
 from keras_rl2 import arguments
 
 
+class _OfConstructor:
+    """The signature of a class: that of its constructor, which it may inherit.
+
+    `inspect` would take `__new__` where a subclass has no constructor of its
+    own. Of an instance it takes `__call__`.
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        _, *parameters = signature.parameters.values()
+        return signature.replace(parameters=parameters)
+
+
 class NamedArguments:
     """Base of models that refuse unknown arguments before anything is made.
 
@@ -17,6 +33,8 @@ class NamedArguments:
     readers and type checkers see, and Python would only say that a name is
     unexpected.
     """
+
+    __signature__ = _OfConstructor()
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
         """Refuses arguments that there are not."""
