@@ -50,7 +50,6 @@ OWN = {
 }
 # What has another default than its bases, on purpose.
 OWN_DEFAULTS = {
-    "A2C": {"gae_lambda"},
     "BoxCQL": {"alpha"},
     "DDPG": {"target_every"},
     "DQN": {"max_gradient_norm", "tau"},
@@ -251,14 +250,16 @@ def words_for(known: dict[str, Place], name: str, argument: str) -> str | None:
     if taken is None:
         return words
     if words is None or argument in OWN.get(name, ()):
-        return place.words.get(argument)
-    return with_default(words, taken.default)
+        words = place.words.get(argument)
+    return words and with_default(words, taken.default)
 
 
 def with_default(words: str, default: str | None) -> str:
     """Writes the default of a signature into what is said of an argument."""
     if default is None:
         return re.sub(r" Defaults to `[^`]*`\.", "", words)
+    if default.isupper():
+        return words  # a constant, which only words can say
     if not _DEFAULT.search(words):
         return f"{words} Defaults to `{default}`."
     return _DEFAULT.sub(lambda _: f"Defaults to `{default}`", words)

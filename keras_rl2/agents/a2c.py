@@ -21,16 +21,17 @@ from keras_rl2.space_configs import GivenSpace
 class A2C(OnPolicyAgent):
     """Synchronous advantage actor-critic.
 
-    One update from each short rollout, with n-step advantages:
+    One update from each short rollout:
 
         L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
             - entropy_coefficient * mean(H)
 
-    where A = R - V is a constant in the first term. The n of n-step is the
-    `horizon` of the rollouts; `horizon=1` is the one-step actor-critic of
-    textbooks. A whole rollout as the batch (`batch_size=None`, `passes=1`)
-    gives the policy's and the value's gradient from one recorded forward
-    pass, targets included.
+    where A = R - V is a constant in the first term, by default the generalised
+    advantage estimate. With `gae_lambda=1.0` it is the n-step advantage as
+    published, n being the `horizon` of the rollouts; `horizon=1` is the
+    one-step actor-critic of textbooks. A whole rollout as the batch
+    (`batch_size=None`, `passes=1`) gives the policy's and the value's gradient
+    from one recorded forward pass, targets included.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy;
@@ -38,7 +39,7 @@ class A2C(OnPolicyAgent):
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
         gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
-            advantage. Defaults to `1.0`.
+            advantage. Defaults to `0.95`.
         gamma: float. Discount factor. Defaults to `0.99`.
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
             `0.0`.
@@ -90,7 +91,7 @@ class A2C(OnPolicyAgent):
         actor: keras.Model,
         critic: keras.Model | None = None,
         *,
-        gae_lambda: float = 1.0,
+        gae_lambda: float = 0.95,
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,
@@ -129,9 +130,10 @@ class A2C(OnPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
-        gae_lambda: float = 1.0,
+        gae_lambda: float = 0.95,
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,
@@ -155,6 +157,10 @@ class A2C(OnPolicyAgent):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -163,7 +169,7 @@ class A2C(OnPolicyAgent):
                 hidden layers come after it, for each output its own. See
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
-                advantage. Defaults to `1.0`.
+                advantage. Defaults to `0.95`.
             gamma: float. Discount factor. Defaults to `0.99`.
             entropy_coefficient: float. Weight of the entropy bonus. Defaults
                 to `0.0`.
@@ -211,5 +217,5 @@ class A2C(OnPolicyAgent):
         return terms
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns RMSprop as the paper has it."""
-        return keras.optimizers.RMSprop(7e-4, rho=0.99, epsilon=1e-5)
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(1e-3)

@@ -62,6 +62,12 @@ class BoxCQL(CQL, SAC):
         target_entropy: float or None. In nats; None for -A, as published, or
             0.89 log n for n Discrete actions that are allowed. Defaults to
             `None`.
+        noise_color: str. Color of the noise that Box actions are drawn with
+            while experience is collected. `"pink"` is correlated from step to
+            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
+            body with inertia; each single action is distributed as the policy
+            says. `"white"` is drawn anew at each step, as published. Defaults
+            to `"pink"`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise that
             is added to the actions of a Box policy, in half their range, for
             goals that its own chance does not find; see `TD3`. Defaults to
@@ -112,6 +118,7 @@ class BoxCQL(CQL, SAC):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,
@@ -132,6 +139,7 @@ class BoxCQL(CQL, SAC):
             temperature=temperature,
             learn_temperature=learn_temperature,
             target_entropy=target_entropy,
+            noise_color=noise_color,
             exploration=exploration,
             gamma=gamma,
             max_gradient_norm=max_gradient_norm,
@@ -155,6 +163,7 @@ class BoxCQL(CQL, SAC):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 2.5,
@@ -163,6 +172,7 @@ class BoxCQL(CQL, SAC):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,
@@ -185,6 +195,10 @@ class BoxCQL(CQL, SAC):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -205,6 +219,12 @@ class BoxCQL(CQL, SAC):
             target_entropy: float or None. In nats; None for -A, as published,
                 or 0.89 log n for n Discrete actions that are allowed. Defaults
                 to `None`.
+            noise_color: str. Color of the noise that Box actions are drawn
+                with while experience is collected. `"pink"` is correlated from
+                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
+                moves a body with inertia; each single action is distributed as
+                the policy says. `"white"` is drawn anew at each step, as
+                published. Defaults to `"pink"`.
             exploration: float, str, dict, `ExplorationNoise` or None. Noise
                 that is added to the actions of a Box policy, in half their
                 range, for goals that its own chance does not find; see `TD3`.

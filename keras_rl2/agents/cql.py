@@ -72,7 +72,7 @@ class CQL(OffPolicyAgent):
         num_samples: int. Of Box actions, those drawn of each of the three
             kinds. Defaults to `10`.
         double: bool. Whether the network that learns chooses the next action.
-            Defaults to `False`.
+            Defaults to `True`.
         dueling: bool. Whether the network gives V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -96,6 +96,12 @@ class CQL(OffPolicyAgent):
         target_entropy: float or None. In nats; None for -A, as published, or
             0.89 log n for n Discrete actions that are allowed. Defaults to
             `None`.
+        noise_color: str. Color of the noise that Box actions are drawn with
+            while experience is collected. `"pink"` is correlated from step to
+            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
+            body with inertia; each single action is distributed as the policy
+            says. `"white"` is drawn anew at each step, as published. Defaults
+            to `"pink"`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise that
             is added to the actions of a Box policy, in half their range, for
             goals that its own chance does not find; see `TD3`. Defaults to
@@ -104,7 +110,7 @@ class CQL(OffPolicyAgent):
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to; of Box actions None. Defaults to `10.0`.
         tau: float. Share of its network that a target network takes over when
-            it moves; of Box actions 0.005. Defaults to `0.03`.
+            it moves; of Box actions 0.005. Defaults to `0.01`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
         observation_space: `gymnasium.Space` or its config. What is observed;
@@ -145,7 +151,7 @@ class CQL(OffPolicyAgent):
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
@@ -158,10 +164,11 @@ class CQL(OffPolicyAgent):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
+        tau: float = 0.01,
         target_every: int = 1,
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
@@ -181,12 +188,13 @@ class CQL(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
@@ -199,10 +207,11 @@ class CQL(OffPolicyAgent):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
+        tau: float = 0.01,
         target_every: int = 1,
         seed: int | None = None,
         name: str | None = None,
@@ -221,6 +230,10 @@ class CQL(OffPolicyAgent):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -236,7 +249,7 @@ class CQL(OffPolicyAgent):
             num_samples: int. Of Box actions, those drawn of each of the three
                 kinds. Defaults to `10`.
             double: bool. Whether the network that learns chooses the next
-                action. Defaults to `False`.
+                action. Defaults to `True`.
             dueling: bool. Whether the network gives V and advantages. Defaults
                 to `False`.
             distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -261,6 +274,12 @@ class CQL(OffPolicyAgent):
             target_entropy: float or None. In nats; None for -A, as published,
                 or 0.89 log n for n Discrete actions that are allowed. Defaults
                 to `None`.
+            noise_color: str. Color of the noise that Box actions are drawn
+                with while experience is collected. `"pink"` is correlated from
+                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
+                moves a body with inertia; each single action is distributed as
+                the policy says. `"white"` is drawn anew at each step, as
+                published. Defaults to `"pink"`.
             exploration: float, str, dict, `ExplorationNoise` or None. Noise
                 that is added to the actions of a Box policy, in half their
                 range, for goals that its own chance does not find; see `TD3`.
@@ -269,7 +288,7 @@ class CQL(OffPolicyAgent):
             max_gradient_norm: float or None. Global norm that gradients are
                 clipped to; of Box actions None. Defaults to `10.0`.
             tau: float. Share of its network that a target network takes over
-                when it moves; of Box actions 0.005. Defaults to `0.03`.
+                when it moves; of Box actions 0.005. Defaults to `0.01`.
             target_every: int. Updates from one move of the target to the next;
                 a copy now and then is `tau=1.0, target_every=1000`. Defaults
                 to `1`.

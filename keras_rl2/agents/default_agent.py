@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
 # What `for_env` takes that networks are like.
-_OPTIONS = ("hidden", "activation", "normalize_observations", "initialization")
+_OPTIONS = (
+    *("hidden", "activation", "normalize_observations"),
+    *("layer_normalization", "initialization"),
+)
 
 
 class NetworkBuilder:
@@ -164,6 +167,7 @@ class NetworkBuilder:
                     units,
                     hidden=hidden,
                     activation=options["activation"],
+                    layer_normalization=options["layer_normalization"],
                     initialization=options["initialization"],
                     seed=seeds[2],
                 ),
@@ -219,6 +223,7 @@ def make(
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
         "normalize_observations": False,
+        "layer_normalization": kind.default_layer_normalization,
     }
     options = {**options, **own, **present(**options)}
     _check(options, memory, seed)
@@ -273,6 +278,7 @@ def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],
+        layer_normalization=options["layer_normalization"],
         **present(hidden=options["hidden"]),
     )
     check_choice(initialization=(options["initialization"], KINDS))

@@ -37,7 +37,7 @@ class DiscreteCQL(CQL, DQN):
             aims at: α grows while the penalty is larger, and falls while it is
             smaller. None for a fixed α. Defaults to `None`.
         double: bool. Whether the network that learns chooses the next action.
-            Defaults to `False`.
+            Defaults to `True`.
         dueling: bool. Whether the network gives V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -58,10 +58,10 @@ class DiscreteCQL(CQL, DQN):
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `10.0`.
         tau: float. Share of the network that its target takes over when it
-            moves. By 0.03 at each update it is about as old as a copy each 33
-            of them, but learns more evenly on CartPole-v1; the 10 000 updates
-            of Atari would be five copies in all on a task of 50 000 steps, and
-            values grow by about a reward with each copy. Defaults to `0.03`.
+            moves. By 0.01 at each update it is about as old as a copy each 100
+            of them. The 10 000 updates of Atari would be two or three copies
+            in all on a task of 50 000 steps, and values grow by about a reward
+            with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
@@ -101,7 +101,7 @@ class DiscreteCQL(CQL, DQN):
         *,
         alpha: float = 1.0,
         threshold: float | None = None,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
@@ -112,7 +112,7 @@ class DiscreteCQL(CQL, DQN):
         | None = None,
         epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
+        tau: float = 0.01,
         gamma: float = 0.99,
         target_every: int = 1,
         observation_space: GivenSpace | None = None,
@@ -154,11 +154,12 @@ class DiscreteCQL(CQL, DQN):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
@@ -169,7 +170,7 @@ class DiscreteCQL(CQL, DQN):
         | None = None,
         epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
+        tau: float = 0.01,
         gamma: float = 0.99,
         target_every: int = 1,
         seed: int | None = None,
@@ -189,6 +190,10 @@ class DiscreteCQL(CQL, DQN):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -201,7 +206,7 @@ class DiscreteCQL(CQL, DQN):
                 that it aims at: α grows while the penalty is larger, and falls
                 while it is smaller. None for a fixed α. Defaults to `None`.
             double: bool. Whether the network that learns chooses the next
-                action. Defaults to `False`.
+                action. Defaults to `True`.
             dueling: bool. Whether the network gives V and advantages. Defaults
                 to `False`.
             distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -223,11 +228,10 @@ class DiscreteCQL(CQL, DQN):
             max_gradient_norm: float or None. Global norm that gradients are
                 clipped to. Defaults to `10.0`.
             tau: float. Share of the network that its target takes over when it
-                moves. By 0.03 at each update it is about as old as a copy each
-                33 of them, but learns more evenly on CartPole-v1; the 10 000
-                updates of Atari would be five copies in all on a task of 50
-                000 steps, and values grow by about a reward with each copy.
-                Defaults to `0.03`.
+                moves. By 0.01 at each update it is about as old as a copy each
+                100 of them. The 10 000 updates of Atari would be two or three
+                copies in all on a task of 50 000 steps, and values grow by
+                about a reward with each copy. Defaults to `0.01`.
             gamma: float. Discount factor. Defaults to `0.99`.
             target_every: int. Updates from one move of the target to the next;
                 a copy now and then is `tau=1.0, target_every=1000`. Defaults

@@ -70,7 +70,7 @@ class DQN(OffPolicyAgent):
             `distributional` to `atoms` times as many numbers, those of V or of
             the first action first.
         double: bool. Whether the network that learns chooses the next action.
-            Defaults to `False`.
+            Defaults to `True`.
         dueling: bool. Whether the network gives V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -91,10 +91,10 @@ class DQN(OffPolicyAgent):
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `10.0`.
         tau: float. Share of the network that its target takes over when it
-            moves. By 0.03 at each update it is about as old as a copy each 33
-            of them, but learns more evenly on CartPole-v1; the 10 000 updates
-            of Atari would be five copies in all on a task of 50 000 steps, and
-            values grow by about a reward with each copy. Defaults to `0.03`.
+            moves. By 0.01 at each update it is about as old as a copy each 100
+            of them. The 10 000 updates of Atari would be two or three copies
+            in all on a task of 50 000 steps, and values grow by about a reward
+            with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
@@ -135,7 +135,9 @@ class DQN(OffPolicyAgent):
 
     takes_memory = True
     policy_head: DiscreteHead
-    updates_per_step = 0.25
+    # Without it, values of states that are rarely met grow without bound.
+    default_layer_normalization = True
+    updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
         "loss",
@@ -148,7 +150,7 @@ class DQN(OffPolicyAgent):
         self,
         q_network: keras.Model,
         *,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
@@ -159,7 +161,7 @@ class DQN(OffPolicyAgent):
         | None = None,
         epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
+        tau: float = 0.01,
         gamma: float = 0.99,
         target_every: int = 1,
         observation_space: GivenSpace | None = None,
@@ -208,9 +210,10 @@ class DQN(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
@@ -221,7 +224,7 @@ class DQN(OffPolicyAgent):
         | None = None,
         epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
+        tau: float = 0.01,
         gamma: float = 0.99,
         target_every: int = 1,
         seed: int | None = None,
@@ -241,6 +244,10 @@ class DQN(OffPolicyAgent):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -249,7 +256,7 @@ class DQN(OffPolicyAgent):
                 hidden layers come after it, for each output its own. See
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             double: bool. Whether the network that learns chooses the next
-                action. Defaults to `False`.
+                action. Defaults to `True`.
             dueling: bool. Whether the network gives V and advantages. Defaults
                 to `False`.
             distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -271,11 +278,10 @@ class DQN(OffPolicyAgent):
             max_gradient_norm: float or None. Global norm that gradients are
                 clipped to. Defaults to `10.0`.
             tau: float. Share of the network that its target takes over when it
-                moves. By 0.03 at each update it is about as old as a copy each
-                33 of them, but learns more evenly on CartPole-v1; the 10 000
-                updates of Atari would be five copies in all on a task of 50
-                000 steps, and values grow by about a reward with each copy.
-                Defaults to `0.03`.
+                moves. By 0.01 at each update it is about as old as a copy each
+                100 of them. The 10 000 updates of Atari would be two or three
+                copies in all on a task of 50 000 steps, and values grow by
+                about a reward with each copy. Defaults to `0.01`.
             gamma: float. Discount factor. Defaults to `0.99`.
             target_every: int. Updates from one move of the target to the next;
                 a copy now and then is `tau=1.0, target_every=1000`. Defaults
@@ -349,7 +355,7 @@ class DQN(OffPolicyAgent):
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(1e-3)
+        return keras.optimizers.Adam(5e-4)
 
     # Networks.
 

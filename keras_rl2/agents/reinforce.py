@@ -120,6 +120,7 @@ class REINFORCE(OnPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         gamma: float = 0.99,
@@ -145,6 +146,10 @@ class REINFORCE(OnPolicyAgent):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -187,6 +192,11 @@ class REINFORCE(OnPolicyAgent):
         return OwnRollout(
             steps=1, passes=1, batch_size=None, rounds_per_epoch=10
         )
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        # A round is one update: there are few of them.
+        return keras.optimizers.Adam(1e-3)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

@@ -192,6 +192,7 @@ class TD3(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         policy_delay: int = 2,
@@ -219,6 +220,10 @@ class TD3(OffPolicyAgent):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -367,7 +372,7 @@ class TD3(OffPolicyAgent):
                 small networks. Defaults to `"auto"`.
             max_skipped_updates: int or None. How many updates in a row may be
                 skipped since a gradient or a learning rate was not finite;
-                None for any number. Defaults to `DEFAULT_LIMIT`.
+                None for any number. Defaults to `1000`.
             run_eagerly: bool. As of `keras.Model.compile`. Defaults to
                 `False`.
             auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to

@@ -44,7 +44,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             one, a `keras.optimizers.schedules.LearningRateSchedule` say. How
             much of the bias is corrected, β. Defaults to `0.4`.
         epsilon: float above 0. Keeps every transition's probability above 0,
-            ε. Defaults to `1e-6`.
+            ε. Defaults to `1e-06`.
         n_step: int. Rewards of a transition, n. Defaults to `1`.
         gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
         seed: int. Of the draws. Defaults to `None`: never the same.

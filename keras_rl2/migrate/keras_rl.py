@@ -53,7 +53,7 @@ def from_keras_rl(
     network: keras.Model,
     env: Any = None,
     *,
-    double: bool = False,
+    double: bool = True,
     dueling: bool = False,
     distributional: Literal["categorical", "quantile"] | None = None,
     atoms: int = 51,
@@ -64,7 +64,7 @@ def from_keras_rl(
     | None = None,
     epsilon_spread: float = 0.0,
     max_gradient_norm: float | None = 10.0,
-    tau: float = 0.03,
+    tau: float = 0.01,
     gamma: float = 0.99,
     target_every: int = 1,
     observation_space: GivenSpace | None = None,
@@ -95,7 +95,7 @@ def from_keras_rl(
             for; None if that is to be the first that it meets. Defaults to
             `None`.
         double: bool. Whether the network that learns chooses the next action.
-            Defaults to `False`.
+            Defaults to `True`.
         dueling: bool. Whether the network gives V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -116,10 +116,10 @@ def from_keras_rl(
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `10.0`.
         tau: float. Share of the network that its target takes over when it
-            moves. By 0.03 at each update it is about as old as a copy each 33
-            of them, but learns more evenly on CartPole-v1; the 10 000 updates
-            of Atari would be five copies in all on a task of 50 000 steps, and
-            values grow by about a reward with each copy. Defaults to `0.03`.
+            moves. By 0.01 at each update it is about as old as a copy each 100
+            of them. The 10 000 updates of Atari would be two or three copies
+            in all on a task of 50 000 steps, and values grow by about a reward
+            with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.

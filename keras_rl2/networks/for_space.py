@@ -14,6 +14,7 @@ from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
+from keras_rl2.networks.building import hidden_layer
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.mlp import mlp
@@ -36,6 +37,7 @@ def network_for(
     activation: str = "tanh",
     normalize_observations: bool = False,
     output_gain: float = 1.0,
+    layer_normalization: bool = False,
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str | None = None,
@@ -55,6 +57,9 @@ def network_for(
             layer comes first; not for images. Defaults to `False`.
         output_gain: float. Gain of the last layer's weights: 0.01 for a
             policy, 1 for a value. Defaults to `1.0`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -72,6 +77,7 @@ def network_for(
     """
     kwargs: dict[str, Any] = {
         "output_gain": output_gain,
+        "layer_normalization": layer_normalization,
         "initialization": initialization,
         "seed": seed,
         **present(hidden=hidden, name=name),
@@ -97,6 +103,7 @@ def critic_for(
     hidden: Sequence[int] = (256, 256),
     activation: str = "relu",
     normalize_observations: bool = False,
+    layer_normalization: bool = False,
     initialization: str = "fan_in",
     seed: int | None = None,
     name: str = "critic",
@@ -113,6 +120,9 @@ def critic_for(
             `"relu"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -138,6 +148,7 @@ def critic_for(
         hidden=hidden,
         activation=activation,
         normalize_observations=normalize_observations,
+        layer_normalization=layer_normalization,
         name=name,
     )
     start = Initialization(initialization, seed)
@@ -162,7 +173,14 @@ def critic_for(
         )
     x = keras.layers.Concatenate(name="both")([x, action])
     for index, width in enumerate(hidden):
-        x = dense(x, width, start, f"hidden_{index}", activation)
+        x = hidden_layer(
+            x,
+            width,
+            start,
+            f"hidden_{index}",
+            activation,
+            layer_normalization,
+        )
     outputs = dense(x, 1, start, "output", gain=1.0)
     return keras.Model([*inputs, action], outputs, name=name)
 
