@@ -22,9 +22,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("agents", "data", "networks", "training.py")
+ROOMS = ("agents", "data", "migrate", "networks", "training.py")
 # What says something else than its bases do of the same argument.
 OWN = {
+    "Agent.evaluate": {"updates"},
+    "ExportableModel.check_export": {"env"},
+    "TD3.compile": {"critic_optimizer", "optimizer"},
+    "Training.run": {"callbacks", "total_steps", "verbose"},
+    "network_for": {
+        "activation",
+        "hidden",
+        "name",
+        "normalize_observations",
+        "units",
+    },
+    "record": {"env", "env_kwargs", "num_envs", "seed", "wrappers"},
     "A2C": {"gae_lambda"},
     "BehaviorCloning": {"actor", "gamma", "initial_log_std"},
     "BoxCQL": {"alpha", "threshold"},
@@ -36,11 +48,32 @@ OWN = {
     "REINFORCE": {"critic"},
     "TD3": {"max_gradient_norm", "target_every"},
 }
+# What has another default than its bases, on purpose.
+OWN_DEFAULTS = {
+    "BoxCQL": {"alpha"},
+    "DDPG": {"target_every"},
+    "DQN": {"max_gradient_norm", "tau"},
+    "ExportableModel.check_export": {"seed"},
+    "PPO": {"normalize_advantages"},
+    "TD3": {"target_every"},
+    "TD3.compile": {"critic_optimizer"},
+    "Training.run": {"callbacks", "verbose"},
+    "network_for": {"hidden", "name"},
+}
 # Where words come from, if not from the bases in their order.
 SOURCES = {
     "BoxCQL": ("SAC", "CQL"),
     "CQL": ("DQN", "SAC"),
     "DiscreteCQL": ("DQN", "CQL"),
+    "Agent.evaluate": ("EvaluationDataset",),
+    "EvaluationDataset.of": ("EvaluationDataset",),
+    "ExportableModel.check_export": ("EvaluationDataset",),
+    "TD3.compile": ("Agent.compile",),
+    "Training.run": ("Agent.fit",),
+    "PrioritizedReplayBuffer": ("ReplayBuffer",),
+    "from_keras_rl": ("DQN",),
+    "network_for": ("mlp",),
+    "record": ("OfflineDataset",),
 }
 # Agents that users make; their bases have no networks for `for_env`.
 AGENTS = (
@@ -59,7 +92,9 @@ MADE = (
 LAST = ("seed", "name", "dtype")
 
 _ENTRY = re.compile(r"(?m)^ {4}(\*{0,2}\w+): ")
-_HEADING = re.compile(r"(?m)^(?=(?:Returns|Yields|Raises|Example|Reference):$)")
+_HEADING = re.compile(
+    r"(?m)^(?=(?:Attributes|Returns|Yields|Raises|Example|Reference):$)"
+)
 _DEFAULT = re.compile(r"Defaults\s+to\s+`[^`]*`")
 
 
@@ -215,17 +250,48 @@ def words_for(known: dict[str, Place], name: str, argument: str) -> str | None:
     if taken is None:
         return words
     if words is None or argument in OWN.get(name, ()):
-        return place.words.get(argument)
-    return with_default(words, taken.default)
+        words = place.words.get(argument)
+    return words and with_default(words, taken.default)
 
 
 def with_default(words: str, default: str | None) -> str:
     """Writes the default of a signature into what is said of an argument."""
     if default is None:
         return re.sub(r" Defaults to `[^`]*`\.", "", words)
+    if default.isupper():
+        return words  # a constant, which only words can say
     if not _DEFAULT.search(words):
         return f"{words} Defaults to `{default}`."
     return _DEFAULT.sub(lambda _: f"Defaults to `{default}`", words)
+
+
+def other_defaults(known: dict[str, Place]) -> Iterator[str]:
+    """Yields what to say of defaults that differ from those of bases."""
+    for name in filter(is_pasted, known):
+        for argument, taken in known[name].arguments.items():
+            found = default_of(known, name, argument)
+            if found is None or argument in OWN_DEFAULTS.get(name, ()):
+                continue
+            source, default = found
+            if default != taken.default and default is not None:
+                yield (
+                    f"{name}: {argument} is {taken.default}, {default} in "
+                    f"{source}. Make them alike, or list it in OWN_DEFAULTS"
+                )
+
+
+def default_of(
+    known: dict[str, Place], name: str, argument: str
+) -> tuple[str, str | None] | None:
+    """Returns the first source that has an argument, and its default."""
+    for source in known[name].sources:
+        if source not in known:
+            continue
+        if argument in known[source].arguments:
+            return source, known[source].arguments[argument].default
+        if found := default_of(known, source, argument):
+            return found
+    return None
 
 
 def entries(words: dict[str, str], indent: str) -> str:
@@ -324,7 +390,7 @@ def pasted() -> dict[Path, str]:
     """Returns the sources of all modules as they are to be."""
     known = places()
     texts: dict[Path, str] = {}
-    names = [*(each for each in known if is_pasted(known, each))]
+    names = [*filter(is_pasted, known)]
     for path in {known[name].path for name in names}:
         here = [name for name in names if known[name].path == path]
         lines = path.read_text("utf-8").split("\n")
@@ -337,7 +403,7 @@ def pasted() -> dict[Path, str]:
     return texts
 
 
-def is_pasted(known: dict[str, Place], name: str) -> bool:
+def is_pasted(name: str) -> bool:
     """Says whether a place has words of another one."""
     return name in SOURCES or name in AGENTS or name in BASES
 
@@ -347,6 +413,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing")
     check = parser.parse_args().check
+    wrong = [*other_defaults(places())]
+    print(*wrong, sep="\n", end="\n" * bool(wrong))
     stale = False
     for path, text in sorted(pasted().items()):
         if text == path.read_text("utf-8"):
@@ -355,7 +423,7 @@ def main() -> int:
         print(f"{path.relative_to(ROOT)}: {'not ' * check}pasted")
         if not check:
             path.write_text(text, "utf-8")
-    return int(check and stale)
+    return int(bool(wrong) or (check and stale))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import gymnasium
@@ -130,7 +131,7 @@ class A2C(OnPolicyAgent):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         gae_lambda: float = 0.95,
         gamma: float = 0.99,

@@ -13,6 +13,7 @@ from keras_rl2 import space_configs
 from keras_rl2 import spaces
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.learners import Learners
+from keras_rl2.agents.named_arguments import NamedArguments
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
@@ -27,7 +28,7 @@ from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import Tree
 
 
-class ActingModel(keras.Model, abc.ABC):
+class ActingModel(NamedArguments, keras.Model, abc.ABC):
     """Base of models with a policy: what they observe, do and remember.
 
     A subclass makes the networks and gives the policy, in `sample_action` and

@@ -2,12 +2,11 @@
 
 import abc
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
-from typing import cast
 
 import gymnasium
 import keras
@@ -22,12 +21,14 @@ from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import round_execution
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.compile_arguments import GivenOptimizer
 from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.saveable_model import SaveableModel
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.data import Trajectory
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
 from keras_rl2.shapes import Tensor
@@ -86,12 +87,6 @@ class Agent(SaveableModel):
     #: Discount factor, which every kind of agent has.
     gamma: float
 
-    def __new__(cls, *networks: Any, **given: Any) -> Self:
-        """Refuses arguments that there are not, before anything is made."""
-        kind = cls._kind_for(networks, given)
-        kind.refuse_arguments(given)
-        return cast(Self, super().__new__(kind))
-
     def __init__(
         self,
         *,
@@ -116,24 +111,6 @@ class Agent(SaveableModel):
         self.observers = Observers[Trajectory]()
 
     @classmethod
-    def _kind_for(
-        cls, networks: Sequence[Any], given: Collection[str]
-    ) -> "type[Agent]":
-        """Returns the class that takes such networks: mostly, this one."""
-        del networks, given
-        return cls
-
-    @classmethod
-    def argument_names(cls) -> list[str]:
-        """Returns the arguments that the constructor takes, bases' too."""
-        return sorted(arguments.of_constructor(cls))
-
-    @classmethod
-    def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
-        """Refuses arguments that the algorithm does not take."""
-        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
-
-    @classmethod
     @as_given
     def for_env(
         cls,
@@ -143,7 +120,7 @@ class Agent(SaveableModel):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         seed: int | None = None,
         name: str | None = None,
@@ -303,15 +280,30 @@ class Agent(SaveableModel):
 
     # Keras' own verbs.
 
+    def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
+        """Does what `compile` says."""
+        given = CompileArguments(optimizer, **given_arguments)
+        with self.learners.scope():
+            super().compile(
+                optimizer=given.make_optimizer(self),
+                steps_per_execution=given.first_steps_per_execution,
+                jit_compile=given.jit_compile,
+                **given.keras,
+            )
+        # Not before: a `compile` that failed changes nothing.
+        self.compile_arguments = given
+
+    @arguments.standing_for(_compile)
     def compile(
         self,
-        optimizer: Any = "auto",
+        optimizer: GivenOptimizer = "auto",
         *,
-        critic_optimizer: Any = None,
-        steps_per_execution: int | str = "auto",
-        jit_compile: bool | str = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
         max_skipped_updates: int | None = DEFAULT_LIMIT,
-        **kwargs: Any,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
     ) -> None:
         """Sets the optimizer; see `keras.Model.compile`.
 
@@ -328,30 +320,16 @@ class Agent(SaveableModel):
             max_skipped_updates: int or None. How many updates in a row may be
                 skipped since a gradient or a learning rate was not finite;
                 None for any number. Defaults to `1000`.
-            **kwargs: `run_eagerly` and `auto_scale_loss`, bools as of
-                `keras.Model.compile`.
+            run_eagerly: bool. As of `keras.Model.compile`. Defaults to
+                `False`.
+            auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to
+                `True`.
 
         Raises:
             ValueError: If an argument is not one for an agent, or a learning
                 rate is not finite.
         """
-        given = CompileArguments(
-            optimizer,
-            critic_optimizer,
-            steps_per_execution,
-            jit_compile,
-            max_skipped_updates,
-            **kwargs,
-        )
-        with self.learners.scope():
-            super().compile(
-                optimizer=given.make_optimizer(self),
-                steps_per_execution=given.first_steps_per_execution,
-                jit_compile=given.jit_compile,
-                **given.keras,
-            )
-        # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = given
+        raise NotImplementedError
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -389,24 +367,31 @@ class Agent(SaveableModel):
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
+    def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
+        """Does what `fit` says."""
+        self.check_loaded()
+        return fitting.fit(self, super().fit, x, **given)
+
+    @arguments.standing_for(_fit)
     def fit(
         self,
         x: Any = None,
         *,
         epochs: int | None = None,
         total_steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: fitting.GivenCallbacks = None,
         validation_data: Any = None,
         validation_freq: int = 1,
         initial_epoch: int = 0,
-        verbose: int | str = "auto",
-        **kwargs: Any,
+        verbose: int | Literal["auto"] = "auto",
+        shuffle: bool = False,
+        steps_per_epoch: int | None = None,
     ) -> keras.callbacks.History:
         """Trains on rollouts; see `keras.Model.fit`.
 
         Args:
             x: `keras_rl2.RolloutDataset` or `ReplayDataset`; or a
-                `tf.data.Dataset` of minibatch dicts.
+                `tf.data.Dataset` of minibatch dicts. Defaults to `None`.
             epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
             total_steps: int or None. Environment steps of this call instead of
                 epochs, rounded up to whole epochs, or to whole rounds where
@@ -422,8 +407,10 @@ class Agent(SaveableModel):
             initial_epoch: int. Where epochs are counted from. Defaults to `0`.
             verbose: 0, 1 and 2 as of Keras; `"auto"` for the line of
                 `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
-            **kwargs: `shuffle`; where `x` is a `tf.data.Dataset`, all else
-                that `keras.Model.fit` takes.
+            shuffle: bool. As of Keras, and without a meaning: datasets of
+                rounds shuffle their minibatches. Defaults to `False`.
+            steps_per_epoch: int or None. As of Keras, only where `x` is a
+                `tf.data.Dataset`. Defaults to `None`.
 
         Returns:
             `keras.callbacks.History`.
@@ -434,20 +421,7 @@ class Agent(SaveableModel):
             FloatingPointError: If so many updates in a row as `compile` was
                 told were skipped, since something was not finite.
         """
-        self._check_loaded()
-        return fitting.fit(
-            self,
-            super().fit,
-            x,
-            epochs=epochs,
-            total_steps=total_steps,
-            callbacks=callbacks,
-            validation_data=validation_data,
-            validation_freq=validation_freq,
-            initial_epoch=initial_epoch,
-            verbose=verbose,
-            **kwargs,
-        )
+        raise NotImplementedError
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
@@ -468,32 +442,72 @@ class Agent(SaveableModel):
         self.train_function = round_execution.resuming(self, made)
         return self.train_function
 
-    def evaluate(self, x: Any = None, **kwargs: Any) -> dict[str, float]:
+    @arguments.standing_for(evaluating.evaluate)
+    def evaluate(
+        self,
+        x: Any = None,
+        *,
+        episodes: int = 10,
+        deterministic: bool = True,
+        num_envs: int = 1,
+        seed: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
+        updates: int = 5000,
+        verbose: int | Literal["auto"] = "auto",
+        return_dict: bool = True,
+        callbacks: Any = None,
+    ) -> dict[str, float]:
         """Plays episodes greedily and returns what they gave.
+
+        All arguments but Keras' are those of the `EvaluationDataset` that is
+        made of an environment, and without a meaning where `x` is one. Those
+        of an `OfflineDataset` are `updates`, `deterministic` and `seed`.
 
         Args:
             x: An environment, an id string, or an `EvaluationDataset`; an
-                `OfflineDataset`, from which the return is estimated.
-            **kwargs: Arguments of an `EvaluationDataset` (only with an
-                environment): `episodes`, `deterministic`, `num_envs`, `seed`,
-                `env_kwargs`, `wrappers`, `step_timeout`; of an
-                `OfflineEvaluation` (only with an `OfflineDataset`):
-                `updates`, `deterministic`, `seed`; and Keras' `verbose`,
-                `return_dict` and `callbacks`, which change nothing.
+                `OfflineDataset`, from which the return is estimated. Defaults
+                to `None`.
+            episodes: int. Episodes to play. Defaults to `10`.
+            deterministic: bool. Whether the mode of the policy is taken
+                instead of a sample. Defaults to `True`.
+            num_envs: int. Environments to make when `env` is an id or a
+                function. Defaults to `1`.
+            seed: int or None. Seeds environments and sampling, the same for
+                every evaluation; None for other episodes each time. Defaults
+                to `None`.
+            env_kwargs: dict or None. Arguments of the environments that are
+                made of an id, as `gymnasium.make` takes them. Defaults to
+                `None`.
+            wrappers: sequence of functions from a `gymnasium.Env` to another
+                one, applied to each environment that is made of an id.
+                Defaults to `()`.
+            step_timeout: float or None. Seconds that a step may take, of a
+                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+                this process. Defaults to `None`: as long as it likes.
+            updates: int. Of the networks that estimate from an
+                `OfflineDataset`; see `OfflineEvaluation`. Defaults to `5000`.
+            verbose: int or str. As of Keras; there is nothing to show.
+                Defaults to `"auto"`.
+            return_dict: bool. As of Keras; it always is one. Defaults to
+                `True`.
+            callbacks: As of Keras; there are no batches. Defaults to `None`.
 
         Returns:
             dict: `episode_return`, `episode_return_std`, `episode_length`; of
             an `OfflineDataset` what `OfflineEvaluation` names.
         """
-        self._check_loaded()
-        return evaluating.evaluate(self, x, **kwargs)
+        raise NotImplementedError
 
     def summary(
         self,
         line_length: int | None = None,
         positions: Any = None,
         print_fn: Callable[[str], object] | None = None,
-        **kwargs: Any,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Sequence[str] | None = None,
     ) -> None:
         """Prints what the agent is, and Keras' table of its layers.
 
@@ -505,9 +519,12 @@ class Agent(SaveableModel):
             positions: As of `keras.Model.summary`. Defaults to `None`.
             print_fn: Callable or None. Is given the text of either part; None
                 to print it. Defaults to `None`.
-            **kwargs: `expand_nested`, `show_trainable` and `layer_range` of
-                [`keras.Model.summary`](
-                https://keras.io/api/models/model/#summary-method).
+            expand_nested: bool. As of [`keras.Model.summary`](
+                https://keras.io/api/models/model/#summary-method). Defaults to
+                `False`.
+            show_trainable: bool. As of it. Defaults to `False`.
+            layer_range: Sequence of two str or None. As of it. Defaults to
+                `None`.
 
         Example:
 
@@ -528,5 +545,7 @@ class Agent(SaveableModel):
             line_length=line_length,
             positions=positions,
             print_fn=print_fn,
-            **kwargs,
+            expand_nested=expand_nested,
+            show_trainable=show_trainable,
+            layer_range=layer_range,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import keras
@@ -110,7 +111,7 @@ class BehaviorCloning(StochasticActor):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         gamma: float = 0.99,
         initial_log_std: float = 0.0,

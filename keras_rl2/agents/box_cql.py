@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import gymnasium
@@ -117,7 +118,7 @@ class BoxCQL(CQL, SAC):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
-        noise_color: str = "pink",
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,
@@ -163,7 +164,7 @@ class BoxCQL(CQL, SAC):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 2.5,
         num_samples: int = 10,
@@ -171,7 +172,7 @@ class BoxCQL(CQL, SAC):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
-        noise_color: str = "pink",
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -152,10 +153,10 @@ class CQL(OffPolicyAgent):
         num_samples: int = 10,
         double: bool = True,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
@@ -163,7 +164,7 @@ class CQL(OffPolicyAgent):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
-        noise_color: str = "pink",
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,
@@ -188,17 +189,17 @@ class CQL(OffPolicyAgent):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
         double: bool = True,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
@@ -206,7 +207,7 @@ class CQL(OffPolicyAgent):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
-        noise_color: str = "pink",
+        noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
         max_gradient_norm: float | None = 10.0,

@@ -1,6 +1,5 @@
 """Agents with default networks, as `for_env` makes them."""
 
-import functools
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_seed
 from keras_rl2.arguments import present
 from keras_rl2.arguments import refuse_unknown
+from keras_rl2.arguments import standing_for
 from keras_rl2.envs import as_vector_env
 from keras_rl2.initialization import KINDS
 from keras_rl2.networks import MemoryNetwork
@@ -36,15 +36,11 @@ if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
 
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What `for_env` takes that networks are like.
 _OPTIONS = (
-    "hidden",
-    "activation",
-    "normalize_observations",
-    "layer_normalization",
-    "initialization",
+    *("hidden", "activation", "normalize_observations"),
+    *("layer_normalization", "initialization"),
 )
 
 
@@ -193,26 +189,6 @@ class NetworkBuilder:
             )
 
 
-def as_given(function: Function) -> Function:
-    """Has a signature stand for `make`, with the arguments that were given.
-
-    Only these are passed on: a subclass keeps its own defaults, and is given
-    what its constructor takes beside.
-
-    Args:
-        function: Callable. A `for_env`, without a body of its own.
-
-    Returns:
-        Callable that makes the agent, and looks like `function`.
-    """
-
-    @functools.wraps(function)
-    def made(kind: "type[MadeAgent]", env: Any, **given: Any) -> "MadeAgent":
-        return make(kind, env, **given)
-
-    return cast(Function, made)
-
-
 def make(
     kind: "type[MadeAgent]",
     env: Any,
@@ -281,18 +257,16 @@ def make(
     return agent
 
 
+as_given = standing_for(make)
+"""Has the signature of a `for_env` stand for `make`."""
+
+
 def _refuse_unknown(
     kind: "type[MadeAgent]",
     settings: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> None:
     """Refuses what neither the agent takes nor its networks can be like."""
-    if "learning_rate" in settings:
-        raise TypeError(
-            f"Expected `{kind.__name__}.for_env` without `learning_rate`: "
-            "`agent.compile(keras.optimizers.Adam(learning_rate))` sets it. "
-            f"Received: learning_rate={settings['learning_rate']!r}"
-        )
     made = {"actor", "critic", "q_network", "value_network"}
     made |= {"observation_space", "action_space"}
     taken = {*kind.argument_names(), *options, "memory"} - made

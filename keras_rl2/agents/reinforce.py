@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import gymnasium
@@ -120,7 +121,7 @@ class REINFORCE(OnPolicyAgent):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,

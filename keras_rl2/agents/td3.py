@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -14,6 +15,7 @@ from keras import ops
 from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.action_noise import ActionNoise
+from keras_rl2.agents.compile_arguments import GivenOptimizer
 from keras_rl2.agents.critics import GivenCritics
 from keras_rl2.agents.default_agent import NetworkBuilder
 from keras_rl2.agents.default_agent import as_given
@@ -23,8 +25,10 @@ from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.running import run_network
+from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import standing_for
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.network_copies import copy_of
@@ -189,7 +193,7 @@ class TD3(OffPolicyAgent):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         policy_delay: int = 2,
         target_noise: float = 0.2,
@@ -330,11 +334,30 @@ class TD3(OffPolicyAgent):
 
     # Keras' own verbs.
 
-    def compile(
+    def _compile(
         self,
         optimizer: Any = "auto",
         critic_optimizer: Any = "auto",
-        **kwargs: Any,
+        **given_arguments: Any,
+    ) -> None:
+        """Does what `compile` says."""
+        super()._compile(
+            optimizer,
+            critic_optimizer=critic_optimizer or "auto",
+            **given_arguments,
+        )
+
+    @standing_for(_compile)
+    def compile(
+        self,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = "auto",
+        *,
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
     ) -> None:
         """Sets the optimizers; see `Agent.compile`.
 
@@ -343,11 +366,19 @@ class TD3(OffPolicyAgent):
                 the algorithm's own. The actor's. Defaults to `"auto"`.
             critic_optimizer: The critics'; `"auto"` or None for one that is
                 made like the actor's. Defaults to `"auto"`.
-            **kwargs: Arguments of `Agent.compile`.
+            steps_per_execution: int, or `"auto"` for the updates of a round.
+                Updates of one call of TensorFlow. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to let XLA compile whole rounds of
+                small networks. Defaults to `"auto"`.
+            max_skipped_updates: int or None. How many updates in a row may be
+                skipped since a gradient or a learning rate was not finite;
+                None for any number. Defaults to `1000`.
+            run_eagerly: bool. As of `keras.Model.compile`. Defaults to
+                `False`.
+            auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to
+                `True`.
         """
-        if critic_optimizer is None:
-            critic_optimizer = "auto"
-        super().compile(optimizer, critic_optimizer=critic_optimizer, **kwargs)
+        raise NotImplementedError
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

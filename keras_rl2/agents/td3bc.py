@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import keras
@@ -134,7 +135,7 @@ class TD3BC(TD3):
         activation: str | None = None,
         normalize_observations: bool = False,
         layer_normalization: bool | None = None,
-        initialization: str | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         alpha: float = 2.5,
         policy_delay: int = 2,
