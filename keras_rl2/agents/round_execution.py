@@ -96,7 +96,7 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
         values = [*(logs[name] for name in names), agent.skipped.in_a_row]
         return tf.stack([tf.cast(each, "float32") for each in values])
 
-    call = RoundCall(run_round)
+    call = RoundCall(run_round, compiled=size.compiled)
 
     def run(iterator: Any) -> dict[str, Any]:
         if not isinstance(iterator, tf.data.Iterator):
