@@ -65,6 +65,7 @@ class ActingModel(keras.Model, abc.ABC):
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
+        self._encode: ObservationEncoder | None = None
         self._acting = Acting(self, seed)
 
     # What a subclass gives.
@@ -132,7 +133,7 @@ class ActingModel(keras.Model, abc.ABC):
         spaces.check_action_space(action_space)
         head = self.make_policy_head(action_space)
         spaces.check_mask_space(observation_space, head.mask_size)
-        self.encode = encode
+        self._encode = encode
         self.observation_space = observation_space
         self.action_space = action_space
         self.policy_head = head
@@ -147,6 +148,17 @@ class ActingModel(keras.Model, abc.ABC):
         """Makes all that depends on the spaces, which are set."""
         with self.learners.scope():
             self._check_and_build()
+
+    @property
+    def encode(self) -> ObservationEncoder:
+        """Makes what networks take of raw observations."""
+        if self._encode is None:
+            self._require_bound()
+        return cast(ObservationEncoder, self._encode)
+
+    @encode.setter
+    def encode(self, encoder: ObservationEncoder) -> None:
+        self._encode = encoder
 
     @property
     def observation_spec(self) -> Tree[ArraySpec]:

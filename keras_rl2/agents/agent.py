@@ -17,12 +17,14 @@ from keras_rl2.agents import evaluating
 from keras_rl2.agents import fitting
 from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import overriding
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.batch_model import BatchModel
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.normalizing import Normalizing
-from keras_rl2.agents.saveable_model import SaveableModel
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
+from keras_rl2.agents.trained_variables import TrainedVariables
 from keras_rl2.data import Trajectory
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
@@ -30,7 +32,7 @@ from keras_rl2.shapes import Tensor
 from keras_rl2.target_networks import TargetNetworks
 
 
-class Agent(SaveableModel):
+class Agent(BatchModel):
     """Base class of agents.
 
     An agent knows batches, never an environment's steps. A subclass names its
@@ -104,6 +106,7 @@ class Agent(SaveableModel):
             self.statistics_names, totals=["skipped_updates"], name="statistics"
         )
         self.skipped = SkippedUpdates(self)
+        self.trained = TrainedVariables(self)
         self.target_networks = TargetNetworks()
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
@@ -325,7 +328,10 @@ class Agent(SaveableModel):
         Raises:
             ValueError: If an argument is not one for an agent, or a learning
                 rate is not finite.
+            TypeError: If the class overrides a method of Keras that training
+                an agent does not call.
         """
+        overriding.refuse_unheard(self)
         given = CompileArguments(
             optimizer,
             critic_optimizer,
@@ -343,6 +349,7 @@ class Agent(SaveableModel):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self.trained.forget()
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -362,6 +369,7 @@ class Agent(SaveableModel):
         if not self.optimizer.built:
             with self.learners.scope():
                 self.optimizer.build(self.trainable_variables)
+            self.trained.keep_optimized()
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -442,7 +450,8 @@ class Agent(SaveableModel):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
-        force = force or self.target_networks.retrace
+        retrace = self.target_networks.retrace
+        force = self.trained.keep_traced() or retrace or force
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:

@@ -98,6 +98,7 @@ def fit(
         _refuse_other_data(agent, x, total_steps)
         if not agent.compiled:
             agent.compile()
+        agent.trained.check()
         round_execution.prepare_minibatches(agent)
         return keras_fit(
             x,
@@ -145,6 +146,7 @@ def _data_of(
     agent.rollouts = x
     if not agent.compiled:
         agent.compile()
+    agent.trained.check()
     agent.build_optimizer()
     size = round_execution.prepare_rounds(agent, x)
     if size is None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from keras_rl2.agents.actor_critic import ActorCritic
     from keras_rl2.agents.agent import Agent
 
+# Of what layers draw with their seed; one of 0 draws nothing.
+_RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 Outputs = Tensor | Sequence[Tensor]
 """What a network of somebody's own gives."""
 
@@ -238,6 +240,54 @@ def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
 
     visit(agent)
     return list(found.values())
+
+
+def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
+    """Returns the layers that draw random numbers when they are trained.
+
+    Args:
+        agent: `keras.Model`. Whose networks are looked at.
+
+    Returns:
+        list of `keras.layers.Layer`, Dropout and noise say.
+
+    Example:
+
+    >>> from keras import layers
+    >>> network = keras.Sequential(
+    ...     [layers.Dropout(0.0), layers.Dropout(0.1), layers.LSTM(8)])
+    >>> [layer.name == "dropout_1" for layer in drawing_layers(network)]
+    [True]
+    """
+    found: dict[int, bool] = {}
+
+    def visit(layer: keras.layers.Layer) -> bool:
+        """Says whether a layer draws, or one that it holds: a cell, say."""
+        if id(layer) not in found:
+            found[id(layer)] = _draws(layer)
+            found[id(layer)] |= any([visit(each) for each in _held(layer)])
+        return found[id(layer)]
+
+    return [layer for layer in all_layers(agent) if visit(layer)]
+
+
+def _held(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns the layers among a layer's attributes, and in lists of them."""
+    held: list[keras.layers.Layer] = []
+    for value in vars(layer).values():
+        several = value if isinstance(value, (list, tuple)) else [value]
+        held += [e for e in several if isinstance(e, keras.layers.Layer)]
+    return held
+
+
+def _draws(layer: keras.layers.Layer) -> bool:
+    """Says whether a layer itself draws random numbers."""
+    seeds = (keras.random.SeedGenerator,)
+    if not any(isinstance(each, seeds) for each in vars(layer).values()):
+        return False
+    rates = [getattr(layer, name, None) for name in _RATES]
+    given = [rate for rate in rates if rate is not None]
+    return any(given) or not given
 
 
 def refuse_stateful(agent: keras.Model) -> None:

@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_rl2 import replicas
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import overriding
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.objective import Batch
@@ -148,6 +149,7 @@ class OffPolicyAgent(Agent):
         Returns:
             dict of scalars for the logs.
         """
+        overriding.refuse_losses_of_keras(self)
         batch = minibatch_of(data)
         with self.target_networks.following(self.updates):
             terms = self.update(batch)

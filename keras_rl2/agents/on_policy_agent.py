@@ -13,6 +13,7 @@ from keras_rl2 import losses
 from keras_rl2 import replicas
 from keras_rl2 import returns
 from keras_rl2 import statistics
+from keras_rl2.agents import overriding
 from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.gradient_steps import Step
@@ -186,6 +187,7 @@ class OnPolicyAgent(ActorCritic):
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch of samples."""
+        overriding.refuse_losses_of_keras(self)
         batch = minibatch_of(data)
         return self._update(lambda: self._forward(batch))
 

@@ -1,5 +1,6 @@
 """What one call of TensorFlow runs while an agent is trained."""
 
+import logging
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import cast
 import tensorflow as tf
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import overriding
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
@@ -18,6 +20,8 @@ from keras_rl2.shapes import Tensor
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+logger = logging.getLogger(__name__)
 
 # Weights of the largest layer x samples of a minibatch, up to which XLA is the
 # faster on a CPU: beyond it, TensorFlow's own matrix products are.
@@ -171,7 +175,8 @@ def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
             f"Received: steps_per_execution={steps}"
         )
     size = None
-    if steps == updates and not agent.run_eagerly:
+    own_function = overriding.is_overridden(type(agent), "make_train_function")
+    if steps == updates and not agent.run_eagerly and not own_function:
         size = RoundSize(
             updates=updates,
             compiled=_is_compiled(agent, x.batch_size),
@@ -180,6 +185,7 @@ def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
                 and updates == 1
                 and agent.memory is None
                 and agent.learners.strategy is None
+                and not overriding.learns_by_own_step(type(agent))
             ),
         )
     _set_execution(agent, steps, size)
@@ -209,7 +215,9 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
         bool.
     """
     layers = network_checks.all_layers(agent)
-    largest = max(math.prod(v.shape) for v in agent.trainable_variables)
+    largest = max(
+        (math.prod(v.shape) for v in agent.trainable_variables), default=0
+    )
     # A memory's products are those of single steps, and many.
     small = agent.memory is not None or (
         largest * batch_size <= _LARGEST_COMPILED_PRODUCT
@@ -218,6 +226,8 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
         small
         and all(getattr(layer, "supports_jit", True) for layer in layers)
         and not any(len(v.shape) > 2 for v in agent.trainable_variables)
+        # Drawn under XLA, random numbers take a CPU several times as long.
+        and not network_checks.drawing_layers(agent)
     )
 
 
@@ -226,9 +236,16 @@ def _is_compiled(agent: "Agent", batch_size: int) -> bool:
     asked = _arguments(agent).jit_compile
     if agent.learners.strategy is not None:
         return False
-    if asked == "auto":
-        return pays_to_compile(agent, batch_size)
-    return bool(asked)
+    if asked != "auto":
+        return bool(asked)
+    pays = pays_to_compile(agent, batch_size)
+    logger.info(
+        "The updates of a round of %r are compiled by XLA: %s, as "
+        "`jit_compile='auto'` expects to be faster",
+        agent.name,
+        pays,
+    )
+    return pays
 
 
 def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
