@@ -331,6 +331,7 @@ class ActingModel(keras.Model, abc.ABC):
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
+        self._require_bound()
         return self.policy_head.noise_shape
 
     @property
@@ -340,6 +341,7 @@ class ActingModel(keras.Model, abc.ABC):
         For programs that draw it themselves: the kind and the width of each
         part, in the order in which they lie side by side.
         """
+        self._require_bound()
         return self.policy_head.noise_parts
 
     def draw_noise(
@@ -359,4 +361,5 @@ class ActingModel(keras.Model, abc.ABC):
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
+        self._require_bound()
         return self.policy_head.draw_noise(generator, shape), state

@@ -265,7 +265,7 @@ def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
         """Says whether a layer draws, or one that it holds: a cell, say."""
         if id(layer) not in found:
             found[id(layer)] = _draws(layer)
-            found[id(layer)] |= any([visit(each) for each in _held(layer)])
+            found[id(layer)] |= any(map(visit, _held(layer)))
         return found[id(layer)]
 
     return [layer for layer in all_layers(agent) if visit(layer)]

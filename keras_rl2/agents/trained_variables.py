@@ -44,6 +44,8 @@ class TrainedVariables:
         Raises:
             ValueError: If all is frozen, or something no longer is.
         """
+        # `trainable = True` of the agent is said to its target networks too.
+        self._agent.target_networks.freeze()
         if not self._agent.trainable_variables:
             raise nothing_to_train(self._agent.name)
         if self._optimized is None:

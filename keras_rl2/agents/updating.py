@@ -61,7 +61,8 @@ def _weighted(weight: Tensor, factor: Any) -> Tensor:
             f"`weight`, {tuple(weight.shape)}. "
             f"Received: {tuple(factor.shape)}"
         )
-    return ops.cast(weight, "float32") * factor
+    product: Tensor = ops.cast(weight, "float32") * factor
+    return product
 
 
 def _ensured(tensor: Tensor) -> Tensor:
