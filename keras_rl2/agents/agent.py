@@ -25,6 +25,7 @@ from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.agents.trained_variables import TrainedVariables
+from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.data import Trajectory
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
@@ -387,6 +388,17 @@ class Agent(BatchModel):
         self.statistics.update_state(terms, counted)
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
+
+    def _minibatch(self, data: Any) -> dict[str, Tensor]:
+        """Returns a minibatch for an update, if there can be one."""
+        self._require_bound()
+        if not self.compiled:
+            raise ValueError(
+                "Expected `compile` before an update, which needs an "
+                f"optimizer. Received: a {type(self).__name__} without one"
+            )
+        overriding.refuse_losses_of_keras(self)
+        return minibatch_of(data)
 
     def fit(
         self,
