@@ -27,10 +27,11 @@ class BatchModel(SaveableModel):
 
         Args:
             x: dict of `[B, ...]`. A minibatch, as `train_step` takes it.
-            y: None: actions and returns are entries of the minibatch.
+            y: None. Actions and returns are entries of the minibatch. Defaults
+                to `None`.
             sample_weight: `[B]` or None. What each row counts, times its
                 `weight` in the minibatch. Defaults to `None`.
-            class_weight: None: there are no classes.
+            class_weight: None. There are no classes. Defaults to `None`.
             return_dict: bool. Whether logs are returned by their names.
                 Defaults to `False`.
 
@@ -63,10 +64,10 @@ class BatchModel(SaveableModel):
         """Refuses: what an agent is worth, no batch tells.
 
         Args:
-            x: Anything.
-            y: Anything.
-            sample_weight: Anything.
-            return_dict: Anything.
+            x: As of `keras.Model.test_on_batch`. Defaults to `None`.
+            y: As of the same. Defaults to `None`.
+            sample_weight: As of the same. Defaults to `None`.
+            return_dict: As of the same. Defaults to `False`.
 
         Raises:
             NotImplementedError: Always; `evaluate` plays episodes.

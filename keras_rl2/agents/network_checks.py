@@ -259,25 +259,35 @@ def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     >>> [layer.name == "dropout_1" for layer in drawing_layers(network)]
     [True]
     """
-    found: dict[int, bool] = {}
-
-    def visit(layer: keras.layers.Layer) -> bool:
-        """Says whether a layer draws, or one that it holds: a cell, say."""
-        if id(layer) not in found:
-            found[id(layer)] = _draws(layer)
-            found[id(layer)] |= any(map(visit, _held(layer)))
-        return found[id(layer)]
-
-    return [layer for layer in all_layers(agent) if visit(layer)]
+    return [
+        layer
+        for layer in all_layers(agent)
+        if any(map(_draws, layers_within(layer)))
+    ]
 
 
-def _held(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Returns the layers among a layer's attributes, and in lists of them."""
-    held: list[keras.layers.Layer] = []
-    for value in vars(layer).values():
-        several = value if isinstance(value, (list, tuple)) else [value]
-        held += [e for e in several if isinstance(e, keras.layers.Layer)]
-    return held
+def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns a layer and all that it holds: the cell of an RNN, say.
+
+    Args:
+        layer: `keras.layers.Layer`.
+
+    Returns:
+        list of `keras.layers.Layer`, each of them once, the layer first.
+    """
+    found: dict[int, keras.layers.Layer] = {}
+
+    def visit(value: object) -> None:
+        if isinstance(value, (list, tuple)):
+            for each in value:
+                visit(each)
+        elif isinstance(value, keras.layers.Layer) and id(value) not in found:
+            found[id(value)] = value
+            for each in vars(value).values():
+                visit(each)
+
+    visit(layer)
+    return list(found.values())
 
 
 def _draws(layer: keras.layers.Layer) -> bool:

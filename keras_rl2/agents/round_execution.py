@@ -8,6 +8,7 @@ from typing import Any
 from typing import NamedTuple
 from typing import cast
 
+import keras
 import tensorflow as tf
 
 from keras_rl2.agents import network_checks
@@ -225,9 +226,24 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
     return (
         small
         and all(getattr(layer, "supports_jit", True) for layer in layers)
-        and not any(len(v.shape) > 2 for v in agent.trainable_variables)
+        and not _convolves(agent)
         # Drawn under XLA, random numbers take a CPU several times as long.
         and not network_checks.drawing_layers(agent)
+    )
+
+
+def _convolves(agent: "Agent") -> bool:
+    """Whether there are kernels of several axes but those of attention."""
+    products = {
+        id(variable)
+        for layer in network_checks.all_layers(agent)
+        for each in network_checks.layers_within(layer)
+        if isinstance(each, keras.layers.EinsumDense)
+        for variable in each.trainable_variables
+    }
+    return any(
+        len(variable.shape) > 2 and id(variable) not in products
+        for variable in agent.trainable_variables
     )
 
 
