@@ -227,9 +227,13 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
         small
         and all(getattr(layer, "supports_jit", True) for layer in layers)
         and not _convolves(agent)
-        # Drawn under XLA, random numbers take a CPU several times as long.
-        and not network_checks.drawing_layers(agent)
+        and not (_on_cpu() and network_checks.drawing_layers(agent))
     )
+
+
+def _on_cpu() -> bool:
+    """Whether there is but a CPU, where XLA takes long for random numbers."""
+    return not tf.config.list_physical_devices("GPU")
 
 
 def _convolves(agent: "Agent") -> bool:
