@@ -325,13 +325,13 @@ def test_every_algorithm_trains_with_its_defaults(algorithm):
 
 def test_a_run_with_defaults_and_no_optimizer_of_its_own():
     training = rl.Training.default("A2C", "CartPole-v1", num_envs=2, seed=0)
-    assert training.dataset.horizon == 5
+    assert training.dataset.horizon == 32
     assert training.dataset.updates_per_round == 1
     preset = training.preset.with_settings(
         {"optimizer": {}, "dataset.rounds_per_epoch": 10, "total_steps": 100}
     )
     training = rl.Training.from_preset(preset, seed=0)
-    assert isinstance(training.agent.optimizer, keras.optimizers.RMSprop)
+    assert isinstance(training.agent.optimizer, keras.optimizers.Adam)
     history = training.run()
     assert len(history.history["loss"]) == 1
 

@@ -9,6 +9,7 @@ CONTENTS = {
         "getting_started",
         "rl_for_keras_people",
         "which_agent",
+        "defaults",
         "examples/index",
     ],
     "Your problem": [

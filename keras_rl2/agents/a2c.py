@@ -16,16 +16,17 @@ from keras_rl2.shapes import Tensor
 class A2C(OnPolicyAgent):
     """Synchronous advantage actor-critic.
 
-    One update from each short rollout, with n-step advantages:
+    One update from each short rollout:
 
         L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
             - entropy_coefficient * mean(H)
 
-    where A = R - V is a constant in the first term. The n of n-step is the
-    `horizon` of the rollouts; `horizon=1` is the one-step actor-critic of
-    textbooks. A whole rollout as the batch (`batch_size=None`, `passes=1`)
-    gives the policy's and the value's gradient from one recorded forward
-    pass, targets included.
+    where A = R - V is a constant in the first term, by default the generalised
+    advantage estimate. With `gae_lambda=1.0` it is the n-step advantage as
+    published, n being the `horizon` of the rollouts; `horizon=1` is the
+    one-step actor-critic of textbooks. A whole rollout as the batch
+    (`batch_size=None`, `passes=1`) gives the policy's and the value's gradient
+    from one recorded forward pass, targets included.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the
@@ -33,7 +34,7 @@ class A2C(OnPolicyAgent):
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
         gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
-            advantage. Defaults to `1.0`.
+            advantage. Defaults to `0.95`.
         **kwargs: Arguments of `OnPolicyAgent`: `gamma`,
             `entropy_coefficient`, `value_coefficient`,
             `normalize_advantages`, `max_gradient_norm`, `initial_log_std`,
@@ -71,7 +72,7 @@ class A2C(OnPolicyAgent):
         actor: keras.Model,
         critic: keras.Model | None = None,
         *,
-        gae_lambda: float = 1.0,
+        gae_lambda: float = 0.95,
         **kwargs: Any,
     ) -> None:
         super().__init__(actor, critic, gae_lambda=gae_lambda, **kwargs)
@@ -95,5 +96,5 @@ class A2C(OnPolicyAgent):
         return terms
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns RMSprop as the paper has it."""
-        return keras.optimizers.RMSprop(7e-4, rho=0.99, epsilon=1e-5)
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(1e-3)

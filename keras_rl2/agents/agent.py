@@ -76,6 +76,7 @@ class Agent(BatchModel):
     default_hidden: tuple[int, ...] = (64, 64)
     default_activation = "tanh"
     default_initialization = "orthogonal"
+    default_layer_normalization = False
     #: Arguments of a base that an algorithm settles itself.
     arguments_not_taken: frozenset[str] = frozenset()
     #: Whether its networks may remember.
@@ -131,6 +132,7 @@ class Agent(BatchModel):
         hidden: tuple[int, ...] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
         initialization: str | None = None,
         memory: Any = None,
         seed: int | None = None,
@@ -149,6 +151,10 @@ class Agent(BatchModel):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -178,6 +184,7 @@ class Agent(BatchModel):
                 "hidden": hidden,
                 "activation": activation,
                 "normalize_observations": normalize_observations,
+                "layer_normalization": layer_normalization,
                 "initialization": initialization,
             },
             memory=memory,

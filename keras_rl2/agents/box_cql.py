@@ -44,9 +44,9 @@ class BoxCQL(CQL, SAC):
         num_samples: int. Actions drawn of each of the three kinds. Defaults to
             `10`.
         **kwargs: Arguments of `SAC`: `temperature`, `learn_temperature`,
-            `target_entropy`, `exploration`, `gamma`, `max_gradient_norm`,
-            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+            `target_entropy`, `noise_color`, `exploration`, `gamma`,
+            `max_gradient_norm`, `tau`, `target_every`, `observation_space`,
+            `action_space`, `seed`, `name`, `dtype`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.

@@ -160,6 +160,7 @@ class NetworkBuilder:
                     units,
                     hidden=hidden,
                     activation=options["activation"],
+                    layer_normalization=options["layer_normalization"],
                     initialization=options["initialization"],
                     seed=seeds[2],
                 ),
@@ -210,6 +211,7 @@ def make(
     own = {
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
+        "layer_normalization": kind.default_layer_normalization,
     }
     options = {**options, **own, **present(**options)}
     _check(options, memory, seed)
@@ -266,6 +268,7 @@ def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],
+        layer_normalization=options["layer_normalization"],
         **present(hidden=options["hidden"]),
     )
     check_choice(initialization=(options["initialization"], KINDS))

@@ -76,6 +76,11 @@ class REINFORCE(OnPolicyAgent):
             steps=1, passes=1, batch_size=None, rounds_per_epoch=10
         )
 
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        # A round is one update: there are few of them.
+        return keras.optimizers.Adam(1e-3)
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
         config = super().get_config()

@@ -20,16 +20,20 @@ from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Categorical
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.exploration import PinkNoise
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.trees import leaves
+
+_NOISE_COLORS = ("pink", "white")
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -65,6 +69,12 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         target_entropy: float or None. In nats; None for -A, as published, or
             0.89 log n for n Discrete actions that are allowed. Defaults to
             `None`.
+        noise_color: str. Color of the noise that Box actions are drawn with
+            while experience is collected. `"pink"` is correlated from step to
+            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
+            body with inertia; each single action is distributed as the policy
+            says. `"white"` is drawn anew at each step, as published. Defaults
+            to `"pink"`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise that
             is added to the actions of a Box policy, in half their range, for
             goals that its own chance does not find; see `TD3`. Defaults to
@@ -89,6 +99,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     Reference:
         - [Haarnoja et al., 2018](https://arxiv.org/abs/1812.05905).
+        - [Eberhard et al., 2023](https://openreview.net/forum?id=hQ9V5QN27eS),
+          pink noise.
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
     """
 
@@ -112,9 +124,11 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
+        noise_color: str = "pink",
         exploration: Any = None,
         **kwargs: Any,
     ) -> None:
+        check_choice(noise_color=(noise_color, _NOISE_COLORS))
         check_in_range(temperature=(temperature, 1e-12, 1e12))
         check_flag(learn_temperature=learn_temperature)
         if target_entropy is not None:
@@ -127,6 +141,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         self.critics = given
         self.target_critics: list[keras.Model] = []
         self._noise = noise
+        self._policy_noise = ActionNoise(PinkNoise(1.0))
+        self.noise_color = noise_color
         self.temperature = temperature
         self.learn_temperature = learn_temperature
         self.target_entropy = target_entropy
@@ -260,13 +276,22 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the policy's noise, and beside it the one that is added."""
-        noise, _ = super().draw_noise(generator, shape)
-        if self.exploration is None:
-            return noise, state
-        added, state = self._noise.draw(
-            generator, shape, noise.shape[-1], self.env_steps, state
-        )
-        return np.concatenate([noise, added], axis=-1), state
+        # Of earlier releases the state is that of the added noise.
+        both = isinstance(state, tuple | list)
+        own, adding = state if both else (None, state)
+        if self.noise_color == "white" or self.is_discrete:
+            noise, _ = super().draw_noise(generator, shape)
+        else:
+            size = super().noise_shape[0]
+            noise, own = self._policy_noise.draw(
+                generator, shape, size, self.env_steps, own
+            )
+        if self.exploration is not None:
+            added, adding = self._noise.draw(
+                generator, shape, noise.shape[-1], self.env_steps, adding
+            )
+            noise = np.concatenate([noise, added], axis=-1)
+        return noise, (own, adding)
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the scale of the added noise, where that changes."""
@@ -404,5 +429,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             "temperature": self.temperature,
             "learn_temperature": self.learn_temperature,
             "target_entropy": self.target_entropy,
+            "noise_color": self.noise_color,
             "exploration": self._noise.serialized(),
         }

@@ -13,6 +13,7 @@ from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
+from keras_rl2.networks.building import hidden_layer
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.mlp import mlp
@@ -51,7 +52,7 @@ def network_for(
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
         **kwargs: What all of these builders take: `output_gain`,
-            `initialization`, `seed`, `name`.
+            `layer_normalization`, `initialization`, `seed`, `name`.
 
     Returns:
         A `keras.Model`.
@@ -85,6 +86,7 @@ def critic_for(
     hidden: Sequence[int] = (256, 256),
     activation: str = "relu",
     normalize_observations: bool = False,
+    layer_normalization: bool = False,
     initialization: str = "fan_in",
     seed: int | None = None,
     name: str = "critic",
@@ -101,6 +103,9 @@ def critic_for(
             `"relu"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -126,6 +131,7 @@ def critic_for(
         hidden=hidden,
         activation=activation,
         normalize_observations=normalize_observations,
+        layer_normalization=layer_normalization,
         name=name,
     )
     start = Initialization(initialization, seed)
@@ -150,7 +156,14 @@ def critic_for(
         )
     x = keras.layers.Concatenate(name="both")([x, action])
     for index, width in enumerate(hidden):
-        x = dense(x, width, start, f"hidden_{index}", activation)
+        x = hidden_layer(
+            x,
+            width,
+            start,
+            f"hidden_{index}",
+            activation,
+            layer_normalization,
+        )
     outputs = dense(x, 1, start, "output", gain=1.0)
     return keras.Model([*inputs, action], outputs, name=name)
 

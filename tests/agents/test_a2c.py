@@ -353,11 +353,10 @@ def test_horizon_1_is_the_one_step_actor_critic(mode):
     assert (reset_rows > 0) == (mode == AutoresetMode.NEXT_STEP)
 
 
-def test_default_optimizer_is_that_of_the_paper():
+def test_default_optimizer():
     optimizer = make_agent(CASE, make_env()).optimizer
-    assert isinstance(optimizer, keras.optimizers.RMSprop)
-    assert float(optimizer.learning_rate) == pytest.approx(7e-4)
-    assert (optimizer.rho, optimizer.epsilon) == (0.99, 1e-5)
+    assert isinstance(optimizer, keras.optimizers.Adam)
+    assert float(optimizer.learning_rate) == pytest.approx(1e-3)
 
 
 def test_minibatches_can_be_had_after_training_on_trajectories():
