@@ -13,6 +13,7 @@ from keras_rl2 import space_configs
 from keras_rl2 import spaces
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.learners import Learners
+from keras_rl2.agents.named_arguments import NamedArguments
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
@@ -23,10 +24,11 @@ from keras_rl2.network_inputs import Memory
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import Tree
 
 
-class ActingModel(keras.Model, abc.ABC):
+class ActingModel(NamedArguments, keras.Model, abc.ABC):
     """Base of models with a policy: what they observe, do and remember.
 
     A subclass makes the networks and gives the policy, in `sample_action` and
@@ -44,8 +46,8 @@ class ActingModel(keras.Model, abc.ABC):
 
     def __init__(
         self,
-        observation_space: Any,
-        action_space: Any,
+        observation_space: GivenSpace | None,
+        action_space: GivenSpace | None,
         seed: int | None,
         name: str | None,
         dtype: str | None,

@@ -43,7 +43,7 @@ class BatchModel(SaveableModel):
                 to train, or an argument means nothing to an agent.
         """
         self._require_bound()
-        self._check_loaded()
+        self.check_loaded()
         if class_weight is not None:
             raise ValueError(
                 "Expected `train_on_batch` without `class_weight`: there are "

@@ -8,6 +8,7 @@ import numpy as np
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
@@ -105,6 +106,7 @@ class OfflineDataset(RoundDataset):
      'weight']
     """
 
+    @refusing_unknown
     def __init__(
         self,
         source: Any,

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
@@ -133,6 +134,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         "rounds_per_epoch",
     )
 
+    @refusing_unknown
     def __init__(
         self,
         env: Any,

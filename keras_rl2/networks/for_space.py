@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.spaces import Dict
 from gymnasium.spaces import Tuple
 
+from keras_rl2.arguments import present
 from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
@@ -35,7 +36,11 @@ def network_for(
     hidden: Sequence[int] | None = None,
     activation: str = "tanh",
     normalize_observations: bool = False,
-    **kwargs: Any,
+    output_gain: float = 1.0,
+    layer_normalization: bool = False,
+    initialization: str = "orthogonal",
+    seed: int | None = None,
+    name: str | None = None,
 ) -> keras.Model:
     """Builds the default network for an observation space.
 
@@ -43,16 +48,23 @@ def network_for(
         observation_space: `gymnasium.Space`. Images (see `is_image`) get
             `nature_cnn` from 36 pixels on and `small_cnn` below; a Dict or
             Tuple gets `joined_network`; all else gets `mlp`.
-        units: int or sequence of ints. Width of the output, or of its
-            streams.
+        units: int or sequence of ints. Width of the output, or of its streams.
         hidden: Sequence of ints or None. Widths of the hidden layers; None for
             those of the builder. Defaults to `None`.
         activation: str. Of the hidden layers; those after the convolutions of
             images have relu. Defaults to `"tanh"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
-        **kwargs: What all of these builders take: `output_gain`,
-            `layer_normalization`, `initialization`, `seed`, `name`.
+        output_gain: float. Gain of the last layer's weights: 0.01 for a
+            policy, 1 for a value. Defaults to `1.0`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str or None. Name of the model; None for that of the builder.
+            Defaults to `None`.
 
     Returns:
         A `keras.Model`.
@@ -63,8 +75,13 @@ def network_for(
     >>> network_for(space, 2, seed=0).input_shape
     (None, 7)
     """
-    if hidden is not None:
-        kwargs["hidden"] = hidden
+    kwargs: dict[str, Any] = {
+        "output_gain": output_gain,
+        "layer_normalization": layer_normalization,
+        "initialization": initialization,
+        "seed": seed,
+        **present(hidden=hidden, name=name),
+    }
     if not isinstance(observation_space, Dict | Tuple):
         shape = network_shape(observation_space)
         if is_image(observation_space):
