@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from keras_rl2.agents.actor_critic import ActorCritic
     from keras_rl2.agents.agent import Agent
 
-# Of what layers draw with their seed; one of 0 draws nothing.
-_RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 Outputs = Tensor | Sequence[Tensor]
 """What a network of somebody's own gives."""
 
@@ -240,64 +238,6 @@ def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
 
     visit(agent)
     return list(found.values())
-
-
-def drawing_layers(agent: keras.Model) -> list[keras.layers.Layer]:
-    """Returns the layers that draw random numbers when they are trained.
-
-    Args:
-        agent: `keras.Model`. Whose networks are looked at.
-
-    Returns:
-        list of `keras.layers.Layer`, Dropout and noise say.
-
-    Example:
-
-    >>> from keras import layers
-    >>> network = keras.Sequential(
-    ...     [layers.Dropout(0.0), layers.Dropout(0.1), layers.LSTM(8)])
-    >>> [layer.name == "dropout_1" for layer in drawing_layers(network)]
-    [True]
-    """
-    return [
-        layer
-        for layer in all_layers(agent)
-        if any(map(_draws, layers_within(layer)))
-    ]
-
-
-def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Returns a layer and all that it holds: the cell of an RNN, say.
-
-    Args:
-        layer: `keras.layers.Layer`.
-
-    Returns:
-        list of `keras.layers.Layer`, each of them once, the layer first.
-    """
-    found: dict[int, keras.layers.Layer] = {}
-
-    def visit(value: object) -> None:
-        if isinstance(value, (list, tuple)):
-            for each in value:
-                visit(each)
-        elif isinstance(value, keras.layers.Layer) and id(value) not in found:
-            found[id(value)] = value
-            for each in vars(value).values():
-                visit(each)
-
-    visit(layer)
-    return list(found.values())
-
-
-def _draws(layer: keras.layers.Layer) -> bool:
-    """Says whether a layer itself draws random numbers."""
-    seeds = (keras.random.SeedGenerator,)
-    if not any(isinstance(each, seeds) for each in vars(layer).values()):
-        return False
-    rates = [getattr(layer, name, None) for name in _RATES]
-    given = [rate for rate in rates if rate is not None]
-    return any(given) or not given
 
 
 def refuse_stateful(agent: keras.Model) -> None:

@@ -16,6 +16,8 @@ import tensorflow as tf
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import overriding
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.drawing_layers import drawing_layers
+from keras_rl2.agents.drawing_layers import layers_within
 from keras_rl2.agents.round_call import RoundCall
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
@@ -251,8 +253,18 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
         small
         and all(getattr(layer, "supports_jit", True) for layer in layers)
         and not _convolves(agent)
-        and not (_on_cpu() and network_checks.drawing_layers(agent))
+        and not (_on_cpu() and _draws(agent, batch_size))
     )
+
+
+def _draws(agent: "Agent", batch_size: int) -> bool:
+    """Whether an update draws more than a few random numbers in its networks.
+
+    The rows of a memory's minibatch are sequences, and their number is unknown
+    here.
+    """
+    rows = batch_size if agent.memory is None else None
+    return bool(drawing_layers(agent, rows))
 
 
 def _on_cpu() -> bool:
@@ -265,7 +277,7 @@ def _convolves(agent: "Agent") -> bool:
     products = {
         id(variable)
         for layer in network_checks.all_layers(agent)
-        for each in network_checks.layers_within(layer)
+        for each in layers_within(layer)
         if isinstance(each, keras.layers.EinsumDense)
         for variable in each.trainable_variables
     }

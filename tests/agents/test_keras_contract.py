@@ -11,6 +11,7 @@ from keras import layers
 import keras_rl2 as rl
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.drawing_layers import drawing_layers
 from keras_rl2.envs import as_vector_env
 from support.agents import ANY
 from support.agents import EITHER_KIND
@@ -561,16 +562,35 @@ def test_layers_that_draw_random_numbers_are_not_compiled(layer):
         observation_space=OBSERVATIONS[LAYERS[layer][0]],
         action_space=gymnasium.spaces.Discrete(3),
     )
-    assert bool(network_checks.drawing_layers(agent)) == (layer in DRAWING)
+    assert bool(drawing_layers(agent)) == (layer in DRAWING)
     if layer in DRAWING:
-        assert not round_execution.pays_to_compile(agent, 32)
+        assert not round_execution.pays_to_compile(agent, 256)
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize(
+    ("rates", "rows", "compiled"),
+    [
+        ({"dropout": 0.1}, 128, True),
+        ({"dropout": 0.1}, 129, False),
+        ({"dropout": 0.1, "recurrent_dropout": 0.1}, 1, False),
+    ],
+)
+def test_dropout_of_few_inputs_of_an_rnn_is_compiled(rates, rows, compiled):
+    """Four numbers for each row, whatever the steps."""
+    agent = rl.DQN(
+        keras.Sequential([layers.LSTM(8, **rates), layers.Dense(3)]),
+        observation_space=OBSERVATIONS["sequence"],
+        action_space=gymnasium.spaces.Discrete(3),
+    )
+    assert round_execution.pays_to_compile(agent, rows) == compiled
 
 
 def test_what_draws_nothing_is_not_taken_for_it():
     agent = keras.Sequential(
         [layers.Dropout(0.0), layers.LSTM(4), layers.GaussianNoise(0.0)]
     )
-    assert not network_checks.drawing_layers(agent)
+    assert not drawing_layers(agent)
 
 
 def agent_with(case, layer):
