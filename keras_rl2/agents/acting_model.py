@@ -212,7 +212,8 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
                 for a Dict or Tuple space a dict or tuple of these.
             state: tuple of `[B, ...]` or None. What an agent with memory
                 remembers: at first `initial_state(B)`, then what the last call
-                gave. Defaults to `None`: nothing. (A bool is taken as
+                gave. Defaults to `None`: nothing, of which an agent with
+                memory warns once. (A bool is taken as
                 `deterministic`, which stood here before there was memory.)
             deterministic: bool. Whether to take the most probable action
                 instead of a sample. Defaults to `False`.

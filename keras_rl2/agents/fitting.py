@@ -118,6 +118,9 @@ def fit(
         begin = checkpoint.begin(agent, cast(Rounds, x), begin)
         rounds = _rounds_per_epoch(x, total_steps, begin)
     last = _epochs(x, rounds, epochs, total_steps, begin)
+    if checkpoint is not None:
+        last = max(last, _resumed_end(agent, x, rounds, total_steps, begin))
+        checkpoint.end_at(total_steps, last)
     all_callbacks = _with_refresh(
         x,
         [*_stop(begin, agent, total_steps), *extra],
@@ -235,7 +238,7 @@ def _refuse_steps(x: RoundDataset, total_steps: int | None) -> None:
     """
     if total_steps is not None and isinstance(x, OfflineDataset):
         raise ValueError(
-            f"Expected `epochs` with a {type(x).__name__}, which takes no "
+            f"Expected `epochs` with an `{type(x).__name__}`, which takes no "
             f"environment steps: an epoch is {x.steps_per_epoch} updates. "
             f"Received: total_steps={total_steps}"
         )
@@ -259,6 +262,29 @@ def _epochs(
     steps = total_steps - begin.warm_up
     needed = -(-steps // (x.fewest_steps_per_round * rounds))
     return begin.first_epoch + needed
+
+
+def _resumed_end(
+    agent: "Agent",
+    x: RoundDataset,
+    rounds: int,
+    total_steps: int | None,
+    begin: FitPosition,
+) -> int:
+    """Returns the Keras epoch that a resumed `fit` ends before, or 0.
+
+    Resets count as steps that were asked for, but not as steps taken. Where
+    more steps are asked for than before, and than were taken, there is
+    something to train, even if epochs of so many steps are over.
+    """
+    if total_steps is None or begin.total_steps is None:
+        return 0
+    if total_steps == begin.total_steps:
+        return begin.last_epoch or 0
+    left = total_steps - (agent.env_steps - begin.env_steps)
+    if total_steps < begin.total_steps or left <= 0:
+        return 0
+    return begin.epoch - (-left // (x.fewest_steps_per_round * rounds))
 
 
 def _stop(

@@ -1,6 +1,7 @@
 """Agents that remember: what they do step by step, and over sequences."""
 
 import functools
+import warnings
 
 import gymnasium as gym
 import keras
@@ -161,9 +162,15 @@ def test_act_takes_a_state_and_gives_one():
     assert agent.action_space.contains(action)
     _, second = agent.act(observation, first, deterministic=True)
     assert np.abs(second[0] - first[0]).max() > 0
-    # Without a state a call keeps none.
-    alone = agent.act(observation, return_log_prob=True, deterministic=True)
-    again = agent.act(observation, return_log_prob=True, deterministic=True)
+    # Without a state a call keeps none, which is said once.
+    with pytest.warns(UserWarning, match="was given no `state`") as caught:
+        alone = agent.act(observation, None, True, return_log_prob=True)
+    (told,) = [each for each in caught if each.category is UserWarning]
+    assert "agent.initial_state(1)" in str(told.message)
+    assert told.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        again = agent.act(observation, None, True, return_log_prob=True)
     assert alone == again
     batch = np.ones((5, 4), np.float32)
     actions, after = agent.act(batch, agent.initial_state(5))
