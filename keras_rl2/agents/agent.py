@@ -369,7 +369,7 @@ class Agent(SaveableModel):
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
         """Does what `fit` says."""
-        self._check_loaded()
+        self.check_loaded()
         return fitting.fit(self, super().fit, x, **given)
 
     @arguments.standing_for(_fit)
@@ -442,12 +442,7 @@ class Agent(SaveableModel):
         self.train_function = round_execution.resuming(self, made)
         return self.train_function
 
-    def _evaluate(self, x: Any = None, **given: Any) -> dict[str, float]:
-        """Does what `evaluate` says."""
-        self._check_loaded()
-        return evaluating.evaluate(self, x, **given)
-
-    @arguments.standing_for(_evaluate)
+    @arguments.standing_for(evaluating.evaluate)
     def evaluate(
         self,
         x: Any = None,

@@ -40,6 +40,7 @@ def evaluate(
         TypeError: If one is unknown.
     """
     del return_dict, callbacks
+    agent.check_loaded()
     check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
     if isinstance(x, OfflineEvaluation):
         refuse_unknown("`evaluate` of an `OfflineEvaluation`", kwargs, [])

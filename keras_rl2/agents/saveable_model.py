@@ -119,7 +119,7 @@ class SaveableModel(ExportableModel):
             **present(objects_to_skip=objects_to_skip),
         )
         try:
-            self._check_loaded()
+            self.check_loaded()
         except ValueError:
             finite_weights.put_back(before)
             raise
@@ -198,9 +198,9 @@ class SaveableModel(ExportableModel):
     def _check_can_act(self) -> None:
         """Refuses to act with what is not ready for it."""
         super()._check_can_act()
-        self._check_loaded()
+        self.check_loaded()
 
-    def _check_loaded(self) -> None:
+    def check_loaded(self) -> None:
         """Refuses weights that were loaded and are not finite.
 
         Keras says when the first of them are loaded, not when all are: those
