@@ -17,7 +17,6 @@ from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
-from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_in_range
 from keras_rl2.network_copies import added_losses
 from keras_rl2.shapes import Tensor
@@ -166,7 +165,7 @@ class OffPolicyAgent(Agent):
         Returns:
             dict of scalars for the logs.
         """
-        batch = minibatch_of(data)
+        batch = self._minibatch(data)
         with self.target_networks.following(self.updates):
             terms = self.update(batch)
         if "td_error" in terms:
