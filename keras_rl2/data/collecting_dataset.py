@@ -14,6 +14,7 @@ from typing import cast
 
 import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_seed
@@ -98,7 +99,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self.step_timeout = step_timeout
         self.on_env_error = on_env_error
         self.seed = seed
-        env_seed, noise, own = np.random.SeedSequence(seed).spawn(3)
+        env_seed, noise, own = seeds.sequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.
         self._env_seed = int(env_seed.generate_state(1)[0] >> 2)
         make: Any = as_vector_env
