@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import functools
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -38,6 +39,9 @@ from keras_rl2.stopwatch import in_section
 from keras_rl2.workers import WorkerCollector
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers
+
+# Longer than the episodes of nearly all tasks.
+_MANY_STEPS = 100_000
 
 AgentT = TypeVar("AgentT", bound=CollectingAgent)
 
@@ -124,6 +128,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._whole_episodes = False
         # Of a training that goes on in environments that are new.
         self._resets_before = 0
+        # Until an episode has ended, or it was said that none does.
+        self._steps_in_first_episodes: int | None = 0
 
     @contextlib.contextmanager
     def _closing_if_refused(self) -> Iterator[None]:
@@ -285,8 +291,27 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._lag = rounds * self.updates_per_round
         # May be refused, and is then to have left no trace.
         agent.observe(trajectory)
-        agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        steps = int(np.count_nonzero(trajectory.valid))
+        agent.env_steps += steps
+        self._warn_if_nothing_ends(steps)
         return trajectory
+
+    def _warn_if_nothing_ends(self, steps: int) -> None:
+        """Says once that no episode has ended, of very many steps."""
+        if self._steps_in_first_episodes is None:
+            return
+        self._steps_in_first_episodes += steps
+        if self._bound_collector().episodes.returns:
+            self._steps_in_first_episodes = None
+        elif self._steps_in_first_episodes >= _MANY_STEPS:
+            warnings.warn(
+                f"No episode of {self.env.name} has ended in "
+                f"{self._steps_in_first_episodes:,} steps, so that there is "
+                "no `episode_return`. Return `truncated=True` after so many "
+                "steps, or wrap it in gymnasium.wrappers.TimeLimit",
+                stacklevel=2,
+            )
+            self._steps_in_first_episodes = None
 
     def _bound_collector(self) -> Collector:
         """Returns what steps the environments of a dataset with an agent."""
