@@ -121,8 +121,10 @@ class RolloutSamples:
                 self._prepared,
                 input_signature=[_trajectory_spec(trajectory)],
                 autograph=False,
-            )
-        return self._functions[key]
+            ).get_concrete_function()
+        prepared = self._functions[key]
+        # To let TensorFlow convert them takes a fifth of the time.
+        return lambda arrays: prepared(map_leaves(tf.constant, arrays))
 
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Does what `prepare` promises, of arrays alone."""
