@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_rl2 import arguments
-from keras_rl2 import tensorflow_notes
 from keras_rl2.agents import exporting
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents.acting_model import ActingModel
@@ -78,19 +77,17 @@ class ExportableModel(ActingModel):
             "a function", "__call__", **arguments.present(accept=accept)
         )
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
-        # A converter has some, too.
-        with tensorflow_notes.left_out():
-            exporting.export(
-                self,
-                filepath,
-                format,
-                deterministic,
-                quantize,
-                representative,
-                batch_size,
-                accept,
-                **kwargs,
-            )
+        exporting.export(
+            self,
+            filepath,
+            format,
+            deterministic,
+            quantize,
+            representative,
+            batch_size,
+            accept,
+            **kwargs,
+        )
 
     def check_export(
         self,
