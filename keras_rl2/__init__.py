@@ -5,9 +5,9 @@ line which needs an environment only does not pay for TensorFlow. (To load a
 saved agent with `keras.models.load_model` instead of `load`, import Keras
 first, or name the agent's class once: Keras must have seen it.)
 
-TensorFlow that is imported after this package does not tell of oneDNN, CUDA and
-the processor; `TF_CPP_MIN_LOG_LEVEL=0` in the environment shows all it has to
-say. Imported earlier, by `import keras` say, it has said it already.
+TensorFlow that is imported after this package writes its first lines, and then
+errors only; `TF_CPP_MIN_LOG_LEVEL=0` in the environment shows all that it has
+to say. Imported earlier, by `import keras` say, it keeps to its own default.
 """
 
 import importlib

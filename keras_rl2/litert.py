@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2 import tensorflow_notes
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.trees import Tree
 from keras_rl2.trees import leaves
@@ -47,11 +46,8 @@ class LiteRTRunner:
     ) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
-        with tensorflow_notes.left_out():
-            interpreter = Interpreter(
-                model_content=converted, num_threads=threads
-            )
-            interpreter.allocate_tensors()
+        interpreter = Interpreter(model_content=converted, num_threads=threads)
+        interpreter.allocate_tensors()
         self.converted = converted
         self.threads = threads
         self.observations = tuple(observations)

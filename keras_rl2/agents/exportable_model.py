@@ -9,7 +9,6 @@ from typing import Any
 from typing import Literal
 
 from keras_rl2 import arguments
-from keras_rl2 import tensorflow_notes
 from keras_rl2.agents import exporting
 from keras_rl2.agents import finite_weights
 from keras_rl2.agents.acting_model import ActingModel
@@ -105,28 +104,26 @@ class ExportableModel(ActingModel):
             "a function", "__call__", **arguments.present(accept=accept)
         )
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
-        # A converter has some, too.
-        with tensorflow_notes.left_out():
-            exporting.export(
-                self,
-                filepath,
-                format,
-                deterministic,
-                quantize,
-                representative,
-                batch_size,
-                accept,
-                **arguments.present(
-                    verbose=verbose,
-                    input_signature=input_signature,
-                    opset_version=opset_version,
-                    optimizations=optimizations,
-                    representative_dataset=representative_dataset,
-                    target_spec=target_spec,
-                    inference_input_type=inference_input_type,
-                    inference_output_type=inference_output_type,
-                ),
-            )
+        exporting.export(
+            self,
+            filepath,
+            format,
+            deterministic,
+            quantize,
+            representative,
+            batch_size,
+            accept,
+            **arguments.present(
+                verbose=verbose,
+                input_signature=input_signature,
+                opset_version=opset_version,
+                optimizations=optimizations,
+                representative_dataset=representative_dataset,
+                target_spec=target_spec,
+                inference_input_type=inference_input_type,
+                inference_output_type=inference_output_type,
+            ),
+        )
 
     def _check_export(
         self,

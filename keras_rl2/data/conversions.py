@@ -6,8 +6,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_rl2 import tensorflow_notes
-
 # Weights are inputs, so that one is a few kilobytes.
 _MOST_KEPT = 64
 _kept: dict[str, bytes] = {}
@@ -42,8 +40,7 @@ def convert(function: Any) -> bytes:
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [concrete], function
     )
-    with tensorflow_notes.left_out():
-        converted: bytes = converter.convert()
+    converted: bytes = converter.convert()
     return converted
 
 

@@ -48,7 +48,6 @@ class Typed:
         )
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
-        assert "oneDNN" not in done.stderr
         return done.stdout.splitlines()
 
 
