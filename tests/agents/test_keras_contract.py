@@ -390,7 +390,7 @@ def test_what_is_thawed_is_compiled_anew(name):
     dataset = case.make_dataset(make_env(case.pair))
     agent.fit(dataset, verbose=0)
     before = layer.get_weights()
-    agent.trainable = True
+    layer.trainable = True
     with pytest.raises(ValueError, match=f"Expected `compile`.*{layer.name}"):
         agent.fit(dataset, verbose=0)
     agent.compile(run_eagerly=True)
@@ -401,6 +401,7 @@ def test_what_is_thawed_is_compiled_anew(name):
 def test_targets_are_never_trained():
     """`trainable = True` of the agent is said to all of its layers."""
     agent = make_eager_agent(EVERY_AGENT["DQN"], make_env())
+    agent.trainable = False
     agent.trainable = True
     agent.fit(make_replay(make_env()), verbose=0)
     trained = agent.q_network.trainable_variables
