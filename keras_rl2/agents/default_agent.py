@@ -12,8 +12,8 @@ from typing import cast
 
 import gymnasium
 import keras
-import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_seed
@@ -92,10 +92,8 @@ class NetworkBuilder:
         Returns:
             list of `count` ints; always the same where there is a seed.
         """
-        seeds: list[int] = (
-            np.random.SeedSequence(self.seed).generate_state(count).tolist()
-        )
-        return seeds
+        drawn = seeds.sequence(self.seed).generate_state(count)
+        return [int(seed) for seed in drawn]
 
     def network(
         self,
@@ -148,18 +146,18 @@ class NetworkBuilder:
         Returns:
             `keras_rl2.networks.MemoryNetwork`.
         """
-        seeds = np.random.SeedSequence(seed).generate_state(3).tolist()
+        drawn = seeds.sequence(seed).generate_state(3).tolist()
         hidden, options = self._options["hidden"], dict(self._options)
         if hidden is None:
             hidden = () if is_image(self._space) else self._default_hidden
         with keras.name_scope(name), _dtype_policy(self._dtype):
-            cell = seeded_cell(self.memory, seeds[1])
+            cell = seeded_cell(self.memory, drawn[1])
             return MemoryNetwork(
                 encoder_for(
                     self._space,
                     normalize_observations=options["normalize_observations"],
                     initialization=options["initialization"],
-                    seed=seeds[0],
+                    seed=drawn[0],
                 ),
                 cell,
                 outputs_of(
@@ -169,7 +167,7 @@ class NetworkBuilder:
                     activation=options["activation"],
                     layer_normalization=options["layer_normalization"],
                     initialization=options["initialization"],
-                    seed=seeds[2],
+                    seed=drawn[2],
                 ),
                 name=name,
             )

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import replicas
+from keras_rl2 import seeds
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.gradient_steps import GradientSteps
@@ -99,7 +100,7 @@ class OffPolicyAgent(Agent):
         )
         self.td_errors: tf.Variable | None = None
         # The draws of the updates are those of a seed and their number.
-        self._draw_seed = np.random.SeedSequence(self.seed)
+        self._draw_seed = seeds.sequence(self.seed)
 
     # What a subclass gives.
 
