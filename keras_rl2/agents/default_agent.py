@@ -217,14 +217,8 @@ def make(
     options = {name: given.pop(name, None) for name in _OPTIONS}
     settings = given
     _refuse_unknown(kind, settings, options)
-    own = {
-        "activation": kind.default_activation,
-        "initialization": kind.default_initialization,
-        "normalize_observations": False,
-        "layer_normalization": kind.default_layer_normalization,
-    }
-    options = {**options, **own, **present(**options)}
-    _check(options, memory, seed)
+    asked = present(**options)
+    _check({**options, **_own_options(kind), **asked}, memory, seed)
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     kind.refuse_arguments(settings)
@@ -236,7 +230,7 @@ def make(
     build = NetworkBuilder(
         adapter.observation_space,
         kind.make_policy_head(adapter.action_space),
-        options,
+        {**options, **_own_options(kind), **asked},
         kind.default_hidden,
         memory,
         seed,
@@ -257,6 +251,16 @@ def make(
 
 as_given = standing_for(make)
 """Has the signature of a `for_env` stand for `make`."""
+
+
+def _own_options(kind: "type[Agent]") -> dict[str, Any]:
+    """Returns what an algorithm's networks are like by default."""
+    return {
+        "activation": kind.default_activation,
+        "initialization": kind.default_initialization,
+        "normalize_observations": False,
+        "layer_normalization": kind.default_layer_normalization,
+    }
 
 
 def _refuse_unknown(
