@@ -100,6 +100,8 @@ class Agent(SaveableModel):
         compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
         self.rollouts: Any = None
+        #: The same while `fit` runs, else None.
+        self.rounds_of_fit: Any = None
         #: Updates of the next epoch that were made before it was resumed.
         self.updates_already_made = 0
         self.statistics = MeanOfEach(

@@ -12,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.fit_callbacks import FitCallbacks
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_choice
@@ -128,14 +129,28 @@ def fit(
         begin.rounds,
     )
     agent.updates_already_made = begin.rounds * x.updates_per_round
-    with _watching(checkpoint, all_callbacks):
+    steps_per_epoch = rounds * x.updates_per_round
+    shown = 0 if verbose == "auto" else verbose
+    told = FitCallbacks(
+        all_callbacks,
+        add_history=True,
+        add_progbar=shown != 0,
+        model=agent,
+        verbose=shown,
+        epochs=last,
+        steps=steps_per_epoch,
+    )
+    with (
+        _watching(checkpoint, all_callbacks),
+        round_execution.handing_over(agent, x),
+    ):
         return keras_fit(
             data,
             initial_epoch=min(begin.epoch, last),
             epochs=last,
-            steps_per_epoch=rounds * x.updates_per_round,
-            callbacks=all_callbacks,
-            verbose=0 if verbose == "auto" else verbose,
+            steps_per_epoch=steps_per_epoch,
+            callbacks=told,
+            verbose=shown,
             **kwargs,
         )
 

@@ -1,7 +1,9 @@
 """What one call of TensorFlow runs while an agent is trained."""
 
+import contextlib
 import math
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
@@ -11,6 +13,7 @@ import tensorflow as tf
 
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.round_call import RoundCall
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
 from keras_rl2.shapes import Tensor
@@ -86,20 +89,26 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
 
     names: list[str] = []
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def run_round(iterator: tf.data.Iterator) -> tf.Tensor:
-        logs = run_updates(iterator.get_next())
-        names[:] = logs
-        values = [*logs.values(), agent.skipped.in_a_row]
+    def run_round(one_round: dict[str, Any]) -> Tensor:
+        logs = run_updates(one_round)
+        # In the order in which Keras would give them.
+        names[:] = sorted(logs)
+        values = [*(logs[name] for name in names), agent.skipped.in_a_row]
         return tf.stack([tf.cast(each, "float32") for each in values])
+
+    call = RoundCall(run_round, compiled=size.compiled)
 
     def run(iterator: Any) -> dict[str, Any]:
         if not isinstance(iterator, tf.data.Iterator):
             logs: dict[str, Any] = step(next(iterator))
             agent.skipped.check()
             return logs
+        # What `fit` is given rounds by gives them without `tf.data`, whose
+        # generators take as long as a small update.
+        rounds = agent.rounds_of_fit
+        one_round = next(iterator) if rounds is None else rounds.hand_over()
         # As one array: Keras makes a number of each log on every call.
-        *values, in_a_row = run_round(iterator).numpy()
+        *values, in_a_row = call(one_round).tolist()
         agent.skipped.check(int(in_a_row))
         return dict(zip(names, values, strict=True))
 
@@ -127,6 +136,21 @@ def resuming(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return agent.get_metrics_result()
 
     return run_what_is_left
+
+
+@contextlib.contextmanager
+def handing_over(agent: "Agent", x: RoundDataset) -> Iterator[None]:
+    """Has a train function take its rounds from where they are made.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+        x: `RoundDataset`. What the iterator that Keras passes is of.
+    """
+    before, agent.rounds_of_fit = agent.rounds_of_fit, x
+    try:
+        yield
+    finally:
+        agent.rounds_of_fit = before
 
 
 def checked(

@@ -142,13 +142,8 @@ def ours(case):
     peers.clock(agent, "prepare", "prepare", spent)
     agent.fit(rollouts, total_steps=rounds * steps, verbose=0)
     parts = {key: value / rounds for key, value in spent.items()}
-    rounds_as_trained = rollouts.as_rounds(
-        agent, agent.round_size.from_trajectory
-    )
     rollouts.refresh()
-    parts["update"] = peers.time_updates(
-        agent, next(iter(rounds_as_trained)), rounds
-    )
+    parts["update"] = peers.time_updates(agent, rollouts.hand_over(), rounds)
     parts["rest"] = total - sum(parts.values())
     result = {key: 1e3 * value for key, value in parts.items()}
     result["round"] = 1e3 * total
