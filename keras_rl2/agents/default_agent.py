@@ -216,20 +216,15 @@ def make(
         ValueError: If a space is not supported.
         TypeError: If there is an argument that the algorithm does not take.
     """
-    options = {name: given.pop(name, None) for name in _OPTIONS}
+    asked = {name: given.pop(name, None) for name in _OPTIONS}
     settings = given
-    _refuse_unknown(kind, settings, options)
-    own = {
-        "activation": kind.default_activation,
-        "initialization": kind.default_initialization,
-        "normalize_observations": False,
-        "layer_normalization": kind.default_layer_normalization,
-    }
-    options = {**options, **own, **present(**options)}
-    _check(options, memory, seed)
+    _refuse_unknown(kind, settings, asked)
+    _check(_options(kind, asked), memory, seed)
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     kind.refuse_arguments(settings)
+    # Those of the class that it is for these actions.
+    options = _options(kind, asked)
     if memory is not None and not kind.takes_memory:
         raise ValueError(
             f"Expected `memory=None` for {kind.__name__}, which cannot be "
@@ -259,6 +254,19 @@ def make(
 
 as_given = standing_for(make)
 """Has the signature of a `for_env` stand for `make`."""
+
+
+def _options(
+    kind: "type[MadeAgent]", asked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns what networks are like, the class's own where nobody said."""
+    own = {
+        "activation": kind.default_activation,
+        "initialization": kind.default_initialization,
+        "layer_normalization": kind.default_layer_normalization,
+        "normalize_observations": False,
+    }
+    return {**asked, **own, **present(**asked)}
 
 
 def _refuse_unknown(
