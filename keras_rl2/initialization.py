@@ -3,8 +3,8 @@
 from typing import Any
 
 import keras
-import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_seed
 
@@ -43,7 +43,7 @@ class Initialization:
         check_choice(initialization=(kind, KINDS))
         check_seed(seed)
         self.kind = kind
-        states = np.random.SeedSequence(seed).generate_state(64)
+        states = seeds.sequence(seed).generate_state(64)
         # One per layer, so that no two layers start alike.
         self._seeds = iter(int(state) for state in states)
 

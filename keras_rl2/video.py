@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2 import seeds
+
 # Browsers slow down what is faster than that.
 _FASTEST_GIF = 50
 
@@ -46,7 +48,7 @@ class Play:
         self._env = env
         self._policy = policy
         self._episodes = episodes
-        self._seed = seed
+        self._seed = seeds.or_drawn(seed)
         self._max_steps = max_steps
         self.returns: list[float] = []
         self.frame_count = 0
@@ -54,8 +56,7 @@ class Play:
     def frames(self) -> Iterator[np.ndarray]:
         """Plays, and yields a picture `[height, width, 3]` uint8 per step."""
         for episode in range(self._episodes):
-            seed = None if self._seed is None else self._seed + episode
-            observation, _ = self._env.reset(seed=seed)
+            observation, _ = self._env.reset(seed=self._seed + episode)
             begin = getattr(self._policy, "begin", None)
             if begin is not None:
                 begin()

@@ -185,8 +185,8 @@ def test_updates_left_to_the_algorithm_are_counted_for_schedules():
     )
     agent = rl.Training.from_preset(preset).agent
     config = agent.optimizer.get_config()["learning_rate"]["config"]
-    # 10 rounds of 64 steps after the warm-up, an update for each 4 of them.
-    assert config["decay_steps"] == 160
+    # 10 rounds of 64 steps after the warm-up, an update for each 2 of them.
+    assert config["decay_steps"] == 320
 
 
 def test_whole_episodes_have_no_schedules_over_updates():

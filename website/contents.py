@@ -45,6 +45,7 @@ CONTENTS = {
         "your_own_loop",
         "from_your_ppo",
         "new_algorithm",
+        "keras_methods",
     ],
     "Agents": [
         "agents",

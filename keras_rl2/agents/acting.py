@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2 import seeds
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.batches import as_batch
 from keras_rl2.collecting.finite import check_actions
@@ -38,7 +39,7 @@ class Acting:
 
     def __init__(self, agent: "ActingModel", seed: int | None) -> None:
         self._agent = agent
-        self._noise = np.random.default_rng(seed)
+        self._noise = seeds.generator(seed)
         self._functions: dict[tuple[Any, ...], PolicyFunction] = {}
         self._told_of_state = False
 

@@ -67,6 +67,7 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
+        self._encode: ObservationEncoder | None = None
         self._acting = Acting(self, seed)
 
     # What a subclass gives.
@@ -134,7 +135,7 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
         spaces.check_action_space(action_space)
         head = self.make_policy_head(action_space)
         spaces.check_mask_space(observation_space, head.mask_size)
-        self.encode = encode
+        self._encode = encode
         self.observation_space = observation_space
         self.action_space = action_space
         self.policy_head = head
@@ -149,6 +150,17 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
         """Makes all that depends on the spaces, which are set."""
         with self.learners.scope():
             self._check_and_build()
+
+    @property
+    def encode(self) -> ObservationEncoder:
+        """Makes what networks take of raw observations."""
+        if self._encode is None:
+            self._require_bound()
+        return cast(ObservationEncoder, self._encode)
+
+    @encode.setter
+    def encode(self, encoder: ObservationEncoder) -> None:
+        self._encode = encoder
 
     @property
     def observation_spec(self) -> Tree[ArraySpec]:
@@ -322,6 +334,7 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
+        self._require_bound()
         return self.policy_head.noise_shape
 
     @property
@@ -331,6 +344,7 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
         For programs that draw it themselves: the kind and the width of each
         part, in the order in which they lie side by side.
         """
+        self._require_bound()
         return self.policy_head.noise_parts
 
     def draw_noise(
@@ -350,4 +364,5 @@ class ActingModel(NamedArguments, keras.Model, abc.ABC):
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
+        self._require_bound()
         return self.policy_head.draw_noise(generator, shape), state

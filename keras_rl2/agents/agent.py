@@ -19,14 +19,17 @@ from keras_rl2.agents import evaluating
 from keras_rl2.agents import fitting
 from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import overriding
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.batch_model import BatchModel
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.compile_arguments import GivenOptimizer
 from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.normalizing import Normalizing
-from keras_rl2.agents.saveable_model import SaveableModel
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
+from keras_rl2.agents.trained_variables import TrainedVariables
+from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.data import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
@@ -36,7 +39,7 @@ from keras_rl2.space_configs import GivenSpace
 from keras_rl2.target_networks import TargetNetworks
 
 
-class Agent(SaveableModel):
+class Agent(BatchModel):
     """Base class of agents.
 
     An agent knows batches, never an environment's steps. A subclass names its
@@ -108,6 +111,7 @@ class Agent(SaveableModel):
             self.statistics_names, totals=["skipped_updates"], name="statistics"
         )
         self.skipped = SkippedUpdates(self)
+        self.trained = TrainedVariables(self)
         self.target_networks = TargetNetworks()
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
@@ -284,6 +288,7 @@ class Agent(SaveableModel):
 
     def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
         """Does what `compile` says."""
+        overriding.refuse_unheard(self)
         given = CompileArguments(optimizer, **given_arguments)
         with self.learners.scope():
             super().compile(
@@ -294,6 +299,7 @@ class Agent(SaveableModel):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self.trained.forget()
 
     @arguments.standing_for(_compile)
     def compile(
@@ -330,6 +336,8 @@ class Agent(SaveableModel):
         Raises:
             ValueError: If an argument is not one for an agent, or a learning
                 rate is not finite.
+            TypeError: If the class overrides a method of Keras that training
+                an agent does not call.
         """
         raise NotImplementedError
 
@@ -351,6 +359,7 @@ class Agent(SaveableModel):
         if not self.optimizer.built:
             with self.learners.scope():
                 self.optimizer.build(self.trainable_variables)
+            self.trained.keep_optimized()
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -368,6 +377,17 @@ class Agent(SaveableModel):
         self.statistics.update_state(terms, counted)
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
+
+    def _minibatch(self, data: Any) -> dict[str, Tensor]:
+        """Returns a minibatch for an update, if there can be one."""
+        self._require_bound()
+        if not self.compiled:
+            raise ValueError(
+                "Expected `compile` before an update, which needs an "
+                f"optimizer. Received: a {type(self).__name__} without one"
+            )
+        overriding.refuse_losses_of_keras(self)
+        return minibatch_of(data)
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
         """Does what `fit` says."""
@@ -427,7 +447,8 @@ class Agent(SaveableModel):
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
-        force = force or self.target_networks.retrace
+        retrace = self.target_networks.retrace
+        force = self.trained.keep_traced() or retrace or force
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:

@@ -87,6 +87,7 @@ class APPO(PPO):
 
     >>> import keras_rl2 as rl
     >>> rollouts = rl.RolloutDataset("CartPole-v1", num_envs=4, horizon=32,
+    ...                              passes=4, batch_size=128,
     ...                              workers=rl.LocalWorkers(2), seed=0)
     >>> agent = rl.APPO.for_env(rollouts.env, seed=0)
     >>> history = agent.fit(rollouts, epochs=3, verbose=0)

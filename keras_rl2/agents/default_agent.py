@@ -12,8 +12,8 @@ from typing import cast
 
 import gymnasium
 import keras
-import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_seed
@@ -92,10 +92,8 @@ class NetworkBuilder:
         Returns:
             list of `count` ints; always the same where there is a seed.
         """
-        seeds: list[int] = (
-            np.random.SeedSequence(self.seed).generate_state(count).tolist()
-        )
-        return seeds
+        drawn = seeds.sequence(self.seed).generate_state(count)
+        return [int(seed) for seed in drawn]
 
     def network(
         self,
@@ -148,18 +146,18 @@ class NetworkBuilder:
         Returns:
             `keras_rl2.networks.MemoryNetwork`.
         """
-        seeds = np.random.SeedSequence(seed).generate_state(3).tolist()
+        drawn = seeds.sequence(seed).generate_state(3).tolist()
         hidden, options = self._options["hidden"], dict(self._options)
         if hidden is None:
             hidden = () if is_image(self._space) else self._default_hidden
         with keras.name_scope(name), _dtype_policy(self._dtype):
-            cell = seeded_cell(self.memory, seeds[1])
+            cell = seeded_cell(self.memory, drawn[1])
             return MemoryNetwork(
                 encoder_for(
                     self._space,
                     normalize_observations=options["normalize_observations"],
                     initialization=options["initialization"],
-                    seed=seeds[0],
+                    seed=drawn[0],
                 ),
                 cell,
                 outputs_of(
@@ -169,7 +167,7 @@ class NetworkBuilder:
                     activation=options["activation"],
                     layer_normalization=options["layer_normalization"],
                     initialization=options["initialization"],
-                    seed=seeds[2],
+                    seed=drawn[2],
                 ),
                 name=name,
             )
@@ -216,15 +214,14 @@ def make(
         ValueError: If a space is not supported.
         TypeError: If there is an argument that the algorithm does not take.
     """
-    asked = {name: given.pop(name, None) for name in _OPTIONS}
+    options = {name: given.pop(name, None) for name in _OPTIONS}
     settings = given
-    _refuse_unknown(kind, settings, asked)
-    _check(_options(kind, asked), memory, seed)
+    _refuse_unknown(kind, settings, options)
+    asked = present(**options)
+    _check({**options, **_own_options(kind), **asked}, memory, seed)
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     kind.refuse_arguments(settings)
-    # Those of the class that it is for these actions.
-    options = _options(kind, asked)
     if memory is not None and not kind.takes_memory:
         raise ValueError(
             f"Expected `memory=None` for {kind.__name__}, which cannot be "
@@ -233,7 +230,7 @@ def make(
     build = NetworkBuilder(
         adapter.observation_space,
         kind.make_policy_head(adapter.action_space),
-        options,
+        {**options, **_own_options(kind), **asked},
         kind.default_hidden,
         memory,
         seed,
@@ -256,17 +253,14 @@ as_given = standing_for(make)
 """Has the signature of a `for_env` stand for `make`."""
 
 
-def _options(
-    kind: "type[MadeAgent]", asked: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns what networks are like, the class's own where nobody said."""
-    own = {
+def _own_options(kind: "type[Agent]") -> dict[str, Any]:
+    """Returns what an algorithm's networks are like by default."""
+    return {
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
-        "layer_normalization": kind.default_layer_normalization,
         "normalize_observations": False,
+        "layer_normalization": kind.default_layer_normalization,
     }
-    return {**asked, **own, **present(**asked)}
 
 
 def _refuse_unknown(

@@ -105,6 +105,24 @@ def names_in_file(
     )
 
 
+def name_batch_axes(path: str | os.PathLike[str]) -> None:
+    """Calls the first axis of all that goes in and out of ONNX `batch`.
+
+    The converter calls axes of unknown length `unk__` and a number.
+
+    Args:
+        path: str or path. Where the policy was written.
+    """
+    import onnx
+
+    model = onnx.load(path)
+    for each in (*model.graph.input, *model.graph.output):
+        axes = each.type.tensor_type.shape.dim
+        if axes and axes[0].dim_param:
+            axes[0].dim_param = "batch"
+    onnx.save(model, path)
+
+
 def run_once(
     path: str | os.PathLike[str], format: str, manifest: dict[str, Any]
 ) -> None:

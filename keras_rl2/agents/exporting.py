@@ -16,6 +16,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.export_manifest import manifest_of
+from keras_rl2.agents.export_manifest import name_batch_axes
 from keras_rl2.agents.export_manifest import names_in_file
 from keras_rl2.agents.export_manifest import policy_inputs
 from keras_rl2.agents.export_manifest import run_once
@@ -179,7 +180,11 @@ def export(
         with _explained(agent, filepath, format), warnings.catch_warnings():
             # That TensorFlow calibrates by an interpreter that will move.
             warnings.filterwarnings("ignore", ".*tf.lite.Interpreter.*")
+            # What Keras asks of NumPy before it hands over to tf2onnx.
+            warnings.filterwarnings("ignore", ".*np.object", FutureWarning)
             policy.export(str(unfinished), format=format, **kwargs)
+            if format == formats.ONNX:
+                name_batch_axes(unfinished)
             if format in formats.ENDINGS:
                 names = names_in_file(agent, unfinished, format, deterministic)
                 described = manifest_of(

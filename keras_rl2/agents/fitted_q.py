@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_rl2 import seeds
 from keras_rl2.agents import critics
 from keras_rl2.agents.default_agent import NetworkBuilder
 from keras_rl2.agents.updating import apply_gradients
@@ -103,7 +104,7 @@ class FittedQ:
         )
         self._optimizer = keras.optimizers.Adam(1e-3)
         self._optimizer.build(self._network.trainable_variables)
-        self._generator = np.random.default_rng(seed)
+        self._generator = seeds.generator(seed)
         self._update = tf.function(self._updated)
 
     def fit(

@@ -97,8 +97,10 @@ def fit(
     agent.target_networks.forget()
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
+        _refuse_said_elsewhere(kwargs, of_minibatches=True)
         if not agent.compiled:
             agent.compile()
+        agent.trained.check()
         round_execution.prepare_minibatches(agent)
         return keras_fit(
             x,
@@ -163,6 +165,7 @@ def _data_of(
     agent.rollouts = x
     if not agent.compiled:
         agent.compile()
+    agent.trained.check()
     agent.build_optimizer()
     size = round_execution.prepare_rounds(agent, x)
     if size is None:
@@ -421,12 +424,7 @@ _SAID_ELSEWHERE = {
 
 def _refuse_arguments(given: Mapping[str, object]) -> None:
     """Refuses arguments of Keras that mean nothing where rounds are trained."""
-    for name, value in given.items():
-        if name in _SAID_ELSEWHERE and value is not None:
-            raise ValueError(
-                f"Expected `fit` without `{name}`; what says it is "
-                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
-            )
+    _refuse_said_elsewhere(given)
     check_flag(shuffle=given["shuffle"])
     others = {
         name: value
@@ -434,3 +432,17 @@ def _refuse_arguments(given: Mapping[str, object]) -> None:
         if name not in _SAID_ELSEWHERE
     }
     refuse_unknown("`fit`", others, _TAKEN)
+
+
+def _refuse_said_elsewhere(
+    given: Mapping[str, object], of_minibatches: bool = False
+) -> None:
+    """Refuses arguments of Keras that something else says here."""
+    for name, value in given.items():
+        if of_minibatches and name == "steps_per_epoch":
+            continue
+        if name in _SAID_ELSEWHERE and value is not None:
+            raise ValueError(
+                f"Expected `fit` without `{name}`; what says it is "
+                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
+            )

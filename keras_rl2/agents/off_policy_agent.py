@@ -11,13 +11,13 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import replicas
+from keras_rl2 import seeds
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
-from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_in_range
 from keras_rl2.network_copies import added_losses
 from keras_rl2.shapes import Tensor
@@ -100,7 +100,7 @@ class OffPolicyAgent(Agent):
         )
         self.td_errors: tf.Variable | None = None
         # The draws of the updates are those of a seed and their number.
-        self._draw_seed = np.random.SeedSequence(self.seed)
+        self._draw_seed = seeds.sequence(self.seed)
 
     # What a subclass gives.
 
@@ -166,7 +166,7 @@ class OffPolicyAgent(Agent):
         Returns:
             dict of scalars for the logs.
         """
-        batch = minibatch_of(data)
+        batch = self._minibatch(data)
         with self.target_networks.following(self.updates):
             terms = self.update(batch)
         if "td_error" in terms:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import returns
+from keras_rl2 import seeds
 from keras_rl2.agents.fitted_q import FittedQ
 from keras_rl2.agents.fitted_q import networks_beside
 from keras_rl2.agents.updating import apply_gradients
@@ -206,7 +207,7 @@ class OfflineEvaluation:
             apply_gradients(optimizer, gradients, variables)
 
         traced = tf.function(update)
-        generator = np.random.default_rng(self.seed)
+        generator = seeds.generator(self.seed)
         for _ in range(self.updates):
             index = generator.integers(len(episodes), size=_BATCH_SIZE)
             traced(map_leaves(tf.convert_to_tensor, episodes.take(index)))

@@ -17,7 +17,6 @@ from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.rollout_samples import RolloutSamples
-from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.array_spec import ArraySpec
@@ -204,7 +203,7 @@ class OnPolicyAgent(ActorCritic):
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch of samples."""
-        batch = minibatch_of(data)
+        batch = self._minibatch(data)
         return self._update(lambda: self._forward(batch))
 
     def _forward(

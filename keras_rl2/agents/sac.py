@@ -494,7 +494,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         actor_loss = -ops.mean(batch["weight"] * value)
         loss = actor_loss
         if self.learn_temperature:
-            loss = loss + self._temperature_loss(observation, entropy)
+            each = self._temperature_losses(observation, entropy)
+            loss = loss + ops.mean(batch["weight"] * each)
         return {
             "loss": loss,
             "actor_loss": actor_loss,
@@ -540,14 +541,12 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         values = critics.action_values(networks, encoded, action)
         return losses.soft_value(log_prob, values, temperature), -log_prob
 
-    def _temperature_loss(self, observation: Any, entropy: Tensor) -> Tensor:
-        """Returns the scalar loss of the temperature."""
-        return ops.mean(
-            losses.temperature_loss(
-                ops.convert_to_tensor(self.log_temperature),
-                entropy,
-                self._target_entropy_of(observation),
-            )
+    def _temperature_losses(self, observation: Any, entropy: Tensor) -> Tensor:
+        """Returns what each sample costs the temperature, `[B]`."""
+        return losses.temperature_loss(
+            ops.convert_to_tensor(self.log_temperature),
+            entropy,
+            self._target_entropy_of(observation),
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -109,19 +109,20 @@ class SaveableModel(ExportableModel):
                 as of `keras.Model.load_weights`. Defaults to `None`.
 
         Raises:
-            ValueError: If a weight of the file is not finite; all weights are
-                then what they were before.
+            ValueError: If the weights are those of other networks, or one of
+                the file is not finite; all are then what they were before.
         """
-        before = finite_weights.values_of(self)
-        super().load_weights(
-            filepath,
-            skip_mismatch,
-            **present(objects_to_skip=objects_to_skip),
-        )
+        before, env_steps = finite_weights.values_of(self), self.env_steps
         try:
+            super().load_weights(
+                filepath,
+                skip_mismatch,
+                **present(objects_to_skip=objects_to_skip),
+            )
             self.check_loaded()
-        except ValueError:
+        except Exception:
             finite_weights.put_back(before)
+            self.env_steps, self._is_loaded = env_steps, False
             raise
 
     def get_config(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.spaces import is_masked
 from keras_rl2.spaces import space_tree
@@ -67,6 +68,7 @@ def play(env: Any, steps: int, seed: int) -> RandomRollout:
     >>> rollout.observation.shape, rollout.reward.sum().item()
     ((51, 4), 50.0)
     """
+    seed_layers(env, seed)
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=seed)
     space = env.observation_space

@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import functools
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import cast
 
 import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_seed
@@ -37,6 +39,9 @@ from keras_rl2.stopwatch import in_section
 from keras_rl2.workers import WorkerCollector
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers
+
+# Longer than the episodes of nearly all tasks.
+_MANY_STEPS = 100_000
 
 AgentT = TypeVar("AgentT", bound=CollectingAgent)
 
@@ -98,7 +103,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self.step_timeout = step_timeout
         self.on_env_error = on_env_error
         self.seed = seed
-        env_seed, noise, own = np.random.SeedSequence(seed).spawn(3)
+        env_seed, noise, own = seeds.sequence(seed).spawn(3)
         # Gymnasium adds the index of the environment to it.
         self._env_seed = int(env_seed.generate_state(1)[0] >> 2)
         make: Any = as_vector_env
@@ -123,6 +128,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._whole_episodes = False
         # Of a training that goes on in environments that are new.
         self._resets_before = 0
+        # Until an episode has ended, or it was said that none does.
+        self._steps_in_first_episodes: int | None = 0
 
     @contextlib.contextmanager
     def _closing_if_refused(self) -> Iterator[None]:
@@ -284,8 +291,27 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._lag = rounds * self.updates_per_round
         # May be refused, and is then to have left no trace.
         agent.observe(trajectory)
-        agent.env_steps += int(np.count_nonzero(trajectory.valid))
+        steps = int(np.count_nonzero(trajectory.valid))
+        agent.env_steps += steps
+        self._warn_if_nothing_ends(steps)
         return trajectory
+
+    def _warn_if_nothing_ends(self, steps: int) -> None:
+        """Says once that no episode has ended, of very many steps."""
+        if self._steps_in_first_episodes is None:
+            return
+        self._steps_in_first_episodes += steps
+        if self._bound_collector().episodes.returns:
+            self._steps_in_first_episodes = None
+        elif self._steps_in_first_episodes >= _MANY_STEPS:
+            warnings.warn(
+                f"No episode of {self.env.name} has ended in "
+                f"{self._steps_in_first_episodes:,} steps, so that there is "
+                "no `episode_return`. Return `truncated=True` after so many "
+                "steps, or wrap it in gymnasium.wrappers.TimeLimit",
+                stacklevel=2,
+            )
+            self._steps_in_first_episodes = None
 
     def _bound_collector(self) -> Collector:
         """Returns what steps the environments of a dataset with an agent."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
@@ -109,6 +110,8 @@ class EvaluationDataset:
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed
+        # Drawn now: to evaluate within `fit` changes nothing of the training.
+        self._generator = seeds.generator(seed)
         self._agent: ActingAgent | None = None
         self._actor: ActorSnapshot | None = None
 
@@ -183,6 +186,15 @@ class EvaluationDataset:
             "episode_length": float(np.mean(lengths)),
         }
 
+    def _chance(self) -> tuple[int | None, np.random.Generator]:
+        """Returns the seed of the environments, and what the policy draws."""
+        if self.seed is not None:
+            return self.seed, np.random.default_rng(self.seed)
+        # Whose training it is in, perhaps, is seeded: that goes on.
+        begun = self.env.resets > 0
+        seed = None if begun else int(self._generator.integers(2**31))
+        return seed, self._generator
+
     def _snapshot(self, agent: ActingAgent) -> ActorSnapshot:
         """Returns the agent's policy of now, converted once."""
         if self._actor is None or agent is not self._agent:
@@ -200,12 +212,12 @@ class EvaluationDataset:
         env = self.env
         # One more for the last ones, where it does not divide.
         share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
-        generator = np.random.default_rng(self.seed)
+        seed, generator = self._chance()
         current_return = np.zeros(env.num_envs)
         current_length = np.zeros(env.num_envs, np.int64)
         returns: list[float] = []
         lengths: list[int] = []
-        observation = env.reset(seed=self.seed)
+        observation = env.reset(seed=seed)
         masking = masking_head(env.observation_space, agent.policy_head.format)
         actor.begin(np.ones(env.num_envs, np.bool_))
         step = 0

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import check_seed
@@ -338,7 +339,7 @@ def _generators(
     seed: int | None,
 ) -> tuple[np.random.Generator, np.random.SeedSequence]:
     """Returns what draws, and the seed of what shuffles."""
-    draws, pool = np.random.SeedSequence(seed).spawn(2)
+    draws, pool = seeds.sequence(seed).spawn(2)
     return np.random.default_rng(draws), pool
 
 

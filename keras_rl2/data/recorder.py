@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_path
 from keras_rl2.arguments import check_positive
@@ -163,7 +164,7 @@ class _Player:
     """
 
     def __init__(self, env: VectorEnvAdapter, seed: int | None) -> None:
-        env_seed, acting = np.random.SeedSequence(seed).spawn(2)
+        env_seed, acting = seeds.sequence(seed).spawn(2)
         self.env_seed = int(env_seed.generate_state(1)[0] >> 2)
         self.generator = np.random.default_rng(acting)
         self.env = env

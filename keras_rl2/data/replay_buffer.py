@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_seed
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
@@ -116,7 +117,7 @@ class ReplayBuffer:
             tuple(action_shape), np.dtype(action_dtype).name
         )
         self._is_array = is_leaf(observation)
-        self._generator = np.random.default_rng(seed)
+        self._generator = seeds.generator(seed)
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""

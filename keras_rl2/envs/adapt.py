@@ -161,5 +161,11 @@ def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
     except ValueError:
         raise ValueError(
             "Expected a gymnasium.vector.AutoresetMode in "
-            f"env.metadata['autoreset_mode'] of {env}. Received: {mode!r}"
+            f"env.metadata['autoreset_mode'] of {env}. A vector environment "
+            "that does not say so (SuperSuit's of PettingZoo, say) can be "
+            "told before it is handed over: env.metadata = {**env.metadata, "
+            "'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP} if "
+            "the step that ends an episode returns the first observation of "
+            "the next one, with the last one in info['final_obs']. "
+            f"Received: {mode!r}"
         ) from None

@@ -47,6 +47,15 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         """The vector environment."""
         return self._vector
 
+    @property
+    def np_random(self) -> np.random.Generator:
+        """What the vector environment draws from, and what it is wrapped in."""
+        return self._vector.np_random
+
+    @np_random.setter
+    def np_random(self, value: np.random.Generator) -> None:
+        self._vector.np_random = value
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:

@@ -12,6 +12,7 @@ from gymnasium.vector import VectorEnv
 
 from keras_rl2 import spaces
 from keras_rl2.envs import worker_processes
+from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.environment_checks import find_mismatch
 from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.vector_env import VectorEnvAdapter
@@ -87,6 +88,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         if self._ended:
             self._make_again()
         try:
+            if seed is not None:
+                seed_layers(self.env, seed)
             given = self.env.reset(seed=seed)
         except _GYMNASIUMS_OWN as error:
             if self.resets == 0:

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.trees import map_leaves
@@ -57,6 +58,8 @@ class SingleEnv(VectorEnvAdapter):
 
     def _reset(self, seed: int | None) -> Any:
         """Resets the environment."""
+        if seed is not None:
+            seed_layers(self.env, seed)
         given = self.env.reset(seed=seed)
         self._checks.check_reset(given)
         observation, _ = given

@@ -117,9 +117,9 @@ class VectorEnvAdapter(abc.ABC):
 
         Args:
             seed: int. Environment i is seeded with `seed + i`, in the way
-                of Gymnasium; nothing else is seeded. EnvPool takes its seed in
-                `envpool.make` only and ignores this one. Defaults to `None`:
-                the random states go on.
+                of Gymnasium, and with it what its wrappers and spaces draw
+                from. EnvPool takes its seed in `envpool.make` only and
+                ignores this one. Defaults to `None`: the random states go on.
 
         Returns:
             Observation `[B, ...]`, a tree of arrays.

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2 import seeds
 from keras_rl2.initialization import Initialization
 from keras_rl2.network_inputs import inputs_for
 from keras_rl2.networks.building import dense
@@ -272,7 +273,7 @@ def seeded_cell(cell: Any, seed: int | None) -> Any:
         # What Keras' own `get_config` raises for a class of somebody's whose
         # arguments it cannot write down.
         return cell
-    states = np.random.SeedSequence(seed).generate_state(64)
+    states = seeds.sequence(seed).generate_state(64)
     made = keras.saving.deserialize_keras_object(
         _seeded(config, iter(states.tolist())),
         custom_objects={type(cell).__name__: type(cell)},

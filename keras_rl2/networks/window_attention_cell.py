@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
+from keras_rl2 import seeds
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import check_seed
 from keras_rl2.shapes import Tensor
@@ -73,10 +73,10 @@ class WindowAttentionCell(keras.layers.Layer):
         # The window, and which of its steps are there.
         self.state_size = [window * units, window]
         self.output_size = units
-        seeds = np.random.SeedSequence(seed).generate_state(7).tolist()
+        drawn = seeds.sequence(seed).generate_state(7).tolist()
 
         def dense(width: int, name: str, **options: Any) -> keras.layers.Dense:
-            start = keras.initializers.GlorotUniform(seeds.pop())
+            start = keras.initializers.GlorotUniform(drawn.pop())
             return keras.layers.Dense(
                 width, kernel_initializer=start, name=name, **options
             )

@@ -289,7 +289,12 @@ def test_a_rollout_worked_out_by_hand():
     logits = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
     values = np.array([0.2, 0.3, 0.1])
     agent = tabular(
-        logits, values, make=rl.A2C, gamma=0.9, value_coefficient=0.25
+        logits,
+        values,
+        make=rl.A2C,
+        gamma=0.9,
+        gae_lambda=1.0,
+        value_coefficient=0.25,
     )
     flags = np.zeros((2, 1), bool)
     trajectory = Trajectory(

@@ -242,7 +242,8 @@ def test_rounds_of_an_agent_hold_whole_sequences(choosing):
     )
     rollouts.bind(remembering)
     assert rollouts.horizon == 96
-    assert rollouts.batch_size == 48
+    # At least four of them, or all that there are.
+    assert rollouts.batch_size == 96
 
 
 @pytest.mark.parametrize(
@@ -263,3 +264,26 @@ def test_arguments_and_wrappers_of_environments(make):
     for each in env.env.envs:
         assert each.unwrapped.g == 1.5
         assert isinstance(each, gymnasium.wrappers.ClipAction)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_training_without_the_end_of_an_episode_is_told_of_once(
+    ends, monkeypatch, recwarn
+):
+    monkeypatch.setattr("keras_rl2.data.collecting_dataset._MANY_STEPS", 24)
+
+    def make():
+        env = gymnasium.make("Pendulum-v1").unwrapped
+        return gymnasium.wrappers.TimeLimit(env, 5) if ends else env
+
+    rollouts = rl.RolloutDataset(
+        make, num_envs=2, horizon=8, passes=1, batch_size=16, seed=0
+    )
+    rollouts.bind(rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0))
+    for _ in range(4):
+        rollouts.collect()
+    said = [each for each in recwarn if "No episode of" in str(each.message)]
+    assert len(said) == (0 if ends else 1)
+    if said:
+        assert "ended in 32 steps" in str(said[0].message)
+        assert "TimeLimit" in str(said[0].message)

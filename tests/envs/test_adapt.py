@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import VectorEnvAdapter
@@ -124,5 +125,11 @@ def test_spaces_are_checked_at_construction():
 def test_an_unknown_autoreset_mode_is_refused():
     env = SyncVectorEnv(thunks(CountingEnv))
     env.metadata = {}
-    with pytest.raises(ValueError, match=r"autoreset_mode.*Received: None"):
+    with pytest.raises(
+        ValueError,
+        match=r"autoreset_mode.*AutoresetMode\.SAME_STEP.*Received: None",
+    ):
         as_vector_env(env)
+    # As the message says.
+    env.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}
+    assert as_vector_env(env).masks_reset_rows

@@ -45,8 +45,9 @@ def played(env, steps=40, seed=3):
 
 def played_as_in_training(env, steps=40, seed=3):
     """Steps a `VectorEnvAdapter` of one, and returns the same."""
-    env.action_space.seed(seed)
     seen = [np.array(env.reset(seed=seed)[0])]
+    # After the reset, which seeds spaces too.
+    env.action_space.seed(seed)
     rewards, ends = [], []
     while len(rewards) < steps:
         action = np.array([env.action_space.sample()])

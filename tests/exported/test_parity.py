@@ -159,3 +159,14 @@ def drawn(part, generator, count):
         noise = np.zeros(shape)
         noise[explores, forced[explores]] = 1e30
     return noise.astype("float32")
+
+
+def test_axes_of_onnx_are_named_and_nothing_is_warned_of(tmp_path, recwarn):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("tf2onnx")
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(4,), seed=0)
+    agent.export(tmp_path / "policy.onnx", format="onnx")
+    graph = onnx.load(tmp_path / "policy.onnx").graph
+    for each in (*graph.input, *graph.output):
+        assert each.type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert not [w for w in recwarn if w.category is FutureWarning]
