@@ -30,7 +30,7 @@ def linear_agent(online, target=None, actions=2, rate=0.1, **settings):
         table,
         observation_space=OBSERVATIONS,
         action_space=gymnasium.spaces.Discrete(actions),
-        **{"max_gradient_norm": None, **settings},
+        **{"max_gradient_norm": None, "double": False, **settings},
     )
     agent.compile(keras.optimizers.SGD(rate), run_eagerly=True)
     agent.q_network.set_weights([online])
