@@ -157,6 +157,16 @@ class Checkpoint(keras.callbacks.Callback):
         self._saved_at = time.monotonic(), self._done()
         return position
 
+    def end_at(self, total_steps: int | None, epoch: int) -> None:
+        """Is told where `fit` is to end, for a process that goes on with it.
+
+        Args:
+            total_steps: int or None. Environment steps that it is asked for.
+            epoch: int. The Keras epoch that it ends before.
+        """
+        assert self._position is not None
+        self._position = self._position.until(total_steps, epoch)
+
     @contextlib.contextmanager
     def watching(
         self, callbacks: Sequence[keras.callbacks.Callback]

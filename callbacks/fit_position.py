@@ -19,6 +19,10 @@ class FitPosition:
             then.
         epoch: int. The Keras epoch that it is in.
         rounds: int. Rounds of that epoch that are done.
+        total_steps: int or None. Environment steps that it was asked for;
+            None where it counts epochs.
+        last_epoch: int or None. The Keras epoch that it ends before; None
+            where it counts epochs.
     """
 
     first_epoch: int
@@ -26,6 +30,8 @@ class FitPosition:
     env_steps: int
     epoch: int
     rounds: int = 0
+    total_steps: int | None = None
+    last_epoch: int | None = None
 
     @classmethod
     def beginning(cls, agent: Any, rounds: Any, epoch: int) -> "FitPosition":
@@ -57,6 +63,22 @@ class FitPosition:
             `FitPosition`.
         """
         return dataclasses.replace(self, epoch=epoch, rounds=rounds)
+
+    def until(self, total_steps: int | None, epoch: int) -> "FitPosition":
+        """Returns the same of a `fit` with another end.
+
+        Args:
+            total_steps: int or None. Environment steps that it is asked for.
+            epoch: int. The Keras epoch that it ends before.
+
+        Returns:
+            `FitPosition`.
+        """
+        if total_steps is None:
+            return self
+        return dataclasses.replace(
+            self, total_steps=total_steps, last_epoch=epoch
+        )
 
     def past_all(self) -> "FitPosition":
         """Returns that of a `fit` that has nothing left to do."""

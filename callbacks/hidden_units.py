@@ -70,6 +70,10 @@ class HiddenUnits:
         return dead / units if units else None
 
 
+# A unit may be normalised between its products and its activation.
+_MAY_BE_RELU = (keras.layers.Dense, keras.layers.Activation)
+
+
 def _is_graph(network: Any) -> TypeGuard[keras.Model]:
     """Says whether a layer is a model that Keras knows the inside of."""
     return isinstance(network, keras.Model) and bool(
@@ -84,7 +88,7 @@ def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
     for layer in network.layers:
         if (
             id(layer) in seen
-            or not isinstance(layer, keras.layers.Dense)
+            or not isinstance(layer, _MAY_BE_RELU)
             or layer.activation is not keras.activations.relu
         ):
             continue

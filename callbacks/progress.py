@@ -99,6 +99,8 @@ class Progress(keras.callbacks.Callback):
         self._unit = "steps"
         # Of the whole `fit`.
         self._updates: int | None = None
+        self._expected: int | None = None
+        self._shown = -1
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Starts counting."""
@@ -110,7 +112,8 @@ class Progress(keras.callbacks.Callback):
         self._unit = "steps" if takes_steps(rounds_of_fit(self)) else "updates"
         self._first_step = self._counted() or 0
         self._steps = 0
-        self._updates = None
+        self._updates = self._expected = None
+        self._shown = -1
         self._started = self._drawn = self.clock()
         self._return = None
         if self._line.in_place:
@@ -133,6 +136,7 @@ class Progress(keras.callbacks.Callback):
         self._epoch = epoch
         if self._updates is None:
             self._updates = self._updates_left(epoch, 0)
+            self._expected = self._steps_to_come(self._updates)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -167,12 +171,19 @@ class Progress(keras.callbacks.Callback):
         pause = self._line.redraw_seconds or self.seconds
         if now - self._drawn < pause:
             return
-        self._drawn = now
         self._count()
+        if not self._line.in_place and self._steps == self._shown:
+            # A file has this line already: updates take no steps.
+            return
+        self._drawn, self._shown = now, self._steps
         self._speed.add(now, self._steps)
-        total = self._total(updates_left)
-        share = None if total is None else min(self._steps / max(total, 1), 1)
-        self._line.show(self._text(total), share)
+        to_come = self._to_come(updates_left)
+        if to_come is None:
+            self._line.show(self._text())
+            return
+        total = self._total(to_come)
+        share = min(max(1.0 - to_come / max(total, 1), 0.0), 1.0)
+        self._line.show(self._text(total, to_come, share), share)
 
     def _count(self) -> None:
         """Asks the agent what it has done by now."""
@@ -190,18 +201,18 @@ class Progress(keras.callbacks.Callback):
             return updates(self.model)
         return env_steps(self.model)
 
-    def _text(self, total: int | None) -> str:
+    def _text(
+        self, total: int | None = None, to_come: int = 0, share: float = 0.0
+    ) -> str:
         """Returns the line for a number of steps in all, or none known."""
         speed = self._speed.per_second()
         unit = self._unit
         parts = [f"{self._steps:,} {unit}"]
         if total is not None:
-            share = min(self._steps / max(total, 1), 1.0)
             parts = [f"{self._steps:,}/{total:,} {unit}  {share:4.0%}"]
         parts.append(f"{speed:,.0f} {unit}/s")
         if total is not None and speed > 0.0:
-            left = max(total - self._steps, 0) / speed
-            parts.append(f"{_duration(left)} left")
+            parts.append(f"{_duration(to_come / speed)} left")
         return "  ".join(parts) + self._episode_return("  ")
 
     def _episode_return(self, before: str) -> str:
@@ -217,16 +228,29 @@ class Progress(keras.callbacks.Callback):
         epochs: int = params.get("epochs", 0)
         return max((epochs - epoch) * steps - batch, 0)
 
-    def _total(self, updates_left: int) -> int | None:
-        """Returns the steps of the whole `fit`, or None if they are open.
+    def _total(self, to_come: int) -> int:
+        """Returns the steps of the whole `fit`, of which so many are to come.
 
-        Those taken and those to come: resets of NEXT_STEP environments make
-        it fewer than were asked for.
+        It is known from the beginning and stays as it is. Resets of NEXT_STEP
+        environments are among what was asked for, but are no steps that were
+        taken: where none are to come, the total is what there was.
         """
         if self._unit == "updates":
-            return self._updates
+            return self._steps + to_come
         if self.total_steps is not None:
             return self.total_steps
+        return self._expected if to_come and self._expected else self._steps
+
+    def _to_come(self, updates_left: int) -> int | None:
+        """Returns what is to come of the `fit`, or None if that is open."""
+        if self._unit == "updates":
+            return max((self._updates or 0) - self._steps, 0)
+        if self.total_steps is not None:
+            return max(self.total_steps - self._steps, 0)
+        return self._steps_to_come(updates_left)
+
+    def _steps_to_come(self, updates_left: int) -> int | None:
+        """Returns the steps of so many updates, or None if that is open."""
         rollouts = rounds_of_fit(self)
         if rollouts is None:
             return None
@@ -234,8 +258,7 @@ class Progress(keras.callbacks.Callback):
             return None
         rounds_left = updates_left // rollouts.updates_per_round
         to_come = rounds_left * rollouts.steps_per_round
-        to_come += rollouts.steps_before_first_round
-        return self._steps + to_come
+        return to_come + rollouts.steps_before_first_round
 
 
 class _Speed:

@@ -250,7 +250,9 @@ def _make(make: Callable[[], Any]) -> Any:
     mode = getattr(made, "render_mode", None)
     if mode != "rgb_array":
         raise ValueError(
-            "Expected an environment made with render_mode='rgb_array'. "
+            "Expected an environment made with render_mode='rgb_array': one "
+            "of your own has that as an attribute, and a method `render` that "
+            "returns a picture, `[height, width, 3]` uint8. "
             f"Received: {made} with render_mode={mode!r}"
         )
     return made

@@ -1,6 +1,6 @@
 """PPO on CartPole-v1: expect a greedy mean return of 500, the maximum.
 
-Takes about 15 seconds on two cores, with the settings of RL Baselines3 Zoo.
+Takes about 20 seconds on two cores. Network, round and optimizer are PPO's own.
 Curves: tensorboard --logdir runs, and a PNG if Matplotlib is installed.
 """
 
@@ -17,19 +17,8 @@ STEPS = 100_000
 
 run = pathlib.Path("runs", time.strftime("ppo_cartpole_%Y%m%d-%H%M%S"))
 env = gym.make_vec("CartPole-v1", num_envs=8)
-rollouts = rl.RolloutDataset(
-    env, horizon=32, passes=20, batch_size=256, rounds_per_epoch=10, seed=SEED
-)
-updates = STEPS // rollouts.steps_per_round * rollouts.updates_per_round
-decay = keras.optimizers.schedules.PolynomialDecay
-agent = rl.PPO.for_env(
-    env,
-    gamma=0.98,
-    gae_lambda=0.8,
-    clip_ratio=decay(0.2, updates, 0.0),
-    seed=SEED,
-)
-agent.compile(keras.optimizers.Adam(decay(1e-3, updates, 0.0), epsilon=1e-5))
+rollouts = rl.RolloutDataset(env, seed=SEED)
+agent = rl.PPO.for_env(env, seed=SEED)
 
 
 def report(epoch, logs):

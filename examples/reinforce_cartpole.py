@@ -17,16 +17,8 @@ STEPS = 300_000
 run = pathlib.Path("runs", time.strftime("reinforce_cartpole_%Y%m%d-%H%M%S"))
 env = gym.make_vec("CartPole-v1", num_envs=8)
 # Each round plays one whole episode per environment, of up to 500 steps.
-rollouts = rl.RolloutDataset(
-    env,
-    horizon=500,
-    passes=1,
-    batch_size=None,
-    rounds_per_epoch=10,
-    seed=SEED,
-)
+rollouts = rl.RolloutDataset(env, seed=SEED)
 agent = rl.REINFORCE.for_env(env, seed=SEED)
-agent.compile(keras.optimizers.Adam(1e-3))
 
 
 class StopAfter(keras.callbacks.Callback):

@@ -1,17 +1,25 @@
 """Checks of arguments, before anything is made from them."""
 
 import difflib
+import functools
 import inspect
 import math
 import numbers
 import os
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeVar
+from typing import cast
 
 import numpy as np
+
+from keras_rl2 import foreign_names
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def is_number(value: object) -> bool:
@@ -245,7 +253,8 @@ def refuse_unknown(
         allowed: Collection of str. The names that there are.
 
     Raises:
-        TypeError: If one is unknown. Names the nearest ones, or all where none
+        TypeError: If one is unknown. Says what it is called here where it is
+            of another library, or else names the nearest, or all where none
             is near.
 
     Example:
@@ -259,6 +268,12 @@ def refuse_unknown(
     for name, value in given.items():
         if name in allowed:
             continue
+        answer = foreign_names.answer(name, allowed)
+        if answer is not None:
+            raise TypeError(
+                f"Expected an argument that {owner} takes: {answer}. "
+                f"Received: {name}={value!r}"
+            )
         near = difflib.get_close_matches(name, sorted(allowed), cutoff=0.7)
         choices = f"one of {', '.join(sorted(allowed))}"
         if near:
@@ -281,25 +296,101 @@ def either(choices: Iterable[Any]) -> str:
     return " or ".join(str(choice) for choice in choices)
 
 
-def of_constructor(kind: type, base: type) -> set[str]:
-    """Returns the arguments of a constructor that hands the rest on to bases.
+def standing_for(called: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Has a signature stand for a function, which is given what was given.
+
+    The signature names all arguments, for readers and for type checkers; the
+    function knows which of them were passed.
 
     Args:
-        kind: class. Whose constructor it is.
-        base: class. The last of its bases that is asked.
+        called: Callable with `**kwargs`. Is called instead.
 
     Returns:
-        set of str: all names, of bases' arguments too.
+        Callable from a function without a body of its own to one that looks
+        like it.
+
+    Example:
+
+    >>> @standing_for(lambda **given: sorted(given))
+    ... def given(*, gamma: float = 0.99, seed: int | None = None) -> list[str]:
+    ...     raise NotImplementedError
+    >>> given(seed=None)
+    ['seed']
     """
-    signatures = [
-        inspect.signature(vars(each)["__init__"])
-        for each in kind.__mro__
-        if issubclass(each, base) and "__init__" in vars(each)
-    ]
-    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return {
-        parameter.name
-        for signature in signatures
-        for parameter in signature.parameters.values()
-        if parameter.kind not in rest
-    } - {"self"}
+
+    def signed(function: Function) -> Function:
+        @functools.wraps(function)
+        def made(*args: Any, **kwargs: Any) -> Any:
+            return called(*args, **kwargs)
+
+        return cast(Function, made)
+
+    return signed
+
+
+def refusing_unknown(function: Function) -> Function:
+    """Has a function answer to names that it does not know.
+
+    Args:
+        function: Callable without `**kwargs`, or the `__init__` of a class.
+
+    Returns:
+        Callable that looks like it.
+
+    Raises:
+        TypeError: When it is called with an unknown name; see
+            `refuse_unknown`.
+
+    Example:
+
+    >>> @refusing_unknown
+    ... def rollouts(horizon: int = 128) -> int:
+    ...     return horizon
+    >>> rollouts(n_steps=64)
+    Traceback (most recent call last):
+    ...
+    TypeError: Expected an argument that rollouts takes: `n_steps` is `horizon`
+    here. Received: n_steps=64
+    """
+    names = frozenset(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if not names.issuperset(kwargs):
+            is_constructor = function.__name__ == "__init__"
+            owner = type(args[0]) if is_constructor else function
+            refuse_unknown(owner.__name__, kwargs, names - {"self"})
+        return function(*args, **kwargs)
+
+    return cast(Function, checked)
+
+
+def of_constructor(kind: type) -> set[str]:
+    """Returns the arguments of a constructor, which may hand on to a base's.
+
+    Args:
+        kind: class. Whose constructor it is. Where that takes `**kwargs`, they
+            are those of the next class in the order of its bases.
+
+    Returns:
+        set of str: all names.
+
+    Example:
+
+    >>> class Base:
+    ...     def __init__(self, *, gamma=0.99): ...
+    >>> class Derived(Base):
+    ...     def __init__(self, actor, **kwargs): ...
+    >>> sorted(of_constructor(Derived))
+    ['actor', 'gamma']
+    """
+    names: set[str] = set()
+    constructors = [vars(each).get("__init__") for each in kind.__mro__]
+    for constructor in filter(None, constructors):
+        given = inspect.signature(constructor).parameters.values()
+        kinds = {each.kind for each in given}
+        rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        names |= {each.name for each in given if each.kind not in rest}
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            break
+    return names - {"self"}

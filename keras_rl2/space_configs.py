@@ -7,6 +7,7 @@ loaded from a file of unknown origin.
 import math
 import reprlib
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
 from gymnasium.spaces import Tuple
 
+GivenSpace = Space[Any] | Mapping[str, Any]
+"""A space, or its config."""
+
 # A shape from a file is allocated when its space is made, so a few bytes could
 # ask for any amount of memory. The largest is a 4096 x 4096 grey image.
 _MAX_ELEMENTS = 2**24
@@ -27,7 +31,7 @@ _MAX_SPACES = 1024
 _BOX_KINDS = "fiub"
 
 
-def as_space(space: Any) -> Space[Any] | None:
+def as_space(space: GivenSpace | None) -> Space[Any] | None:
     """Returns a space that was given as such, as its config, or not at all.
 
     Args:

@@ -152,6 +152,11 @@ class TargetNetworks:
         """
         self._own = list(updates)
 
+    def freeze(self) -> None:
+        """Keeps all targets from being trained."""
+        for update in self._own:
+            update.target.trainable = False
+
     def ask(self, updates: Iterable[TargetUpdate]) -> None:
         """Asks for other moves until `forget`; targets left out stay put.
 

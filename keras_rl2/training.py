@@ -10,6 +10,7 @@ from keras_rl2 import presets
 from keras_rl2.agents import from_preset
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.callbacks import protocols
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
@@ -146,13 +147,18 @@ class Training:
         preset = presets.default(algorithm, name)
         return cls.from_preset(preset, env=env, num_envs=num_envs, seed=seed)
 
+    @refusing_unknown
     def run(
         self,
         callbacks: Iterable[Any] = (),
         verbose: Any = 0,
         total_steps: int | None = None,
-        **kwargs: Any,
-    ) -> Any:
+        *,
+        validation_data: Any = None,
+        validation_freq: int = 1,
+        initial_epoch: int = 0,
+        shuffle: bool = False,
+    ) -> keras.callbacks.History:
         """Trains until the agent has taken all steps of the run.
 
         Schedules are those of a run of the preset's length, wherever this
@@ -166,8 +172,14 @@ class Training:
             total_steps: int or None. Environment steps of the agent's life to
                 end at, in whole epochs; None for those of the preset. Defaults
                 to `None`.
-            **kwargs: Arguments of `Agent.fit`: `validation_data`,
-                `validation_freq`, `initial_epoch`, `shuffle`.
+            validation_data: `keras_rl2.EvaluationDataset`, an environment or
+                its id, or None. What is played after epochs. Defaults to
+                `None`.
+            validation_freq: int. Epochs from one time to the next. Defaults to
+                `1`.
+            initial_epoch: int. Where epochs are counted from. Defaults to `0`.
+            shuffle: bool. As of Keras, and without a meaning: datasets of
+                rounds shuffle their minibatches. Defaults to `False`.
 
         Returns:
             `keras.callbacks.History`.
@@ -183,14 +195,18 @@ class Training:
                 f"Received: callbacks={callbacks!r}"
             )
         if self.preset.updates:
-            kwargs["epochs"] = self._epochs_left(total_steps)
+            length = {"epochs": self._epochs_left(total_steps)}
         else:
-            kwargs["total_steps"] = self._steps_left(total_steps)
+            length = {"total_steps": self._steps_left(total_steps)}
         return self.agent.fit(
             self.dataset,
             callbacks=[*self.callbacks, *callbacks],
             verbose=verbose,
-            **kwargs,
+            validation_data=validation_data,
+            validation_freq=validation_freq,
+            initial_epoch=initial_epoch,
+            shuffle=shuffle,
+            **length,
         )
 
     def close(self) -> None:

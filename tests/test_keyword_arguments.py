@@ -1,7 +1,11 @@
-"""What stands behind `**kwargs` is named where one looks."""
+"""Every argument of what is public is seen: by name, default and type."""
 
 import inspect
+import subprocess
+import sys
 import types
+from pathlib import Path
+from typing import Any
 
 import keras
 import pytest
@@ -10,68 +14,157 @@ import keras_rl2 as rl
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.presets.algorithms import ALGORITHMS
 
-# What the name says, in a graph or in the hands of those who write agents.
-FOR_AUTHORS = {"default_networks", "reset"}
-
-
-def named(what, names):
-    """Asserts that arguments are in a signature or in the docstring."""
-    own = set(inspect.signature(what).parameters)
-    documented = inspect.getdoc(what)
-    missing = {
-        name
-        for name in set(names) - own
-        if f"`{name}`" not in documented and f"\n    {name}:" not in documented
-    }
-    assert missing == set()
+ROOT = Path(__file__).resolve().parents[1]
+# What goes on to another library, to an algorithm that only a file knows, or
+# to Keras, whose layers and metrics all take its own arguments like this.
+HANDED_ON = {
+    "ActionMask.reset",
+    "MeanOfEach",
+    "ObservationNormalization",
+    "WindowAttentionCell",
+    "atari",
+    "from_sb3",
+}
+# What those who write agents are given, of which they take what they want.
+FOR_AUTHORS = {"default_networks"}
+# What `for_env` finds out itself.
+MADE = {
+    *("actor", "critic", "networks", "q_network", "value_network"),
+    *("observation_space", "action_space"),
+}
+AGENTS = [*ALGORITHMS, "BoxCQL", "DiscreteCQL"]
 
 
 def parameters(function, *but):
     given = inspect.signature(function).parameters
-    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    names = {name for name, each in given.items() if each.kind not in rest}
-    return names - {"self", *but}
+    return {
+        name: (each.default, each.annotation)
+        for name, each in given.items()
+        if name not in ("self", "cls", *but)
+    }
 
 
-@pytest.mark.parametrize("name", [*ALGORITHMS, "BoxCQL", "DiscreteCQL"])
-def test_of_an_agent(name):
+def test_what_is_said_of_arguments_is_pasted():
+    script = ROOT / ".ci" / "paste_arguments.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_constructor_takes_what_its_bases_take(name):
     kind = getattr(rl.agents, name)
-    named(kind, kind.argument_names())
+    missing = {
+        "BehaviorCloning": {"tau", "target_every"},
+        "BoxCQL": set(rl.DQN.argument_names()) - set(rl.SAC.argument_names()),
+        "DDPG": {"policy_delay", "target_noise", "target_noise_clip"},
+        "DiscreteCQL": {*rl.SAC.argument_names(), "num_samples"}
+        - set(rl.DQN.argument_names()),
+        "REINFORCE": {"gae_lambda"},
+    }
+    bases = [
+        base.argument_names()
+        for base in kind.__bases__
+        if issubclass(base, rl.Agent)
+    ]
+    assert set().union(*bases) - set(kind.argument_names()) == missing.get(
+        name, set()
+    )
+
+
+def test_a_subclass_shows_the_constructor_that_it_inherits():
+    class Mine(rl.PPO):
+        pass
+
+    assert inspect.signature(Mine) == inspect.signature(rl.PPO)
+    agent = Mine.for_env("CartPole-v1", hidden=(8,))
+    assert "observation" in inspect.signature(agent.call).parameters
+    assert "clip_ratio" not in inspect.signature(agent).parameters
+
+
+def test_what_a_subclass_takes_beside_goes_through_for_env():
+    class Mine(rl.PPO):
+        def __init__(self, *networks, clip_ratio=0.3, extra=1, **kwargs):
+            super().__init__(*networks, clip_ratio=clip_ratio, **kwargs)
+            self.extra = extra
+
+    agent = Mine.for_env("CartPole-v1", hidden=(8,), extra=5, gamma=0.5)
+    assert (agent.extra, agent.clip_ratio, agent.gamma) == (5, 0.3, 0.5)
+    with pytest.raises(TypeError, match="Mine takes, perhaps `extra`"):
+        Mine.for_env("CartPole-v1", extr=5)
+    with pytest.raises(TypeError, match="Mine takes: `clip_range` is"):
+        Mine(None, clip_range=5)
+
+
+def test_cql_takes_what_either_kind_takes():
+    kinds = [rl.agents.BoxCQL, rl.agents.DiscreteCQL]
+    both = set().union(*(kind.argument_names() for kind in kinds))
+    assert set(rl.CQL.argument_names()) == both
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_for_env_takes_what_the_constructor_takes(name):
+    kind = getattr(rl.agents, name)
+    constructor = parameters(kind, *MADE)
+    taken = parameters(kind.for_env)
+    assert {key: taken[key] for key in constructor} == constructor
+    own = set(taken) - set(constructor)
+    assert own == set(parameters(rl.Agent.for_env)) - set(constructor)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_argument_has_a_type(name):
+    kind = getattr(rl.agents, name)
+    given = {**parameters(kind.for_env, "env"), **parameters(kind)}
+    untyped = {
+        key
+        for key, (_, annotation) in given.items()
+        if annotation in (inspect.Parameter.empty, Any, object)
+    }
+    assert untyped == set()
 
 
 @pytest.mark.parametrize(
-    ("what", "names"),
+    ("what", "given"),
     [
-        (
-            rl.Agent.for_env,
-            {"hidden", "normalize_observations", "activation", "memory"},
-        ),
-        (rl.Agent.compile, {"run_eagerly", "auto_scale_loss"}),
-        (
-            rl.Agent.fit,
-            {"epochs", "total_steps", "callbacks", "verbose", "shuffle"},
-        ),
-        (
-            rl.Agent.evaluate,
-            parameters(rl.EvaluationDataset, "env")
-            | parameters(OfflineEvaluation, "offline"),
-        ),
+        (rl.Agent.evaluate, parameters(rl.EvaluationDataset, "env")),
         (rl.EvaluationDataset.of, parameters(rl.EvaluationDataset, "env")),
         (rl.record, parameters(rl.OfflineDataset, "source")),
-        (rl.Agent.save, parameters(keras.Model.save)),
+        (rl.migrate.from_keras_rl, parameters(rl.DQN, "q_network")),
+        (
+            rl.data.PrioritizedReplayBuffer,
+            parameters(rl.data.ReplayBuffer),
+        ),
+    ],
+    ids=lambda each: getattr(each, "__qualname__", ""),
+)
+def test_arguments_of_what_is_made_have_its_defaults(what, given):
+    taken = parameters(what)
+    assert {key: taken[key] for key in given} == given
+
+
+@pytest.mark.parametrize(
+    ("what", "given"),
+    [
+        (
+            rl.Agent.evaluate,
+            parameters(OfflineEvaluation, "offline"),
+        ),
+        (rl.Agent.save, parameters(keras.Model.save, "kwargs")),
         (rl.Agent.save_weights, parameters(keras.Model.save_weights)),
-        (rl.Agent.load_weights, parameters(keras.Model.load_weights)),
+        (rl.Agent.load_weights, {"skip_mismatch", "objects_to_skip"}),
         (rl.Agent.summary, parameters(keras.Model.summary)),
         (
             rl.networks.network_for,
             parameters(rl.networks.mlp, "input_shape", "scale"),
         ),
-        (rl.Training.run, parameters(rl.Agent.fit, "x", "epochs")),
+        (rl.Training.run, {"validation_data", "shuffle", "initial_epoch"}),
     ],
     ids=lambda each: getattr(each, "__qualname__", ""),
 )
-def test_of_functions(what, names):
-    named(what, names)
+def test_what_another_function_is_given_is_taken(what, given):
+    assert set(given) - set(parameters(what)) == set()
 
 
 def _is_of(room, thing):
@@ -100,18 +193,24 @@ def public():
                 )
 
 
-def test_none_is_left_without_words():
-    silent = set()
+def test_nothing_is_hidden():
+    hidden = set()
     for thing in filter(callable, public()):
         try:
             given = inspect.signature(thing).parameters.values()
         except (TypeError, ValueError):
             continue
-        for each in given:
-            if (
-                each.kind is each.VAR_KEYWORD
-                and thing.__name__ not in FOR_AUTHORS
-                and f"**{each.name}: " not in (inspect.getdoc(thing) or "")
-            ):
-                silent.add(thing.__qualname__)
-    assert silent == set()
+        rest = any(each.kind is each.VAR_KEYWORD for each in given)
+        if rest and thing.__name__ not in FOR_AUTHORS:
+            hidden.add(thing.__qualname__)
+    assert hidden == HANDED_ON
+
+
+def test_those_who_hand_arguments_on_say_which():
+    for name in HANDED_ON - {"ActionMask.reset"}:
+        [thing] = {each for each in public() if _is_named(each, name)}
+        assert "**" in inspect.getdoc(thing)
+
+
+def _is_named(thing, name):
+    return getattr(thing, "__qualname__", "") == name

@@ -159,3 +159,46 @@ def test_networks_are_saved_as_plain_keras_models(tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     x = np.ones((3, 4), "float32")
     np.testing.assert_array_equal(again(x), model(x))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **asked: networks.mlp((4,), 2, hidden=(8, 6), **asked),
+        lambda **asked: networks.mlp((4,), (1, 2), hidden=(8, 6), **asked),
+        lambda **asked: networks.critic_for(
+            Box(-1.0, 1.0, (4,)), 2, hidden=(8, 6), **asked
+        ),
+        lambda **asked: networks.joined_network(
+            gymnasium.spaces.Dict({"a": Box(-1.0, 1.0, (4,))}),
+            2,
+            hidden=(8, 6),
+            **asked,
+        ),
+        lambda **asked: networks.nature_cnn(
+            (36, 36, 1), 2, hidden=(8, 6), **asked
+        ),
+    ],
+    ids=["mlp", "streams", "critic", "joined", "pictures"],
+)
+def test_hidden_layers_are_normalised_before_their_activation(make):
+    kinds = keras.layers.LayerNormalization
+    plain = make(seed=0)
+    assert not any(isinstance(each, kinds) for each in plain.layers)
+    model = make(seed=0, layer_normalization=True)
+    widths = [
+        each.output.shape[-1]
+        for each in model.layers
+        if isinstance(each, kinds)
+    ]
+    assert sorted(set(widths)) == [6, 8]
+    for one, other in zip(kernels(plain), kernels(model), strict=True):
+        np.testing.assert_array_equal(one, other)
+    before = [e for e in model.layers if isinstance(e, kinds)][-1]
+    values = keras.Model(model.inputs, before.output)
+    arrays = [np.ones((3, *each.shape[1:])) for each in model.inputs]
+    np.testing.assert_allclose(
+        np.mean(values(arrays if len(arrays) > 1 else arrays[0]), axis=-1),
+        0.0,
+        atol=1e-5,
+    )

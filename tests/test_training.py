@@ -185,8 +185,8 @@ def test_updates_left_to_the_algorithm_are_counted_for_schedules():
     )
     agent = rl.Training.from_preset(preset).agent
     config = agent.optimizer.get_config()["learning_rate"]["config"]
-    # 10 rounds of 64 steps after the warm-up, an update for each 4 of them.
-    assert config["decay_steps"] == 160
+    # 10 rounds of 64 steps after the warm-up, an update for each 2 of them.
+    assert config["decay_steps"] == 320
 
 
 def test_whole_episodes_have_no_schedules_over_updates():
@@ -325,13 +325,13 @@ def test_every_algorithm_trains_with_its_defaults(algorithm):
 
 def test_a_run_with_defaults_and_no_optimizer_of_its_own():
     training = rl.Training.default("A2C", "CartPole-v1", num_envs=2, seed=0)
-    assert training.dataset.horizon == 5
+    assert training.dataset.horizon == 32
     assert training.dataset.updates_per_round == 1
     preset = training.preset.with_settings(
         {"optimizer": {}, "dataset.rounds_per_epoch": 10, "total_steps": 100}
     )
     training = rl.Training.from_preset(preset, seed=0)
-    assert isinstance(training.agent.optimizer, keras.optimizers.RMSprop)
+    assert isinstance(training.agent.optimizer, keras.optimizers.Adam)
     history = training.run()
     assert len(history.history["loss"]) == 1
 

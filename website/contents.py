@@ -9,6 +9,7 @@ CONTENTS = {
         "getting_started",
         "rl_for_keras_people",
         "which_agent",
+        "defaults",
         "examples/index",
     ],
     "Your problem": [
@@ -44,6 +45,7 @@ CONTENTS = {
         "your_own_loop",
         "from_your_ppo",
         "new_algorithm",
+        "keras_methods",
     ],
     "Agents": [
         "agents",

@@ -1,43 +1,63 @@
 """Advantage actor-critic."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import gymnasium
 import keras
 
 from keras_rl2 import losses
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.data import OwnRollout
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class A2C(OnPolicyAgent):
     """Synchronous advantage actor-critic.
 
-    One update from each short rollout, with n-step advantages:
+    One update from each short rollout:
 
         L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
             - entropy_coefficient * mean(H)
 
-    where A = R - V is a constant in the first term. The n of n-step is the
-    `horizon` of the rollouts; `horizon=1` is the one-step actor-critic of
-    textbooks. A whole rollout as the batch (`batch_size=None`, `passes=1`)
-    gives the policy's and the value's gradient from one recorded forward
-    pass, targets included.
+    where A = R - V is a constant in the first term, by default the generalised
+    advantage estimate. With `gae_lambda=1.0` it is the n-step advantage as
+    published, n being the `horizon` of the rollouts; `horizon=1` is the
+    one-step actor-critic of textbooks. A whole rollout as the batch
+    (`batch_size=None`, `passes=1`) gives the policy's and the value's gradient
+    from one recorded forward pass, targets included.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy; or to (parameters, value) where there is no critic.
+        actor: `keras.Model` from observations to the parameters of the policy;
+            or to (parameters, value) where there is no critic.
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
         gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
-            advantage. Defaults to `1.0`.
-        **kwargs: Arguments of `OnPolicyAgent`: `gamma`,
-            `entropy_coefficient`, `value_coefficient`,
-            `normalize_advantages`, `max_gradient_norm`, `initial_log_std`,
-            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+            advantage. Defaults to `0.95`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        entropy_coefficient: float. Weight of the entropy bonus. Defaults to
+            `0.0`.
+        value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `False`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `0.5`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from. Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -71,10 +91,112 @@ class A2C(OnPolicyAgent):
         actor: keras.Model,
         critic: keras.Model | None = None,
         *,
-        gae_lambda: float = 1.0,
-        **kwargs: Any,
+        gae_lambda: float = 0.95,
+        gamma: float = 0.99,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        normalize_advantages: bool = False,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
-        super().__init__(actor, critic, gae_lambda=gae_lambda, **kwargs)
+        super().__init__(
+            actor,
+            critic,
+            gae_lambda=gae_lambda,
+            gamma=gamma,
+            entropy_coefficient=entropy_coefficient,
+            value_coefficient=value_coefficient,
+            normalize_advantages=normalize_advantages,
+            max_gradient_norm=max_gradient_norm,
+            initial_log_std=initial_log_std,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        gae_lambda: float = 0.95,
+        gamma: float = 0.99,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        normalize_advantages: bool = False,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
+                advantage. Defaults to `0.95`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            entropy_coefficient: float. Weight of the entropy bonus. Defaults
+                to `0.0`.
+            value_coefficient: float. Weight of the value loss. Defaults to
+                `0.5`.
+            normalize_advantages: bool. Whether advantages are normalised
+                within each minibatch. Defaults to `False`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `0.5`.
+            initial_log_std: float. Log standard deviation that a Box policy
+                starts from. Defaults to `0.0`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
@@ -95,5 +217,5 @@ class A2C(OnPolicyAgent):
         return terms
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns RMSprop as the paper has it."""
-        return keras.optimizers.RMSprop(7e-4, rho=0.99, epsilon=1e-5)
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(1e-3)

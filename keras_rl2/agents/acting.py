@@ -1,5 +1,6 @@
 """The policy outside of training: traced once, and asked for actions."""
 
+import warnings
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ class Acting:
         self._agent = agent
         self._noise = seeds.generator(seed)
         self._functions: dict[tuple[Any, ...], PolicyFunction] = {}
+        self._told_of_state = False
 
     def function(
         self,
@@ -113,6 +115,8 @@ class Acting:
             noise, _ = agent.draw_noise(self._noise, (count,))
             inputs.append(noise)
         memory = self._memory(state, count)
+        if memory and state is None:
+            self._tell_of_state(count)
         function = self.function(deterministic, with_log_prob=with_log_prob)
         outputs = [*function(*inputs, *memory)]
         check_actions(outputs[0].numpy(), batch)
@@ -168,6 +172,20 @@ class Acting:
             for each, own in zip(state, initial, strict=True)
         ]
         return [np.zeros(count, np.float32), *arrays]
+
+    def _tell_of_state(self, count: int) -> None:
+        """Warns once that nothing is remembered from call to call."""
+        if self._told_of_state:
+            return
+        self._told_of_state = True
+        warnings.warn(
+            "`act` was given no `state`, so that the agent begins each call "
+            "with an empty memory. Expected, from the first step of an "
+            f"episode on: `state = agent.initial_state({count})`, then "
+            "`action, state = agent.act(observation, state)`. "
+            "Received: state=None",
+            stacklevel=4,
+        )
 
     def _check_mask(self, batch: Any, count: int) -> None:
         """Refuses to act where nothing is allowed."""

@@ -13,6 +13,7 @@ from keras_rl2 import space_configs
 from keras_rl2 import spaces
 from keras_rl2.agents.acting import Acting
 from keras_rl2.agents.learners import Learners
+from keras_rl2.agents.named_arguments import NamedArguments
 from keras_rl2.agents.observation_encoder import ObservationEncoder
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
@@ -23,10 +24,11 @@ from keras_rl2.network_inputs import Memory
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import Tree
 
 
-class ActingModel(keras.Model, abc.ABC):
+class ActingModel(NamedArguments, keras.Model, abc.ABC):
     """Base of models with a policy: what they observe, do and remember.
 
     A subclass makes the networks and gives the policy, in `sample_action` and
@@ -44,8 +46,8 @@ class ActingModel(keras.Model, abc.ABC):
 
     def __init__(
         self,
-        observation_space: Any,
-        action_space: Any,
+        observation_space: GivenSpace | None,
+        action_space: GivenSpace | None,
         seed: int | None,
         name: str | None,
         dtype: str | None,
@@ -65,6 +67,7 @@ class ActingModel(keras.Model, abc.ABC):
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
+        self._encode: ObservationEncoder | None = None
         self._acting = Acting(self, seed)
 
     # What a subclass gives.
@@ -132,7 +135,7 @@ class ActingModel(keras.Model, abc.ABC):
         spaces.check_action_space(action_space)
         head = self.make_policy_head(action_space)
         spaces.check_mask_space(observation_space, head.mask_size)
-        self.encode = encode
+        self._encode = encode
         self.observation_space = observation_space
         self.action_space = action_space
         self.policy_head = head
@@ -147,6 +150,17 @@ class ActingModel(keras.Model, abc.ABC):
         """Makes all that depends on the spaces, which are set."""
         with self.learners.scope():
             self._check_and_build()
+
+    @property
+    def encode(self) -> ObservationEncoder:
+        """Makes what networks take of raw observations."""
+        if self._encode is None:
+            self._require_bound()
+        return cast(ObservationEncoder, self._encode)
+
+    @encode.setter
+    def encode(self, encoder: ObservationEncoder) -> None:
+        self._encode = encoder
 
     @property
     def observation_spec(self) -> Tree[ArraySpec]:
@@ -210,7 +224,8 @@ class ActingModel(keras.Model, abc.ABC):
                 for a Dict or Tuple space a dict or tuple of these.
             state: tuple of `[B, ...]` or None. What an agent with memory
                 remembers: at first `initial_state(B)`, then what the last call
-                gave. Defaults to `None`: nothing. (A bool is taken as
+                gave. Defaults to `None`: nothing, of which an agent with
+                memory warns once. (A bool is taken as
                 `deterministic`, which stood here before there was memory.)
             deterministic: bool. Whether to take the most probable action
                 instead of a sample. Defaults to `False`.
@@ -319,6 +334,7 @@ class ActingModel(keras.Model, abc.ABC):
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
+        self._require_bound()
         return self.policy_head.noise_shape
 
     @property
@@ -328,6 +344,7 @@ class ActingModel(keras.Model, abc.ABC):
         For programs that draw it themselves: the kind and the width of each
         part, in the order in which they lie side by side.
         """
+        self._require_bound()
         return self.policy_head.noise_parts
 
     def draw_noise(
@@ -347,4 +364,5 @@ class ActingModel(keras.Model, abc.ABC):
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
+        self._require_bound()
         return self.policy_head.draw_noise(generator, shape), state

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import exploration_noise
+from keras_rl2.exploration.get import GivenNoise
 
 
 class ActionNoise:
@@ -25,7 +25,7 @@ class ActionNoise:
 
     def __init__(
         self,
-        exploration: ExplorationNoise | float | str | dict[str, Any] | None,
+        exploration: GivenNoise | None,
     ) -> None:
         self.exploration = exploration_noise(exploration)
 

@@ -22,6 +22,7 @@ from keras_rl2.network_inputs import inputs_for
 from keras_rl2.sequences import of_one_step
 from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import map_leaves
 
 
@@ -34,13 +35,20 @@ class ActorCritic(StochasticPolicy):
     observation; or 2A numbers, means and log standard deviations.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy; or to (parameters, value) where there is no critic.
-        critic: `keras.Model` from observations to values `[B, 1]`, or None.
+        actor: `keras.Model` from observations to the parameters of the policy;
+            or to (parameters, value) where there is no critic.
+        critic: `keras.Model` from observations to values `[B, 1]`, or None
+            where `actor` has both outputs. Defaults to `None`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from. Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
             Defaults to `None`.
-        initial_log_std: float. Log standard deviation that a Box policy
-            starts from. Defaults to `0.0`.
-        **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
     """
 
     takes_memory = True
@@ -53,10 +61,20 @@ class ActorCritic(StochasticPolicy):
         critic: keras.Model | None = None,
         *,
         initial_log_std: float = 0.0,
-        **kwargs: Any,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_in_range(initial_log_std=(initial_log_std, -20.0, 20.0))
-        super().__init__(**kwargs)
+        super().__init__(
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         network_checks.check_is_network("actor", actor)
         if critic is not None:
             network_checks.check_is_network("critic", critic)

@@ -3,7 +3,9 @@
 import abc
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 from typing import Self
 
 import gymnasium
@@ -17,20 +19,27 @@ from keras_rl2.agents import evaluating
 from keras_rl2.agents import fitting
 from keras_rl2.agents import from_preset
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import overriding
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.batch_model import BatchModel
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.compile_arguments import GivenOptimizer
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.normalizing import Normalizing
-from keras_rl2.agents.saveable_model import SaveableModel
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
+from keras_rl2.agents.trained_variables import TrainedVariables
+from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.data import Trajectory
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.target_networks import TargetNetworks
 
 
-class Agent(SaveableModel):
+class Agent(BatchModel):
     """Base class of agents.
 
     An agent knows batches, never an environment's steps. A subclass names its
@@ -46,7 +55,6 @@ class Agent(SaveableModel):
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
             the global one. Defaults to `None`.
-        **unknown: None: what is not an argument of the algorithm is refused.
 
     Raises:
         TypeError: If there is an argument that the algorithm does not take.
@@ -73,8 +81,7 @@ class Agent(SaveableModel):
     default_hidden: tuple[int, ...] = (64, 64)
     default_activation = "tanh"
     default_initialization = "orthogonal"
-    #: Arguments of a base that an algorithm settles itself.
-    arguments_not_taken: frozenset[str] = frozenset()
+    default_layer_normalization = False
     #: Whether its networks may remember.
     takes_memory = False
     #: What `fit` runs in one call; None for Keras' own loop.
@@ -86,51 +93,44 @@ class Agent(SaveableModel):
     def __init__(
         self,
         *,
-        observation_space: Any = None,
-        action_space: Any = None,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
-        **unknown: Any,
     ) -> None:
-        self.refuse_arguments(unknown)
         arguments.check_seed(seed)
         compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
         self.rollouts: Any = None
+        #: The same while `fit` runs, else None.
+        self.rounds_of_fit: Any = None
         #: Updates of the next epoch that were made before it was resumed.
         self.updates_already_made = 0
         self.statistics = MeanOfEach(
             self.statistics_names, totals=["skipped_updates"], name="statistics"
         )
         self.skipped = SkippedUpdates(self)
+        self.trained = TrainedVariables(self)
         self.target_networks = TargetNetworks()
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
 
     @classmethod
-    def argument_names(cls) -> list[str]:
-        """Returns the arguments that the constructor takes, bases' too."""
-        names = arguments.of_constructor(cls, Agent)
-        return sorted(names - cls.arguments_not_taken)
-
-    @classmethod
-    def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
-        """Refuses arguments that the algorithm does not take."""
-        arguments.refuse_unknown(cls.__name__, given, cls.argument_names())
-
-    @classmethod
+    @as_given
     def for_env(
         cls,
         env: Any,
         *,
-        hidden: tuple[int, ...] | None = None,
+        hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        initialization: str | None = None,
-        memory: Any = None,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
         seed: int | None = None,
-        **kwargs: Any,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> Self:
         """Makes a compiled agent with default networks for an environment.
 
@@ -145,6 +145,10 @@ class Agent(SaveableModel):
                 the algorithm's own. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, as layers of PyTorch
                 start; None for the algorithm's own. Defaults to `None`.
@@ -154,10 +158,10 @@ class Agent(SaveableModel):
                 `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
-            **kwargs: Hyper-parameters: all arguments of the class but networks
-                and spaces, `PPO.for_env(env, clip_ratio=0.1)` say, that are
-                named where the class is described. A `dtype` is that of the
-                networks too.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
 
         Returns:
             The agent. Images get a convolutional network, all else an MLP.
@@ -167,19 +171,7 @@ class Agent(SaveableModel):
                 argument is out of range.
             TypeError: If the algorithm does not take an argument.
         """
-        return default_agent.make(
-            cls,
-            env,
-            {
-                "hidden": hidden,
-                "activation": activation,
-                "normalize_observations": normalize_observations,
-                "initialization": initialization,
-            },
-            memory=memory,
-            seed=seed,
-            **kwargs,
-        )
+        raise NotImplementedError
 
     @classmethod
     def from_preset(
@@ -294,15 +286,32 @@ class Agent(SaveableModel):
 
     # Keras' own verbs.
 
+    def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
+        """Does what `compile` says."""
+        overriding.refuse_unheard(self)
+        given = CompileArguments(optimizer, **given_arguments)
+        with self.learners.scope():
+            super().compile(
+                optimizer=given.make_optimizer(self),
+                steps_per_execution=given.first_steps_per_execution,
+                jit_compile=given.jit_compile,
+                **given.keras,
+            )
+        # Not before: a `compile` that failed changes nothing.
+        self.compile_arguments = given
+        self.trained.forget()
+
+    @arguments.standing_for(_compile)
     def compile(
         self,
-        optimizer: Any = "auto",
+        optimizer: GivenOptimizer = "auto",
         *,
-        critic_optimizer: Any = None,
-        steps_per_execution: int | str = "auto",
-        jit_compile: bool | str = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
         max_skipped_updates: int | None = DEFAULT_LIMIT,
-        **kwargs: Any,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
     ) -> None:
         """Sets the optimizer; see `keras.Model.compile`.
 
@@ -319,30 +328,18 @@ class Agent(SaveableModel):
             max_skipped_updates: int or None. How many updates in a row may be
                 skipped since a gradient or a learning rate was not finite;
                 None for any number. Defaults to `1000`.
-            **kwargs: `run_eagerly` and `auto_scale_loss`, bools as of
-                `keras.Model.compile`.
+            run_eagerly: bool. As of `keras.Model.compile`. Defaults to
+                `False`.
+            auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to
+                `True`.
 
         Raises:
             ValueError: If an argument is not one for an agent, or a learning
                 rate is not finite.
+            TypeError: If the class overrides a method of Keras that training
+                an agent does not call.
         """
-        given = CompileArguments(
-            optimizer,
-            critic_optimizer,
-            steps_per_execution,
-            jit_compile,
-            max_skipped_updates,
-            **kwargs,
-        )
-        with self.learners.scope():
-            super().compile(
-                optimizer=given.make_optimizer(self),
-                steps_per_execution=given.first_steps_per_execution,
-                jit_compile=given.jit_compile,
-                **given.keras,
-            )
-        # Not before: a `compile` that failed changes nothing.
-        self.compile_arguments = given
+        raise NotImplementedError
 
     def get_compile_config(self) -> dict[str, Any] | None:
         """Returns the arguments of `compile` as plain data."""
@@ -362,6 +359,7 @@ class Agent(SaveableModel):
         if not self.optimizer.built:
             with self.learners.scope():
                 self.optimizer.build(self.trainable_variables)
+            self.trained.keep_optimized()
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -380,24 +378,42 @@ class Agent(SaveableModel):
         logs: dict[str, Tensor] = self.get_metrics_result()
         return logs
 
+    def _minibatch(self, data: Any) -> dict[str, Tensor]:
+        """Returns a minibatch for an update, if there can be one."""
+        self._require_bound()
+        if not self.compiled:
+            raise ValueError(
+                "Expected `compile` before an update, which needs an "
+                f"optimizer. Received: a {type(self).__name__} without one"
+            )
+        overriding.refuse_losses_of_keras(self)
+        return minibatch_of(data)
+
+    def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
+        """Does what `fit` says."""
+        self.check_loaded()
+        return fitting.fit(self, super().fit, x, **given)
+
+    @arguments.standing_for(_fit)
     def fit(
         self,
         x: Any = None,
         *,
         epochs: int | None = None,
         total_steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: fitting.GivenCallbacks = None,
         validation_data: Any = None,
         validation_freq: int = 1,
         initial_epoch: int = 0,
-        verbose: int | str = "auto",
-        **kwargs: Any,
+        verbose: int | Literal["auto"] = "auto",
+        shuffle: bool = False,
+        steps_per_epoch: int | None = None,
     ) -> keras.callbacks.History:
         """Trains on rollouts; see `keras.Model.fit`.
 
         Args:
             x: `keras_rl2.RolloutDataset` or `ReplayDataset`; or a
-                `tf.data.Dataset` of minibatch dicts.
+                `tf.data.Dataset` of minibatch dicts. Defaults to `None`.
             epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
             total_steps: int or None. Environment steps of this call instead of
                 epochs, rounded up to whole epochs, or to whole rounds where
@@ -413,8 +429,10 @@ class Agent(SaveableModel):
             initial_epoch: int. Where epochs are counted from. Defaults to `0`.
             verbose: 0, 1 and 2 as of Keras; `"auto"` for the line of
                 `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
-            **kwargs: `shuffle`; where `x` is a `tf.data.Dataset`, all else
-                that `keras.Model.fit` takes.
+            shuffle: bool. As of Keras, and without a meaning: datasets of
+                rounds shuffle their minibatches. Defaults to `False`.
+            steps_per_epoch: int or None. As of Keras, only where `x` is a
+                `tf.data.Dataset`. Defaults to `None`.
 
         Returns:
             `keras.callbacks.History`.
@@ -425,24 +443,12 @@ class Agent(SaveableModel):
             FloatingPointError: If so many updates in a row as `compile` was
                 told were skipped, since something was not finite.
         """
-        self._check_loaded()
-        return fitting.fit(
-            self,
-            super().fit,
-            x,
-            epochs=epochs,
-            total_steps=total_steps,
-            callbacks=callbacks,
-            validation_data=validation_data,
-            validation_freq=validation_freq,
-            initial_epoch=initial_epoch,
-            verbose=verbose,
-            **kwargs,
-        )
+        raise NotImplementedError
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
-        force = force or self.target_networks.retrace
+        retrace = self.target_networks.retrace
+        force = self.trained.keep_traced() or retrace or force
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:
@@ -459,32 +465,72 @@ class Agent(SaveableModel):
         self.train_function = round_execution.resuming(self, made)
         return self.train_function
 
-    def evaluate(self, x: Any = None, **kwargs: Any) -> dict[str, float]:
+    @arguments.standing_for(evaluating.evaluate)
+    def evaluate(
+        self,
+        x: Any = None,
+        *,
+        episodes: int = 10,
+        deterministic: bool = True,
+        num_envs: int = 1,
+        seed: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
+        updates: int = 5000,
+        verbose: int | Literal["auto"] = "auto",
+        return_dict: bool = True,
+        callbacks: Any = None,
+    ) -> dict[str, float]:
         """Plays episodes greedily and returns what they gave.
+
+        All arguments but Keras' are those of the `EvaluationDataset` that is
+        made of an environment, and without a meaning where `x` is one. Those
+        of an `OfflineDataset` are `updates`, `deterministic` and `seed`.
 
         Args:
             x: An environment, an id string, or an `EvaluationDataset`; an
-                `OfflineDataset`, from which the return is estimated.
-            **kwargs: Arguments of an `EvaluationDataset` (only with an
-                environment): `episodes`, `deterministic`, `num_envs`, `seed`,
-                `env_kwargs`, `wrappers`, `step_timeout`; of an
-                `OfflineEvaluation` (only with an `OfflineDataset`):
-                `updates`, `deterministic`, `seed`; and Keras' `verbose`,
-                `return_dict` and `callbacks`, which change nothing.
+                `OfflineDataset`, from which the return is estimated. Defaults
+                to `None`.
+            episodes: int. Episodes to play. Defaults to `10`.
+            deterministic: bool. Whether the mode of the policy is taken
+                instead of a sample. Defaults to `True`.
+            num_envs: int. Environments to make when `env` is an id or a
+                function. Defaults to `1`.
+            seed: int or None. Seeds environments and sampling, the same for
+                every evaluation; None for other episodes each time. Defaults
+                to `None`.
+            env_kwargs: dict or None. Arguments of the environments that are
+                made of an id, as `gymnasium.make` takes them. Defaults to
+                `None`.
+            wrappers: sequence of functions from a `gymnasium.Env` to another
+                one, applied to each environment that is made of an id.
+                Defaults to `()`.
+            step_timeout: float or None. Seconds that a step may take, of a
+                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+                this process. Defaults to `None`: as long as it likes.
+            updates: int. Of the networks that estimate from an
+                `OfflineDataset`; see `OfflineEvaluation`. Defaults to `5000`.
+            verbose: int or str. As of Keras; there is nothing to show.
+                Defaults to `"auto"`.
+            return_dict: bool. As of Keras; it always is one. Defaults to
+                `True`.
+            callbacks: As of Keras; there are no batches. Defaults to `None`.
 
         Returns:
             dict: `episode_return`, `episode_return_std`, `episode_length`; of
             an `OfflineDataset` what `OfflineEvaluation` names.
         """
-        self._check_loaded()
-        return evaluating.evaluate(self, x, **kwargs)
+        raise NotImplementedError
 
     def summary(
         self,
         line_length: int | None = None,
         positions: Any = None,
         print_fn: Callable[[str], object] | None = None,
-        **kwargs: Any,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+        layer_range: Sequence[str] | None = None,
     ) -> None:
         """Prints what the agent is, and Keras' table of its layers.
 
@@ -496,9 +542,12 @@ class Agent(SaveableModel):
             positions: As of `keras.Model.summary`. Defaults to `None`.
             print_fn: Callable or None. Is given the text of either part; None
                 to print it. Defaults to `None`.
-            **kwargs: `expand_nested`, `show_trainable` and `layer_range` of
-                [`keras.Model.summary`](
-                https://keras.io/api/models/model/#summary-method).
+            expand_nested: bool. As of [`keras.Model.summary`](
+                https://keras.io/api/models/model/#summary-method). Defaults to
+                `False`.
+            show_trainable: bool. As of it. Defaults to `False`.
+            layer_range: Sequence of two str or None. As of it. Defaults to
+                `None`.
 
         Example:
 
@@ -519,5 +568,7 @@ class Agent(SaveableModel):
             line_length=line_length,
             positions=positions,
             print_fn=print_fn,
-            **kwargs,
+            expand_nested=expand_nested,
+            show_trainable=show_trainable,
+            layer_range=layer_range,
         )

@@ -1,16 +1,21 @@
 """Asynchronous proximal policy optimisation."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import keras
 from keras import ops
 
 from keras_rl2 import returns
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import present
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -38,18 +43,42 @@ class APPO(PPO):
     speed: a run with workers repeats itself. Without workers it is PPO.
 
     Args:
-        actor: `keras.Model`. As of `PPO`.
-        critic: `keras.Model` or None. As of `PPO`. Defaults to `None`.
+        actor: `keras.Model` from observations to the parameters of the policy;
+            or to (parameters, value) where there is no critic.
+        critic: `keras.Model` from observations to values `[B, 1]`, or None
+            where `actor` has both outputs. Defaults to `None`.
         max_lag: int or None. Updates that there may be between acting and
             learning; whole rounds are begun ahead as far as it allows, none
             with 0. None for the updates of one round. Defaults to `None`.
         clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
         clip_c: float. Limit of w in the trace. Defaults to `1.0`.
-        **kwargs: Arguments of `PPO`: `clip_ratio`, `value_clip_range`,
-            `normalize_advantages`, `target_kl`; and of `OnPolicyAgent`:
-            `gamma`, `gae_lambda`, `entropy_coefficient`, `value_coefficient`,
-            `max_gradient_norm`, `initial_log_std`, `observation_space`,
-            `action_space`, `seed`, `name`, `dtype`.
+        clip_ratio: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over updates. How far a probability ratio may usefully move.
+            Defaults to `0.2`.
+        value_clip_range: float or None. How far a value may move from the one
+            at collection; None for no clipping. Defaults to `None`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `True`.
+        target_kl: float or None. Once the approximate KL divergence exceeds
+            1.5 times this, the remaining updates of the round are skipped.
+            Defaults to `None`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        gae_lambda: float. Decay of the advantage estimate. Defaults to `0.95`.
+        entropy_coefficient: float. Weight of the entropy bonus. Defaults to
+            `0.0`.
+        value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `0.5`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from. Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -58,6 +87,7 @@ class APPO(PPO):
 
     >>> import keras_rl2 as rl
     >>> rollouts = rl.RolloutDataset("CartPole-v1", num_envs=4, horizon=32,
+    ...                              passes=4, batch_size=128,
     ...                              workers=rl.LocalWorkers(2), seed=0)
     >>> agent = rl.APPO.for_env(rollouts.env, seed=0)
     >>> history = agent.fit(rollouts, epochs=3, verbose=0)
@@ -78,14 +108,146 @@ class APPO(PPO):
         max_lag: int | None = None,
         clip_rho: float = 1.0,
         clip_c: float = 1.0,
-        **kwargs: Any,
+        clip_ratio: float
+        | keras.optimizers.schedules.LearningRateSchedule = 0.2,
+        value_clip_range: float | None = None,
+        normalize_advantages: bool = True,
+        target_kl: float | None = None,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_at_least(0, **present(max_lag=max_lag))
         check_in_range(clip_rho=(clip_rho, 0.0, 1e6), clip_c=(clip_c, 0.0, 1e6))
-        super().__init__(actor, critic, **kwargs)
+        super().__init__(
+            actor,
+            critic,
+            clip_ratio=clip_ratio,
+            value_clip_range=value_clip_range,
+            normalize_advantages=normalize_advantages,
+            target_kl=target_kl,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            entropy_coefficient=entropy_coefficient,
+            value_coefficient=value_coefficient,
+            max_gradient_norm=max_gradient_norm,
+            initial_log_std=initial_log_std,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self.max_lag = max_lag
         self.clip_rho = clip_rho
         self.clip_c = clip_c
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        max_lag: int | None = None,
+        clip_rho: float = 1.0,
+        clip_c: float = 1.0,
+        clip_ratio: float
+        | keras.optimizers.schedules.LearningRateSchedule = 0.2,
+        value_clip_range: float | None = None,
+        normalize_advantages: bool = True,
+        target_kl: float | None = None,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            max_lag: int or None. Updates that there may be between acting and
+                learning; whole rounds are begun ahead as far as it allows,
+                none with 0. None for the updates of one round. Defaults to
+                `None`.
+            clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
+            clip_c: float. Limit of w in the trace. Defaults to `1.0`.
+            clip_ratio: float or
+                `keras.optimizers.schedules.LearningRateSchedule` over updates.
+                How far a probability ratio may usefully move. Defaults to
+                `0.2`.
+            value_clip_range: float or None. How far a value may move from the
+                one at collection; None for no clipping. Defaults to `None`.
+            normalize_advantages: bool. Whether advantages are normalised
+                within each minibatch. Defaults to `True`.
+            target_kl: float or None. Once the approximate KL divergence
+                exceeds 1.5 times this, the remaining updates of the round are
+                skipped. Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            gae_lambda: float. Decay of the advantage estimate. Defaults to
+                `0.95`.
+            entropy_coefficient: float. Weight of the entropy bonus. Defaults
+                to `0.0`.
+            value_coefficient: float. Weight of the value loss. Defaults to
+                `0.5`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `0.5`.
+            initial_log_std: float. Log standard deviation that a Box policy
+                starts from. Defaults to `0.0`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     def targets(
         self,

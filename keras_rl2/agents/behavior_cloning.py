@@ -1,16 +1,21 @@
 """Behaviour cloning: a policy by supervised learning."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import keras
 import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.stochastic_actor import StochasticActor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -28,18 +33,24 @@ class BehaviorCloning(StochasticActor):
     policy. Observations that have an action mask keep it to what is allowed.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy, as of `PPO`: logits; of a Box, means `[B, A]`, or means and
-            log standard deviations `[B, 2A]`.
+        actor: `keras.Model` from observations to the parameters of the policy,
+            as of `PPO`: logits; of a Box, means `[B, A]`, or means and log
+            standard deviations `[B, 2A]`.
+        gamma: float. Discount factor of the dataset's rewards, which nothing
+            is learned from. Defaults to `0.99`.
         initial_log_std: float. Log standard deviation that a Box policy with
             means only starts from; it stays within -5 ... 2. Defaults to
             `0.0`.
-        gamma: float. Discount factor of the dataset's rewards, which nothing
-            is learned from. Defaults to `0.99`.
-        **kwargs: Arguments of `OffPolicyAgent` except `tau` and
-            `target_every`, for there are no target networks:
-            `max_gradient_norm`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `None`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or the network does not fit.
@@ -63,14 +74,99 @@ class BehaviorCloning(StochasticActor):
     """
 
     statistics_names = ("loss", "log_prob", "entropy", "gradient_norm")
-    arguments_not_taken = frozenset({"tau", "target_every"})
 
     def __init__(
-        self, actor: keras.Model, *, gamma: float = 0.99, **kwargs: Any
+        self,
+        actor: keras.Model,
+        *,
+        gamma: float = 0.99,
+        initial_log_std: float = 0.0,
+        max_gradient_norm: float | None = None,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
-        self.refuse_arguments(kwargs)
-        super().__init__(actor, gamma=gamma, **kwargs)
+        super().__init__(
+            actor,
+            gamma=gamma,
+            initial_log_std=initial_log_std,
+            max_gradient_norm=max_gradient_norm,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self._bind_requested()
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        gamma: float = 0.99,
+        initial_log_std: float = 0.0,
+        max_gradient_norm: float | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            gamma: float. Discount factor of the dataset's rewards, which
+                nothing is learned from. Defaults to `0.99`.
+            initial_log_std: float. Log standard deviation that a Box policy
+                with means only starts from; it stays within -5 ... 2. Defaults
+                to `0.0`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `None`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def default_networks(
@@ -137,6 +233,5 @@ class BehaviorCloning(StochasticActor):
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
         config = super().get_config()
-        for name in self.arguments_not_taken:
-            del config[name]
+        del config["tau"], config["target_every"]
         return config

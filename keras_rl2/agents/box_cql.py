@@ -1,7 +1,10 @@
 """Conservative Q-learning of Box actions."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import gymnasium
 import keras
@@ -11,14 +14,19 @@ from keras_rl2 import losses
 from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.cql import CQL
+from keras_rl2.agents.cql import check_weight
+from keras_rl2.agents.critics import GivenCritics
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.sac import SAC
 from keras_rl2.arguments import check_positive
+from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import leaves
 from keras_rl2.trees import map_leaves
 
@@ -34,19 +42,51 @@ class BoxCQL(CQL, SAC):
     ones is to be halved here.
 
     Args:
-        actor: `keras.Model` from observations to `[B, 2A]`, as of `SAC`.
-        critic: `keras.Model`, or a pair of them, as of `SAC`.
+        actor: `keras.Model` from observations to `[B, 2A]`, means and log
+            standard deviations of a Box policy before tanh; or `[B, n]`
+            logits.
+        critic: `keras.Model` from a list of observations and actions (within
+            -1 ... 1) to values `[B, 1]`; for Discrete actions, from
+            observations to `[B, n]`. Or a pair of such models; a single one
+            gets a twin like it, with weights of its own.
         alpha: float. Weight of the penalty. It has the unit of values: of
             actions whose values differ by less, the data's are cloned rather
             than the better ones found. Defaults to `2.5`.
-        threshold: float or None. As of `CQL`; published are 5 and 10 for
-            those of MuJoCo. Defaults to `None`.
-        num_samples: int. Actions drawn of each of the three kinds. Defaults to
-            `10`.
-        **kwargs: Arguments of `SAC`: `temperature`, `learn_temperature`,
-            `target_entropy`, `exploration`, `gamma`, `max_gradient_norm`,
-            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+        num_samples: int. Of Box actions, those drawn of each of the three
+            kinds. Defaults to `10`.
+        threshold: float or None. As of `CQL`; published are 5 and 10 for those
+            of MuJoCo. Defaults to `None`.
+        temperature: float above 0. α at first. Defaults to `1.0`.
+        learn_temperature: bool. Whether α follows the target entropy; if not
+            it stays what it is. Defaults to `True`.
+        target_entropy: float or None. In nats; None for -A, as published, or
+            0.89 log n for n Discrete actions that are allowed. Defaults to
+            `None`.
+        noise_color: str. Color of the noise that Box actions are drawn with
+            while experience is collected. `"pink"` is correlated from step to
+            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
+            body with inertia; each single action is distributed as the policy
+            says. `"white"` is drawn anew at each step, as published. Defaults
+            to `"pink"`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise that
+            is added to the actions of a Box policy, in half their range, for
+            goals that its own chance does not find; see `TD3`. Defaults to
+            `None`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -70,15 +110,149 @@ class BoxCQL(CQL, SAC):
     def __init__(
         self,
         actor: keras.Model,
-        critic: Any,
+        critic: GivenCritics,
         *,
         alpha: float = 2.5,
         num_samples: int = 10,
-        **kwargs: Any,
+        threshold: float | None = None,
+        temperature: float = 1.0,
+        learn_temperature: bool = True,
+        target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
+        exploration: GivenNoise | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_positive(num_samples=num_samples)
-        super().__init__(actor, critic, alpha=alpha, **kwargs)
+        check_weight(alpha, threshold)
+        SAC.__init__(
+            self,
+            actor,
+            critic,
+            temperature=temperature,
+            learn_temperature=learn_temperature,
+            target_entropy=target_entropy,
+            noise_color=noise_color,
+            exploration=exploration,
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            target_every=target_every,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
+        self._weigh_penalty(alpha, threshold)
         self.num_samples = num_samples
+
+    @classmethod
+    @as_given
+    def for_env(  # type: ignore[override]
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        alpha: float = 2.5,
+        num_samples: int = 10,
+        threshold: float | None = None,
+        temperature: float = 1.0,
+        learn_temperature: bool = True,
+        target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
+        exploration: GivenNoise | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            alpha: float. Weight of the penalty. It has the unit of values: of
+                actions whose values differ by less, the data's are cloned
+                rather than the better ones found. Defaults to `2.5`.
+            num_samples: int. Of Box actions, those drawn of each of the three
+                kinds. Defaults to `10`.
+            threshold: float or None. As of `CQL`; published are 5 and 10 for
+                those of MuJoCo. Defaults to `None`.
+            temperature: float above 0. α at first. Defaults to `1.0`.
+            learn_temperature: bool. Whether α follows the target entropy; if
+                not it stays what it is. Defaults to `True`.
+            target_entropy: float or None. In nats; None for -A, as published,
+                or 0.89 log n for n Discrete actions that are allowed. Defaults
+                to `None`.
+            noise_color: str. Color of the noise that Box actions are drawn
+                with while experience is collected. `"pink"` is correlated from
+                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
+                moves a body with inertia; each single action is distributed as
+                the policy says. `"white"` is drawn anew at each step, as
+                published. Defaults to `"pink"`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                that is added to the actions of a Box policy, in half their
+                range, for goals that its own chance does not find; see `TD3`.
+                Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `None`.
+            tau: float. Share of its network that a target network takes over
+                when it moves, over 0 and at most 1; 1 copies it. Defaults to
+                `0.005`.
+            target_every: int. Updates from one move of target networks to the
+                next. Defaults to `1`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:

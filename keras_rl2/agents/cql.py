@@ -1,9 +1,11 @@
 """Conservative Q-learning."""
 
 import math
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
+from typing import Literal
 from typing import Self
 from typing import cast
 
@@ -13,10 +15,30 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.critics import GivenCritics
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.arguments import check_in_range
+from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
+
+
+def check_weight(alpha: float, threshold: float | None) -> None:
+    """Refuses what a penalty cannot count.
+
+    Args:
+        alpha: float. As of `CQL`.
+        threshold: float or None. As of `CQL`.
+
+    Raises:
+        ValueError: If one is out of range.
+    """
+    lowest = 0.0 if threshold is None else 1e-12
+    check_in_range(alpha=(alpha, lowest, 1e12))
+    if threshold is not None:
+        check_in_range(threshold=(threshold, -1e12, 1e12))
 
 
 class CQL(OffPolicyAgent):
@@ -35,18 +57,70 @@ class CQL(OffPolicyAgent):
     `ReplayDataset`.
 
     Args:
-        *networks: `keras.Model`. Those of `DQN`, or of `SAC`.
+        *networks: `keras.Model`. Those of `DQN`, or of `SAC`, in their order.
+        q_network: `keras.Model` or None. That of `DQN`, by its name. Defaults
+            to `None`.
+        actor: `keras.Model` or None. That of `SAC`, by its name. Defaults to
+            `None`.
+        critic: `keras.Model`, a pair of them, or None. Those of `SAC`, by
+            their name. Defaults to `None`.
         alpha: float. α; with a `threshold`, above 0, and what it begins with.
-        threshold: float or None. Where α is to be learned, the penalty that
-            it aims at: α grows while the penalty is larger, and falls while it
-            is smaller. None for a fixed α. Defaults to `None`.
-        **kwargs: Those of both kinds: `gamma`, `max_gradient_norm`, `tau`,
-            `target_every`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`. Of Discrete actions those of `DQN`: `q_network`,
-            `double`, `dueling`, `distributional`, `atoms`, `support`, `loss`,
-            `epsilon`, `epsilon_spread`. Of a Box `num_samples` of `BoxCQL` and
-            those of `SAC`: `actor`, `critic`, `temperature`,
-            `learn_temperature`, `target_entropy`, `exploration`.
+            Of Box actions it is 2.5. Defaults to `1.0`.
+        threshold: float or None. Where α is to be learned, the penalty that it
+            aims at: α grows while the penalty is larger, and falls while it is
+            smaller. None for a fixed α. Defaults to `None`.
+        num_samples: int. Of Box actions, those drawn of each of the three
+            kinds. Defaults to `10`.
+        double: bool. Whether the network that learns chooses the next action.
+            Defaults to `True`.
+        dueling: bool. Whether the network gives V and advantages. Defaults to
+            `False`.
+        distributional: None, `"categorical"` or `"quantile"`. Defaults to
+            `None`.
+        atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
+        support: Sequence of two floats. Smallest and largest return that
+            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
+            square) of the TD error; distributions have losses of their own.
+            Defaults to `"huber"`.
+        epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over environment steps. Probability of a random action; it changes
+            from round to round. None for a linear fall from 1 to 0.05 within
+            10 000 steps. Defaults to `None`.
+        epsilon_spread: float. α of Ape-X: environment i of B explores with
+            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
+            published. Defaults to `0.0`: all alike.
+        temperature: float above 0. α at first. Defaults to `1.0`.
+        learn_temperature: bool. Whether α follows the target entropy; if not
+            it stays what it is. Defaults to `True`.
+        target_entropy: float or None. In nats; None for -A, as published, or
+            0.89 log n for n Discrete actions that are allowed. Defaults to
+            `None`.
+        noise_color: str. Color of the noise that Box actions are drawn with
+            while experience is collected. `"pink"` is correlated from step to
+            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
+            body with inertia; each single action is distributed as the policy
+            says. `"white"` is drawn anew at each step, as published. Defaults
+            to `"pink"`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise that
+            is added to the actions of a Box policy, in half their range, for
+            goals that its own chance does not find; see `TD3`. Defaults to
+            `None`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to; of Box actions None. Defaults to `10.0`.
+        tau: float. Share of its network that a target network takes over when
+            it moves; of Box actions 0.005. Defaults to `0.01`.
+        target_every: int. Updates from one move of the target to the next; a
+            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -68,27 +142,186 @@ class CQL(OffPolicyAgent):
     #: What it is for each kind of action space, which name themselves here.
     kinds: ClassVar[dict[type[gymnasium.Space[Any]], type["CQL"]]] = {}
 
-    def __new__(cls, *networks: Any, **kwargs: Any) -> Self:
-        """Makes one of `kinds`, by the networks that are given."""
-        kind: type[CQL] = cls
-        if cls is CQL:
-            pair = len(networks) > 1 or "actor" in kwargs or "critic" in kwargs
-            spaces = gymnasium.spaces
-            kind = cls.kinds[spaces.Box if pair else spaces.Discrete]
-        return cast(Self, super().__new__(kind))
-
     def __init__(
         self,
-        *networks: Any,
-        alpha: float,
+        *networks: GivenCritics,
+        q_network: keras.Model | None = None,
+        actor: keras.Model | None = None,
+        critic: GivenCritics | None = None,
+        alpha: float = 1.0,
         threshold: float | None = None,
-        **kwargs: Any,
+        num_samples: int = 10,
+        double: bool = True,
+        dueling: bool = False,
+        distributional: Literal["categorical", "quantile"] | None = None,
+        atoms: int = 51,
+        support: Sequence[float] = (-10.0, 10.0),
+        loss: Literal["huber", "mse"] = "huber",
+        epsilon: float
+        | keras.optimizers.schedules.LearningRateSchedule
+        | None = None,
+        epsilon_spread: float = 0.0,
+        temperature: float = 1.0,
+        learn_temperature: bool = True,
+        target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
+        exploration: GivenNoise | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = 10.0,
+        tau: float = 0.01,
+        target_every: int = 1,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
-        lowest = 0.0 if threshold is None else 1e-12
-        check_in_range(alpha=(alpha, lowest, 1e12))
-        if threshold is not None:
-            check_in_range(threshold=(threshold, -1e12, 1e12))
-        super().__init__(*networks, **kwargs)
+        # What it takes, for those who ask: each of `kinds` has its own.
+        raise NotImplementedError
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        alpha: float = 1.0,
+        threshold: float | None = None,
+        num_samples: int = 10,
+        double: bool = True,
+        dueling: bool = False,
+        distributional: Literal["categorical", "quantile"] | None = None,
+        atoms: int = 51,
+        support: Sequence[float] = (-10.0, 10.0),
+        loss: Literal["huber", "mse"] = "huber",
+        epsilon: float
+        | keras.optimizers.schedules.LearningRateSchedule
+        | None = None,
+        epsilon_spread: float = 0.0,
+        temperature: float = 1.0,
+        learn_temperature: bool = True,
+        target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
+        exploration: GivenNoise | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = 10.0,
+        tau: float = 0.01,
+        target_every: int = 1,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            alpha: float. α; with a `threshold`, above 0, and what it begins
+                with. Of Box actions it is 2.5. Defaults to `1.0`.
+            threshold: float or None. Where α is to be learned, the penalty
+                that it aims at: α grows while the penalty is larger, and falls
+                while it is smaller. None for a fixed α. Defaults to `None`.
+            num_samples: int. Of Box actions, those drawn of each of the three
+                kinds. Defaults to `10`.
+            double: bool. Whether the network that learns chooses the next
+                action. Defaults to `True`.
+            dueling: bool. Whether the network gives V and advantages. Defaults
+                to `False`.
+            distributional: None, `"categorical"` or `"quantile"`. Defaults to
+                `None`.
+            atoms: int. Atoms or quantiles of each distribution. Defaults to
+                `51`.
+            support: Sequence of two floats. Smallest and largest return that
+                `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+            loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
+                square) of the TD error; distributions have losses of their
+                own. Defaults to `"huber"`.
+            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+                over environment steps. Probability of a random action; it
+                changes from round to round. None for a linear fall from 1 to
+                0.05 within 10 000 steps. Defaults to `None`.
+            epsilon_spread: float. α of Ape-X: environment i of B explores with
+                ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
+                published. Defaults to `0.0`: all alike.
+            temperature: float above 0. α at first. Defaults to `1.0`.
+            learn_temperature: bool. Whether α follows the target entropy; if
+                not it stays what it is. Defaults to `True`.
+            target_entropy: float or None. In nats; None for -A, as published,
+                or 0.89 log n for n Discrete actions that are allowed. Defaults
+                to `None`.
+            noise_color: str. Color of the noise that Box actions are drawn
+                with while experience is collected. `"pink"` is correlated from
+                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
+                moves a body with inertia; each single action is distributed as
+                the policy says. `"white"` is drawn anew at each step, as
+                published. Defaults to `"pink"`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                that is added to the actions of a Box policy, in half their
+                range, for goals that its own chance does not find; see `TD3`.
+                Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to; of Box actions None. Defaults to `10.0`.
+            tau: float. Share of its network that a target network takes over
+                when it moves; of Box actions 0.005. Defaults to `0.01`.
+            target_every: int. Updates from one move of the target to the next;
+                a copy now and then is `tau=1.0, target_every=1000`. Defaults
+                to `1`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def _kind_for(
+        cls, networks: Sequence[Any], given: Collection[str]
+    ) -> "type[CQL]":
+        """Returns the class that takes such networks."""
+        if cls is not CQL:
+            return cls
+        pair = len(networks) > 1 or "actor" in given or "critic" in given
+        spaces = gymnasium.spaces
+        return cls.kinds[spaces.Box if pair else spaces.Discrete]
+
+    def _weigh_penalty(self, alpha: float, threshold: float | None) -> None:
+        """Keeps what the penalty counts, which is learned with a threshold."""
         self.alpha = alpha
         self.threshold = threshold
         self.log_alpha: keras.Variable | None = None
@@ -98,14 +331,6 @@ class CQL(OffPolicyAgent):
                 initializer=keras.initializers.Constant(math.log(alpha)),
                 name="log_alpha",
             )
-
-    @classmethod
-    def argument_names(cls) -> list[str]:
-        """Returns the arguments that the constructor takes, of either kind."""
-        if cls is not CQL:
-            return super().argument_names()
-        names = (kind.argument_names() for kind in cls.kinds.values())
-        return sorted(set().union(*names))
 
     @classmethod
     def for_action_space(

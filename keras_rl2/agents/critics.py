@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 
 
-def as_critics(critic: Any, number: int) -> list[keras.Model]:
+GivenCritics = keras.Model | Sequence[keras.Model]
+"""One critic, or all that there are."""
+
+
+def as_critics(critic: GivenCritics, number: int) -> list[keras.Model]:
     """Returns critics as a list, of one that the others are still to be like.
 
     Args:
@@ -38,7 +42,9 @@ def as_critics(critic: Any, number: int) -> list[keras.Model]:
     Raises:
         ValueError: If there are others, or some are no models.
     """
-    critics = list(critic) if isinstance(critic, (list, tuple)) else [critic]
+    critics: list[Any] = [critic]
+    if isinstance(critic, (list, tuple)):
+        critics = list(critic)
     for each in critics:
         network_checks.check_is_network("critic", each)
     if len(critics) not in (1, number):

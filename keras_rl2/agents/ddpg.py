@@ -1,10 +1,17 @@
 """Deep deterministic policy gradient."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import keras
 
+from keras_rl2.agents.critics import GivenCritics
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.td3 import TD3
+from keras_rl2.exploration.get import GivenNoise
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -29,14 +36,25 @@ class DDPG(TD3):
             after it, of a network that ends in a tanh itself.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise of
             actions in half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`
-            (of the actor's and the critic's gradient, each for itself), `tau`,
-            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to, the actor's and the critics' each for itself. Defaults
+            to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -60,31 +78,117 @@ class DDPG(TD3):
     """
 
     number_of_critics = 1
-    arguments_not_taken = frozenset(
-        {"policy_delay", "target_noise", "target_noise_clip"}
-    )
 
     def __init__(
         self,
         actor: keras.Model,
-        critic: Any,
+        critic: GivenCritics,
         *,
         target_every: int = 1,
-        **kwargs: Any,
+        exploration: GivenNoise | None = 0.1,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
-        self.refuse_arguments(kwargs)
         super().__init__(
             actor,
             critic,
             policy_delay=1,
             target_noise=0.0,
             target_every=target_every,
-            **kwargs,
+            exploration=exploration,
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
         )
+
+    @classmethod
+    @as_given
+    def for_env(  # type: ignore[override]
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        target_every: int = 1,
+        exploration: GivenNoise | None = 0.1,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            target_every: int. Updates from one move of target networks to the
+                next. Defaults to `1`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise of
+                actions in half their range; a number is the scale of
+                `GaussianNoise`. Defaults to `0.1`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to, the actor's and the critics' each for itself.
+                Defaults to `None`.
+            tau: float. Share of its network that a target network takes over
+                when it moves, over 0 and at most 1; 1 copies it. Defaults to
+                `0.005`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
         config = super().get_config()
-        for name in self.arguments_not_taken:
+        for name in ("policy_delay", "target_noise", "target_noise_clip"):
             del config[name]
         return config

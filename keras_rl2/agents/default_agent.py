@@ -19,6 +19,7 @@ from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_seed
 from keras_rl2.arguments import present
 from keras_rl2.arguments import refuse_unknown
+from keras_rl2.arguments import standing_for
 from keras_rl2.envs import as_vector_env
 from keras_rl2.initialization import KINDS
 from keras_rl2.networks import MemoryNetwork
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
 
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
+
+# What `for_env` takes that networks are like.
+_OPTIONS = (
+    *("hidden", "activation", "normalize_observations"),
+    *("layer_normalization", "initialization"),
+)
 
 
 class NetworkBuilder:
@@ -158,6 +165,7 @@ class NetworkBuilder:
                     units,
                     hidden=hidden,
                     activation=options["activation"],
+                    layer_normalization=options["layer_normalization"],
                     initialization=options["initialization"],
                     seed=drawn[2],
                 ),
@@ -182,20 +190,22 @@ class NetworkBuilder:
 def make(
     kind: "type[MadeAgent]",
     env: Any,
-    options: Mapping[str, Any],
-    memory: Any,
-    seed: int | None,
-    **settings: Any,
+    *,
+    memory: Any = None,
+    seed: int | None = None,
+    **given: Any,
 ) -> "MadeAgent":
     """Makes a compiled agent with default networks for an environment.
 
     Args:
         kind: class of agents.
         env: An environment, vector environment or id string.
-        options: Mapping. What networks are like; None for the class's own.
         memory: RNN cell of Keras or None. What the policy remembers with.
-        seed: int or None. Seeds weights, updates and `act`.
-        **settings: Further arguments of the constructor.
+            Defaults to `None`.
+        seed: int or None. Seeds weights, updates and `act`. Defaults to
+            `None`.
+        **given: What networks are like, and further arguments of the
+            constructor.
 
     Returns:
         The agent.
@@ -204,13 +214,11 @@ def make(
         ValueError: If a space is not supported.
         TypeError: If there is an argument that the algorithm does not take.
     """
+    options = {name: given.pop(name, None) for name in _OPTIONS}
+    settings = given
     _refuse_unknown(kind, settings, options)
-    own = {
-        "activation": kind.default_activation,
-        "initialization": kind.default_initialization,
-    }
-    options = {**options, **own, **present(**options)}
-    _check(options, memory, seed)
+    asked = present(**options)
+    _check({**options, **_own_options(kind), **asked}, memory, seed)
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     kind.refuse_arguments(settings)
@@ -222,7 +230,7 @@ def make(
     build = NetworkBuilder(
         adapter.observation_space,
         kind.make_policy_head(adapter.action_space),
-        options,
+        {**options, **_own_options(kind), **asked},
         kind.default_hidden,
         memory,
         seed,
@@ -241,18 +249,26 @@ def make(
     return agent
 
 
+as_given = standing_for(make)
+"""Has the signature of a `for_env` stand for `make`."""
+
+
+def _own_options(kind: "type[Agent]") -> dict[str, Any]:
+    """Returns what an algorithm's networks are like by default."""
+    return {
+        "activation": kind.default_activation,
+        "initialization": kind.default_initialization,
+        "normalize_observations": False,
+        "layer_normalization": kind.default_layer_normalization,
+    }
+
+
 def _refuse_unknown(
     kind: "type[MadeAgent]",
     settings: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> None:
     """Refuses what neither the agent takes nor its networks can be like."""
-    if "learning_rate" in settings:
-        raise TypeError(
-            f"Expected `{kind.__name__}.for_env` without `learning_rate`: "
-            "`agent.compile(keras.optimizers.Adam(learning_rate))` sets it. "
-            f"Received: learning_rate={settings['learning_rate']!r}"
-        )
     made = {"actor", "critic", "q_network", "value_network"}
     made |= {"observation_space", "action_space"}
     taken = {*kind.argument_names(), *options, "memory"} - made
@@ -264,6 +280,7 @@ def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],
+        layer_normalization=options["layer_normalization"],
         **present(hidden=options["hidden"]),
     )
     check_choice(initialization=(options["initialization"], KINDS))

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 from typing import cast
 
 import gymnasium
@@ -12,6 +14,7 @@ from keras import ops
 from keras_rl2.agents import network_checks
 from keras_rl2.agents import replayed_sequences
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.epsilon_greedy import EpsilonGreedy
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.objective import Batch
@@ -33,6 +36,7 @@ from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.sequences import of_one_step
 from keras_rl2.sequences import sequences_like
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.trees import map_leaves
 
 
@@ -63,10 +67,10 @@ class DQN(OffPolicyAgent):
     Args:
         q_network: `keras.Model` from observations to `[B, n]`, a value for
             each action; with `dueling` to `[B, 1 + n]`, V first; with
-            `distributional` to `atoms` times as many numbers, those of V or
-            of the first action first.
+            `distributional` to `atoms` times as many numbers, those of V or of
+            the first action first.
         double: bool. Whether the network that learns chooses the next action.
-            Defaults to `False`.
+            Defaults to `True`.
         dueling: bool. Whether the network gives V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
@@ -87,14 +91,21 @@ class DQN(OffPolicyAgent):
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `10.0`.
         tau: float. Share of the network that its target takes over when it
-            moves. By 0.03 at each update it is about as old as a copy each 33
-            of them, but learns more evenly on CartPole-v1; the 10 000 updates
-            of Atari would be five copies in all on a task of 50 000 steps, and
-            values grow by about a reward with each copy. Defaults to `0.03`.
+            moves. By 0.01 at each update it is about as old as a copy each 100
+            of them. The 10 000 updates of Atari would be two or three copies
+            in all on a task of 50 000 steps, and values grow by about a reward
+            with each copy. Defaults to `0.01`.
+        gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `observation_space`,
-            `action_space`, `seed`, `name`, `dtype`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If an argument is out of range or the network does not
@@ -124,7 +135,9 @@ class DQN(OffPolicyAgent):
 
     takes_memory = True
     policy_head: DiscreteHead
-    updates_per_step = 0.25
+    # Without it, values of states that are rarely met grow without bound.
+    default_layer_normalization = True
+    updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
         "loss",
@@ -137,26 +150,42 @@ class DQN(OffPolicyAgent):
         self,
         q_network: keras.Model,
         *,
-        double: bool = False,
+        double: bool = True,
         dueling: bool = False,
-        distributional: str | None = None,
+        distributional: Literal["categorical", "quantile"] | None = None,
         atoms: int = 51,
         support: Sequence[float] = (-10.0, 10.0),
-        loss: str = "huber",
+        loss: Literal["huber", "mse"] = "huber",
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
         epsilon_spread: float = 0.0,
         max_gradient_norm: float | None = 10.0,
-        tau: float = 0.03,
-        **kwargs: Any,
+        tau: float = 0.01,
+        gamma: float = 0.99,
+        target_every: int = 1,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
         check_flag(double=double, dueling=dueling)
         support = as_support(support)
         values = value_distribution(distributional, atoms, support, loss)
         exploring = EpsilonGreedy(epsilon, epsilon_spread)
-        super().__init__(max_gradient_norm=max_gradient_norm, tau=tau, **kwargs)
+        super().__init__(
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            gamma=gamma,
+            target_every=target_every,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self.q_network = q_network
         # Until the agent is bound.
         self.target_network = cast(keras.Model, None)
@@ -171,6 +200,108 @@ class DQN(OffPolicyAgent):
         self._values = values
         self._exploring = exploring
         self._bind_requested()
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        double: bool = True,
+        dueling: bool = False,
+        distributional: Literal["categorical", "quantile"] | None = None,
+        atoms: int = 51,
+        support: Sequence[float] = (-10.0, 10.0),
+        loss: Literal["huber", "mse"] = "huber",
+        epsilon: float
+        | keras.optimizers.schedules.LearningRateSchedule
+        | None = None,
+        epsilon_spread: float = 0.0,
+        max_gradient_norm: float | None = 10.0,
+        tau: float = 0.01,
+        gamma: float = 0.99,
+        target_every: int = 1,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            double: bool. Whether the network that learns chooses the next
+                action. Defaults to `True`.
+            dueling: bool. Whether the network gives V and advantages. Defaults
+                to `False`.
+            distributional: None, `"categorical"` or `"quantile"`. Defaults to
+                `None`.
+            atoms: int. Atoms or quantiles of each distribution. Defaults to
+                `51`.
+            support: Sequence of two floats. Smallest and largest return that
+                `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+            loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
+                square) of the TD error; distributions have losses of their
+                own. Defaults to `"huber"`.
+            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+                over environment steps. Probability of a random action; it
+                changes from round to round. None for a linear fall from 1 to
+                0.05 within 10 000 steps. Defaults to `None`.
+            epsilon_spread: float. α of Ape-X: environment i of B explores with
+                ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
+                published. Defaults to `0.0`: all alike.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `10.0`.
+            tau: float. Share of the network that its target takes over when it
+                moves. By 0.01 at each update it is about as old as a copy each
+                100 of them. The 10 000 updates of Atari would be two or three
+                copies in all on a task of 50 000 steps, and values grow by
+                about a reward with each copy. Defaults to `0.01`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            target_every: int. Updates from one move of the target to the next;
+                a copy now and then is `tau=1.0, target_every=1000`. Defaults
+                to `1`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def default_networks(
@@ -224,7 +355,7 @@ class DQN(OffPolicyAgent):
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
-        return keras.optimizers.Adam(1e-3)
+        return keras.optimizers.Adam(5e-4)
 
     # Networks.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     agent: "Agent",
-    x: Any,
+    x: Any = None,
     verbose: Any = "auto",
     return_dict: Any = True,
     callbacks: Any = None,
@@ -26,7 +26,7 @@ def evaluate(
 
     Args:
         agent: `keras_rl2.Agent`. Acts.
-        x: As of `Agent.evaluate`.
+        x: As of `Agent.evaluate`. Defaults to `None`.
         verbose: As of Keras; there is nothing to show. Defaults to `"auto"`.
         return_dict: As of Keras; it always is one. Defaults to `True`.
         callbacks: As of Keras; there are no batches. Defaults to `None`.
@@ -40,6 +40,7 @@ def evaluate(
         TypeError: If one is unknown.
     """
     del return_dict, callbacks
+    agent.check_loaded()
     check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
     if isinstance(x, OfflineEvaluation):
         refuse_unknown("`evaluate` of an `OfflineEvaluation`", kwargs, [])

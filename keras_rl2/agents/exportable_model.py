@@ -1,8 +1,12 @@
 """Models whose policy is written for other programs."""
 
+import os
 from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from typing import Literal
 
 from keras_rl2 import arguments
 from keras_rl2.agents import exporting
@@ -11,6 +15,7 @@ from keras_rl2.agents.acting_model import ActingModel
 from keras_rl2.agents.export_check import ExportCheck
 from keras_rl2.agents.export_check import check_export
 from keras_rl2.data import actors
+from keras_rl2.envs import EnvWrapper
 from keras_rl2.litert import LiteRTPolicy
 
 
@@ -21,17 +26,25 @@ class ExportableModel(ActingModel):
     arguments are those of an `ActingModel`.
     """
 
+    @arguments.refusing_unknown
     def export(
         self,
-        filepath: Any,
+        filepath: str | os.PathLike[str],
         format: str = "tf_saved_model",
         *,
         deterministic: bool = True,
-        quantize: str | None = None,
+        quantize: Literal["float16", "int8"] | None = None,
         representative: Any = None,
         batch_size: int | None = None,
         accept: Callable[[Path], None] | None = None,
-        **kwargs: Any,
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        opset_version: int | None = None,
+        optimizations: Sequence[Any] | None = None,
+        representative_dataset: Callable[[], Any] | None = None,
+        target_spec: Mapping[str, Any] | None = None,
+        inference_input_type: Any = None,
+        inference_output_type: Any = None,
     ) -> None:
         """Exports the policy: raw observations in, actions out.
 
@@ -57,9 +70,23 @@ class ExportableModel(ActingModel):
             accept: Callable or None. Is given the path of what was written,
                 before it takes its place, and raises what it has against it:
                 `check_export`, say. Defaults to `None`.
-            **kwargs: `verbose`, `input_signature` and what the format's writer
-                takes; see [`keras.Model.export`](
-                https://keras.io/api/models/model_saving_apis/export/).
+            verbose: bool or None. As of [`keras.Model.export`](
+                https://keras.io/api/models/model_saving_apis/export/). None
+                for silence. Defaults to `None`.
+            input_signature: As of `keras.Model.export`; None for the policy's
+                own inputs. Defaults to `None`.
+            opset_version: int or None. Of `"onnx"`: that of its operations.
+                Defaults to `None`.
+            optimizations: Sequence of `tf.lite.Optimize` or None. Of
+                `"litert"`, as of `tf.lite.TFLiteConverter`, like those that
+                follow. Defaults to `None`.
+            representative_dataset: Callable or None. Of `"litert"`. Defaults
+                to `None`.
+            target_spec: dict or None. Of `"litert"`. Defaults to `None`.
+            inference_input_type: dtype or None. Of `"litert"`. Defaults to
+                `None`.
+            inference_output_type: dtype or None. Of `"litert"`. Defaults to
+                `None`.
 
         Raises:
             ImportError: If what writes the format is not installed.
@@ -86,17 +113,48 @@ class ExportableModel(ActingModel):
             representative,
             batch_size,
             accept,
-            **kwargs,
+            **arguments.present(
+                verbose=verbose,
+                input_signature=input_signature,
+                opset_version=opset_version,
+                optimizations=optimizations,
+                representative_dataset=representative_dataset,
+                target_spec=target_spec,
+                inference_input_type=inference_input_type,
+                inference_output_type=inference_output_type,
+            ),
         )
 
-    def check_export(
+    def _check_export(
         self,
-        filepath: Any,
+        filepath: str | os.PathLike[str],
         env: Any,
         *,
         tolerance: float | None = None,
         loss: float = 0.1,
-        **kwargs: Any,
+        **given: Any,
+    ) -> ExportCheck:
+        """Does what `check_export` says."""
+        self._check_can_act()
+        arguments.check_path(filepath=filepath)
+        return check_export(
+            self, filepath, env, tolerance=tolerance, loss=loss, **given
+        )
+
+    @arguments.standing_for(_check_export)
+    def check_export(
+        self,
+        filepath: str | os.PathLike[str],
+        env: Any,
+        *,
+        tolerance: float | None = None,
+        loss: float = 0.1,
+        episodes: int = 10,
+        num_envs: int = 1,
+        seed: int | None = 0,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
     ) -> ExportCheck:
         """Plays an exported policy against this agent.
 
@@ -112,10 +170,23 @@ class ExportableModel(ActingModel):
                 differ, and on what share of observations choices; None for
                 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file is then
                 judged by its return. Defaults to `None`.
-            loss: float. What the return of such a file may be less, as a
-                share of the agent's. Defaults to `0.1`.
-            **kwargs: Arguments of an `EvaluationDataset`: `episodes`,
-                `num_envs`, `seed` (by default 0).
+            loss: float. What the return of such a file may be less, as a share
+                of the agent's. Defaults to `0.1`.
+            episodes: int. Episodes to play. Defaults to `10`.
+            num_envs: int. Environments to make when `env` is an id or a
+                function. Defaults to `1`.
+            seed: int or None. Seeds environments and sampling, the same for
+                every evaluation; None for other episodes each time. Defaults
+                to `0`.
+            env_kwargs: dict or None. Arguments of the environments that are
+                made of an id, as `gymnasium.make` takes them. Defaults to
+                `None`.
+            wrappers: sequence of functions from a `gymnasium.Env` to another
+                one, applied to each environment that is made of an id.
+                Defaults to `()`.
+            step_timeout: float or None. Seconds that a step may take, of a
+                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+                this process. Defaults to `None`: as long as it likes.
 
         Returns:
             `keras_rl2.agents.ExportCheck`, with what was found, and `passed`.
@@ -127,11 +198,7 @@ class ExportableModel(ActingModel):
             ValueError: If it is of another agent or environment, or an
                 argument is out of range.
         """
-        self._check_can_act()
-        arguments.check_path(filepath=filepath)
-        return check_export(
-            self, filepath, env, tolerance=tolerance, loss=loss, **kwargs
-        )
+        raise NotImplementedError
 
     def litert_policy(self) -> LiteRTPolicy | None:
         """Returns the greedy policy for processes without TensorFlow.

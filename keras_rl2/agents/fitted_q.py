@@ -29,6 +29,7 @@ _OPTIONS = {
     "hidden": None,
     "activation": "relu",
     "normalize_observations": False,
+    "layer_normalization": False,
     "initialization": "fan_in",
 }
 

@@ -12,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.agents import round_execution
+from keras_rl2.agents.fit_callbacks import FitCallbacks
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_choice
@@ -96,8 +97,10 @@ def fit(
     agent.target_networks.forget()
     if not isinstance(x, RoundDataset):
         _refuse_other_data(agent, x, total_steps)
+        _refuse_said_elsewhere(kwargs, of_minibatches=True)
         if not agent.compiled:
             agent.compile()
+        agent.trained.check()
         round_execution.prepare_minibatches(agent)
         return keras_fit(
             x,
@@ -118,6 +121,9 @@ def fit(
         begin = checkpoint.begin(agent, cast(Rounds, x), begin)
         rounds = _rounds_per_epoch(x, total_steps, begin)
     last = _epochs(x, rounds, epochs, total_steps, begin)
+    if checkpoint is not None:
+        last = max(last, _resumed_end(agent, x, rounds, total_steps, begin))
+        checkpoint.end_at(total_steps, last)
     all_callbacks = _with_refresh(
         x,
         [*_stop(begin, agent, total_steps), *extra],
@@ -125,14 +131,28 @@ def fit(
         begin.rounds,
     )
     agent.updates_already_made = begin.rounds * x.updates_per_round
-    with _watching(checkpoint, all_callbacks):
+    steps_per_epoch = rounds * x.updates_per_round
+    shown = 0 if verbose == "auto" else verbose
+    told = FitCallbacks(
+        all_callbacks,
+        add_history=True,
+        add_progbar=shown != 0,
+        model=agent,
+        verbose=shown,
+        epochs=last,
+        steps=steps_per_epoch,
+    )
+    with (
+        _watching(checkpoint, all_callbacks),
+        round_execution.handing_over(agent, x),
+    ):
         return keras_fit(
             data,
             initial_epoch=min(begin.epoch, last),
             epochs=last,
-            steps_per_epoch=rounds * x.updates_per_round,
-            callbacks=all_callbacks,
-            verbose=0 if verbose == "auto" else verbose,
+            steps_per_epoch=steps_per_epoch,
+            callbacks=told,
+            verbose=shown,
             **kwargs,
         )
 
@@ -145,6 +165,7 @@ def _data_of(
     agent.rollouts = x
     if not agent.compiled:
         agent.compile()
+    agent.trained.check()
     agent.build_optimizer()
     size = round_execution.prepare_rounds(agent, x)
     if size is None:
@@ -235,7 +256,7 @@ def _refuse_steps(x: RoundDataset, total_steps: int | None) -> None:
     """
     if total_steps is not None and isinstance(x, OfflineDataset):
         raise ValueError(
-            f"Expected `epochs` with a {type(x).__name__}, which takes no "
+            f"Expected `epochs` with an `{type(x).__name__}`, which takes no "
             f"environment steps: an epoch is {x.steps_per_epoch} updates. "
             f"Received: total_steps={total_steps}"
         )
@@ -259,6 +280,29 @@ def _epochs(
     steps = total_steps - begin.warm_up
     needed = -(-steps // (x.fewest_steps_per_round * rounds))
     return begin.first_epoch + needed
+
+
+def _resumed_end(
+    agent: "Agent",
+    x: RoundDataset,
+    rounds: int,
+    total_steps: int | None,
+    begin: FitPosition,
+) -> int:
+    """Returns the Keras epoch that a resumed `fit` ends before, or 0.
+
+    Resets count as steps that were asked for, but not as steps taken. Where
+    more steps are asked for than before, and than were taken, there is
+    something to train, even if epochs of so many steps are over.
+    """
+    if total_steps is None or begin.total_steps is None:
+        return 0
+    if total_steps == begin.total_steps:
+        return begin.last_epoch or 0
+    left = total_steps - (agent.env_steps - begin.env_steps)
+    if total_steps < begin.total_steps or left <= 0:
+        return 0
+    return begin.epoch - (-left // (x.fewest_steps_per_round * rounds))
 
 
 def _stop(
@@ -380,12 +424,7 @@ _SAID_ELSEWHERE = {
 
 def _refuse_arguments(given: Mapping[str, object]) -> None:
     """Refuses arguments of Keras that mean nothing where rounds are trained."""
-    for name, value in given.items():
-        if name in _SAID_ELSEWHERE and value is not None:
-            raise ValueError(
-                f"Expected `fit` without `{name}`; what says it is "
-                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
-            )
+    _refuse_said_elsewhere(given)
     check_flag(shuffle=given["shuffle"])
     others = {
         name: value
@@ -393,3 +432,17 @@ def _refuse_arguments(given: Mapping[str, object]) -> None:
         if name not in _SAID_ELSEWHERE
     }
     refuse_unknown("`fit`", others, _TAKEN)
+
+
+def _refuse_said_elsewhere(
+    given: Mapping[str, object], of_minibatches: bool = False
+) -> None:
+    """Refuses arguments of Keras that something else says here."""
+    for name, value in given.items():
+        if of_minibatches and name == "steps_per_epoch":
+            continue
+        if name in _SAID_ELSEWHERE and value is not None:
+            raise ValueError(
+                f"Expected `fit` without `{name}`; what says it is "
+                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
+            )

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_rl2 import replicas
 from keras_rl2.agents.skipped_updates import SkippedUpdates
+from keras_rl2.agents.trained_variables import nothing_to_train
 from keras_rl2.agents.updating import all_computed
 from keras_rl2.agents.updating import apply_gradients
 from keras_rl2.optimizer_parts import parts_of
@@ -100,7 +101,9 @@ class GradientSteps:
         Returns:
             `Step`.
         """
-        steps = list(self._steps.values())
+        steps = [each for each in self._steps.values() if each.variables]
+        if not steps:
+            raise nothing_to_train()
         for step in steps:
             step.measure()
         finite = functools.reduce(

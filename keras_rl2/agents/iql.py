@@ -1,7 +1,10 @@
 """Implicit Q-learning."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 from typing import cast
 
 import gymnasium
@@ -11,7 +14,9 @@ from keras import ops
 from keras_rl2 import losses
 from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
+from keras_rl2.agents.critics import GivenCritics
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.network_outputs import check_value_ending
 from keras_rl2.agents.network_outputs import one_value_each
 from keras_rl2.agents.objective import Batch
@@ -27,6 +32,7 @@ from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -68,11 +74,23 @@ class IQL(StochasticActor):
             `3.0`.
         max_weight: float. w, the most that one action counts. Defaults to
             `100.0`.
-        initial_log_std: float. Log standard deviation that a Box policy
-            starts from; it stays within -5 ... 2. Defaults to `0.0`.
-        **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`,
-            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from; it stays within -5 ... 2. Defaults to `0.0`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -107,13 +125,22 @@ class IQL(StochasticActor):
     def __init__(
         self,
         actor: keras.Model,
-        critic: Any,
+        critic: GivenCritics,
         value_network: keras.Model,
         *,
         expectile: float = 0.7,
         inverse_temperature: float = 3.0,
         max_weight: float = 100.0,
-        **kwargs: Any,
+        initial_log_std: float = 0.0,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_in_range(
             # At either end all values are one: the lowest or the highest.
@@ -123,7 +150,19 @@ class IQL(StochasticActor):
         )
         network_checks.check_is_network("value_network", value_network)
         given = critics.as_critics(critic, self.number_of_critics)
-        super().__init__(actor, **kwargs)
+        super().__init__(
+            actor,
+            initial_log_std=initial_log_std,
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            target_every=target_every,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         # Before the critics, of which one may be made later: variables are to
         # be in the same order where both are given, as when it is loaded.
         self.value_network = value_network
@@ -133,6 +172,87 @@ class IQL(StochasticActor):
         self.inverse_temperature = inverse_temperature
         self.max_weight = max_weight
         self._bind_requested()
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        expectile: float = 0.7,
+        inverse_temperature: float = 3.0,
+        max_weight: float = 100.0,
+        initial_log_std: float = 0.0,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            expectile: float between 0 and 1. τ; 0.5 is the mean. Defaults to
+                `0.7`.
+            inverse_temperature: float. β; 0 is behaviour cloning. Defaults to
+                `3.0`.
+            max_weight: float. w, the most that one action counts. Defaults to
+                `100.0`.
+            initial_log_std: float. Log standard deviation that a Box policy
+                starts from; it stays within -5 ... 2. Defaults to `0.0`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `None`.
+            tau: float. Share of its network that a target network takes over
+                when it moves, over 0 and at most 1; 1 copies it. Defaults to
+                `0.005`.
+            target_every: int. Updates from one move of target networks to the
+                next. Defaults to `1`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:

@@ -21,6 +21,9 @@ from keras_rl2.shapes import Tensor
 _PASSED = frozenset(
     {"Cast", "Identity", "IdentityN", "Reshape", "Squeeze", "StopGradient"}
 )
+# Operations that scale or shift it, by a number that is no part of it.
+_SCALES = frozenset({"Mul", "AddV2", "Add", "Sub", "RealDiv", "Div"})
+_NUMBERS = frozenset({"Const", "Placeholder", "ReadVariableOp"})
 _ACTIVATIONS = {
     "Softmax": "softmax",
     "Tanh": "tanh",
@@ -65,6 +68,52 @@ def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
         activation = last.activation
         if activation in _FUNCTIONS:
             return _FUNCTIONS[activation]
+    operation = _last_operation(network, inputs, output)
+    return _ACTIVATIONS.get(operation.type)
+
+
+def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
+    """Says whether what a network gives is a tanh, times or plus a number.
+
+    Args:
+        network: `keras.Model`. Is called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+
+    Example:
+
+    >>> network = keras.Sequential(
+    ...     [keras.layers.Dense(1, "tanh"), keras.layers.Rescaling(2.0)])
+    >>> ends_in_scaled_tanh(network, keras.KerasTensor((None, 3)))
+    True
+    """
+    if isinstance(_last_layer(network, 0), keras.layers.Dense):
+        return False
+    operation, scaled = _last_operation(network, inputs, 0), False
+    while operation.type in _SCALES:
+        given = [each.op for each in operation.inputs]
+        left = [each for each in map(_source, given) if not _is_number(each)]
+        if len(left) != 1:
+            return False
+        operation, scaled = left[0], True
+    return scaled and operation.type == "Tanh"
+
+
+def _is_number(operation: tf.Operation) -> bool:
+    """Says whether an operation reads a number that nothing else is in."""
+    return operation.type in _NUMBERS
+
+
+def _source(operation: tf.Operation) -> tf.Operation:
+    """Returns what gives an operation's value, which others only pass on."""
+    while operation.type in _PASSED:
+        operation = operation.inputs[0].op
+    return operation
+
+
+def _last_operation(
+    network: keras.Model, inputs: Any, output: int
+) -> tf.Operation:
+    """Returns the operation that gives an output, read off the graph."""
     # Takes some 30 ms for a small network.
     specs = keras.tree.map_structure(_spec, inputs)
 
@@ -75,10 +124,7 @@ def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
         return cast(Tensor, outputs)
 
     graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
-    operation = graph.outputs[0].op
-    while operation.type in _PASSED:
-        operation = operation.inputs[0].op
-    return _ACTIVATIONS.get(operation.type)
+    return _source(graph.outputs[0].op)
 
 
 def _spec(tensor: Tensor) -> tf.TensorSpec:
@@ -177,6 +223,16 @@ def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
     if ending == "tanh":
         return True
     _warn(actor, ending, "actions, by tanh of any number")
+    if ending is None and ends_in_scaled_tanh(actor, inputs):
+        warnings.warn(
+            f"Expected {actor.name!r} to end in tanh, or in a layer without "
+            "activation: the agent stretches -1 ... 1 to the bounds of the "
+            "actions itself. Received: a network that scales its tanh, of "
+            "which the agent takes another one, so that the bounds are never "
+            "reached (1.93 of 2, say): leave the scaling out.",
+            UserWarning,
+            stacklevel=2,
+        )
     return False
 
 

@@ -1,10 +1,10 @@
 """Keeping the observation statistics of an agent's networks."""
 
-import functools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -39,7 +39,13 @@ class Normalizing:
             for layer in layers
             if isinstance(layer, ObservationNormalization)
         )
+        self._accumulating: _Accumulating | None = None
         self._check_paths()
+
+    @property
+    def changing(self) -> tuple[ObservationNormalization, ...]:
+        """The layers whose statistics follow what is seen: none is frozen."""
+        return tuple(layer for layer in self.layers if layer.trainable)
 
     def _check_paths(self) -> None:
         """Refuses a layer that says of no array that it is meant for it."""
@@ -60,9 +66,10 @@ class Normalizing:
             ValueError: If a mean or variance would not be finite; nothing is
                 taken in then.
         """
-        if not self.layers:
+        layers = self.changing
+        if not layers:
             return
-        finite = self._accumulate(
+        finite = self._accumulate(layers)(
             map_leaves(
                 # [T + 1, B, ...] -> [T * B, ...]
                 lambda array: array[:-1].reshape(-1, *array.shape[2:]),
@@ -70,23 +77,33 @@ class Normalizing:
             ),
             trajectory.valid.reshape(-1),
         )
-        for layer, is_finite in zip(self.layers, np.array(finite), strict=True):
+        for layer, is_finite in zip(layers, np.array(finite), strict=True):
             if not is_finite:
                 _refuse(layer, trajectory)
 
-    @functools.cached_property
-    def _accumulate(self) -> Callable[[Any, Tensor], Tensor]:
-        """Makes what takes rows into all layers, or none, and says which."""
+    def _accumulate(
+        self, layers: Sequence[ObservationNormalization]
+    ) -> Callable[[Any, Tensor], Tensor]:
+        """Returns what takes rows into all layers, or none, and says which."""
+        if self._accumulating is None or self._accumulating.layers != layers:
+            made = self._make_accumulate(layers)
+            self._accumulating = _Accumulating(layers, made)
+        return self._accumulating.function
+
+    def _make_accumulate(
+        self, layers: Sequence[ObservationNormalization]
+    ) -> Callable[[Any, Tensor], Tensor]:
+        """Makes what takes rows into layers."""
 
         def accumulate(rows: Any, valid: Tensor) -> Tensor:
             encoded = dict(named_leaves(self._agent.encode(rows)))
             encoded.pop(ACTION_MASK, None)
             found = [
                 layer.moments_with(encoded[_path(layer, encoded)], valid)
-                for layer in self.layers
+                for layer in layers
             ]
             finite = tf.stack([all_finite(each) for each in found])
-            for layer, moments in zip(self.layers, found, strict=True):
+            for layer, moments in zip(layers, found, strict=True):
                 layer.keep_moments(moments, tf.reduce_all(finite))
             return finite
 
@@ -94,8 +111,15 @@ class Normalizing:
 
     def commit(self) -> None:
         """Puts new observation statistics into use."""
-        for layer in self.layers:
+        for layer in self.changing:
             layer.commit()
+
+
+class _Accumulating(NamedTuple):
+    """What takes rows into layers, and into which."""
+
+    layers: Sequence[ObservationNormalization]
+    function: Callable[[Any, Tensor], Tensor]
 
 
 def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:

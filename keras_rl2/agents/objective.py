@@ -43,5 +43,5 @@ class Objective(NamedTuple):
         """All variables that follow the gradient."""
         return [
             *(v for each in self.networks for v in each.trainable_variables),
-            *self.variables,
+            *(each for each in self.variables if each.trainable),
         ]

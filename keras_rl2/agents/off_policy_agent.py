@@ -18,10 +18,10 @@ from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
-from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_in_range
 from keras_rl2.network_copies import added_losses
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.target_networks import TargetUpdate
 from keras_rl2.target_networks import check_sync
 
@@ -40,7 +40,14 @@ class OffPolicyAgent(Agent):
             it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
         target_every: int. Updates from one move of target networks to the
             next. Defaults to `1`.
-        **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Example:
 
@@ -67,13 +74,23 @@ class OffPolicyAgent(Agent):
         max_gradient_norm: float | None = None,
         tau: float = 0.005,
         target_every: int = 1,
-        **kwargs: Any,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_in_range(gamma=(gamma, 0.0, 1.0))
         if max_gradient_norm is not None:
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_sync(tau, target_every, "target_every")
-        super().__init__(**kwargs)
+        super().__init__(
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self.gamma = gamma
         self.max_gradient_norm = max_gradient_norm
         self.tau = tau
@@ -149,7 +166,7 @@ class OffPolicyAgent(Agent):
         Returns:
             dict of scalars for the logs.
         """
-        batch = minibatch_of(data)
+        batch = self._minibatch(data)
         with self.target_networks.following(self.updates):
             terms = self.update(batch)
         if "td_error" in terms:

@@ -17,7 +17,6 @@ from keras_rl2.agents.actor_critic import ActorCritic
 from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.rollout_samples import RolloutSamples
-from keras_rl2.agents.updating import minibatch_of
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.array_spec import ArraySpec
@@ -29,6 +28,7 @@ from keras_rl2.network_copies import added_losses
 from keras_rl2.networks import is_image
 from keras_rl2.sequences import flat
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.spaces import space_tree
 from keras_rl2.trees import Tree
 from keras_rl2.trees import leaves
@@ -44,13 +44,12 @@ class OnPolicyAgent(ActorCritic):
     forward pass.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy; or to (parameters, value) where there is no critic.
-        critic: `keras.Model` from observations to values `[B, 1]`, or None.
-            Defaults to `None`.
+        actor: `keras.Model` from observations to the parameters of the policy;
+            or to (parameters, value) where there is no critic.
+        critic: `keras.Model` from observations to values `[B, 1]`, or None
+            where `actor` has both outputs. Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        gae_lambda: float. Decay of the advantage estimate. Defaults to
-            `0.95`.
+        gae_lambda: float. Decay of the advantage estimate. Defaults to `0.95`.
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
             `0.0`.
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
@@ -58,9 +57,16 @@ class OnPolicyAgent(ActorCritic):
             each minibatch. Defaults to `False`.
         max_gradient_norm: float or None. Global norm that gradients are
             clipped to. Defaults to `0.5`.
-        initial_log_std: float. Log standard deviation that a Box policy
-            starts from. Defaults to `0.0`.
-        **kwargs: `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from. Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Example:
 
@@ -84,7 +90,11 @@ class OnPolicyAgent(ActorCritic):
         normalize_advantages: bool = False,
         max_gradient_norm: float | None = 0.5,
         initial_log_std: float = 0.0,
-        **kwargs: Any,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_in_range(
             gamma=(gamma, 0.0, 1.0),
@@ -96,7 +106,14 @@ class OnPolicyAgent(ActorCritic):
             check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         check_flag(normalize_advantages=normalize_advantages)
         super().__init__(
-            actor, critic, initial_log_std=initial_log_std, **kwargs
+            actor,
+            critic,
+            initial_log_std=initial_log_std,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
         )
         self.gamma = gamma
         self.gae_lambda = gae_lambda
@@ -186,7 +203,7 @@ class OnPolicyAgent(ActorCritic):
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch of samples."""
-        batch = minibatch_of(data)
+        batch = self._minibatch(data)
         return self._update(lambda: self._forward(batch))
 
     def _forward(

@@ -1,6 +1,9 @@
 """Proximal policy optimisation."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import keras
 import tensorflow as tf
@@ -8,12 +11,15 @@ from keras import ops
 
 from keras_rl2 import losses
 from keras_rl2 import statistics
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.gradient_steps import GradientSteps
 from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.arguments import check_in_range
+from keras_rl2.arguments import present
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -34,8 +40,8 @@ class PPO(OnPolicyAgent):
     are those of the paper, with the details of Andrychowicz et al., 2021.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy; or to (parameters, value) where there is no critic.
+        actor: `keras.Model` from observations to the parameters of the policy;
+            or to (parameters, value) where there is no critic.
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
         clip_ratio: float or `keras.optimizers.schedules.LearningRateSchedule`
@@ -48,10 +54,23 @@ class PPO(OnPolicyAgent):
         target_kl: float or None. Once the approximate KL divergence exceeds
             1.5 times this, the remaining updates of the round are skipped.
             Defaults to `None`.
-        **kwargs: Arguments of `OnPolicyAgent`: `gamma`, `gae_lambda`,
-            `entropy_coefficient`, `value_coefficient`, `max_gradient_norm`,
-            `initial_log_std`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        gae_lambda: float. Decay of the advantage estimate. Defaults to `0.95`.
+        entropy_coefficient: float. Weight of the entropy bonus. Defaults to
+            `0.0`.
+        value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `0.5`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from. Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -91,27 +110,138 @@ class PPO(OnPolicyAgent):
         value_clip_range: float | None = None,
         normalize_advantages: bool = True,
         target_kl: float | None = None,
-        **kwargs: Any,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         if not isinstance(
             clip_ratio, keras.optimizers.schedules.LearningRateSchedule
         ):
             check_in_range(clip_ratio=(clip_ratio, 0.0, 1e6))
-        for name, value in (
-            ("value_clip_range", value_clip_range),
-            ("target_kl", target_kl),
-        ):
-            if value is not None:
-                check_in_range(**{name: (value, 0.0, 1e6)})
+        limits = present(value_clip_range=value_clip_range, target_kl=target_kl)
+        check_in_range(
+            **{limit: (value, 0.0, 1e6) for limit, value in limits.items()}
+        )
         self._round_stopped: tf.Variable | None = None
         super().__init__(
-            actor, critic, normalize_advantages=normalize_advantages, **kwargs
+            actor,
+            critic,
+            normalize_advantages=normalize_advantages,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            entropy_coefficient=entropy_coefficient,
+            value_coefficient=value_coefficient,
+            max_gradient_norm=max_gradient_norm,
+            initial_log_std=initial_log_std,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
         )
         self.clip_ratio = clip_ratio
         self.value_clip_range = value_clip_range
         self.target_kl = target_kl
         if target_kl is not None:
             self._round_stopped = tf.Variable(False, trainable=False)
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        clip_ratio: float
+        | keras.optimizers.schedules.LearningRateSchedule = 0.2,
+        value_clip_range: float | None = None,
+        normalize_advantages: bool = True,
+        target_kl: float | None = None,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            clip_ratio: float or
+                `keras.optimizers.schedules.LearningRateSchedule` over updates.
+                How far a probability ratio may usefully move. Defaults to
+                `0.2`.
+            value_clip_range: float or None. How far a value may move from the
+                one at collection; None for no clipping. Defaults to `None`.
+            normalize_advantages: bool. Whether advantages are normalised
+                within each minibatch. Defaults to `True`.
+            target_kl: float or None. Once the approximate KL divergence
+                exceeds 1.5 times this, the remaining updates of the round are
+                skipped. Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            gae_lambda: float. Decay of the advantage estimate. Defaults to
+                `0.95`.
+            entropy_coefficient: float. Weight of the entropy bonus. Defaults
+                to `0.0`.
+            value_coefficient: float. Weight of the value loss. Defaults to
+                `0.5`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `0.5`.
+            initial_log_std: float. Log standard deviation that a Box policy
+                starts from. Defaults to `0.0`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     def _learn(self, terms: dict[str, Tensor], steps: GradientSteps) -> Step:
         """Follows the gradient, unless the policy has moved far enough."""

@@ -1,12 +1,17 @@
 """REINFORCE: the Monte-Carlo policy gradient."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import gymnasium
 import keras
 
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.data import OwnRollout
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -22,14 +27,28 @@ class REINFORCE(OnPolicyAgent):
     cut off, by a time limit or the horizon, the baseline stands for the rest.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy; or to (parameters, value).
+        actor: `keras.Model` from observations to the parameters of the policy;
+            or to (parameters, value) where there is no critic.
         critic: `keras.Model` from observations to values `[B, 1]`, the
             baseline; or None. Defaults to `None`.
-        **kwargs: Arguments of `OnPolicyAgent` except `gae_lambda`, which is
-            1: `gamma`, `entropy_coefficient`, `value_coefficient`,
-            `normalize_advantages`, `max_gradient_norm`, `initial_log_std`,
-            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        entropy_coefficient: float. Weight of the entropy bonus. Defaults to
+            `0.0`.
+        value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
+        normalize_advantages: bool. Whether advantages are normalised within
+            each minibatch. Defaults to `False`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `0.5`.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from. Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -57,16 +76,114 @@ class REINFORCE(OnPolicyAgent):
     )
     whole_episodes = True
     needs_value = False
-    arguments_not_taken = frozenset({"gae_lambda"})
 
     def __init__(
         self,
         actor: keras.Model,
         critic: keras.Model | None = None,
-        **kwargs: Any,
+        *,
+        gamma: float = 0.99,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        normalize_advantages: bool = False,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
-        self.refuse_arguments(kwargs)
-        super().__init__(actor, critic, gae_lambda=1.0, **kwargs)
+        super().__init__(
+            actor,
+            critic,
+            gae_lambda=1.0,
+            gamma=gamma,
+            entropy_coefficient=entropy_coefficient,
+            value_coefficient=value_coefficient,
+            normalize_advantages=normalize_advantages,
+            max_gradient_norm=max_gradient_norm,
+            initial_log_std=initial_log_std,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        gamma: float = 0.99,
+        entropy_coefficient: float = 0.0,
+        value_coefficient: float = 0.5,
+        normalize_advantages: bool = False,
+        max_gradient_norm: float | None = 0.5,
+        initial_log_std: float = 0.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            entropy_coefficient: float. Weight of the entropy bonus. Defaults
+                to `0.0`.
+            value_coefficient: float. Weight of the value loss. Defaults to
+                `0.5`.
+            normalize_advantages: bool. Whether advantages are normalised
+                within each minibatch. Defaults to `False`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `0.5`.
+            initial_log_std: float. Log standard deviation that a Box policy
+                starts from. Defaults to `0.0`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
@@ -75,6 +192,11 @@ class REINFORCE(OnPolicyAgent):
         return OwnRollout(
             steps=1, passes=1, batch_size=None, rounds_per_epoch=10
         )
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        # A round is one update: there are few of them.
+        return keras.optimizers.Adam(1e-3)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""

@@ -1,16 +1,24 @@
 """What one call of TensorFlow runs while an agent is trained."""
 
+import contextlib
+import logging
 import math
 from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import cast
 
+import keras
 import tensorflow as tf
 
 from keras_rl2.agents import network_checks
+from keras_rl2.agents import overriding
 from keras_rl2.agents.compile_arguments import CompileArguments
+from keras_rl2.agents.drawing_layers import drawing_layers
+from keras_rl2.agents.drawing_layers import layers_within
+from keras_rl2.agents.round_call import RoundCall
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
 from keras_rl2.shapes import Tensor
@@ -18,6 +26,8 @@ from keras_rl2.shapes import Tensor
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+logger = logging.getLogger(__name__)
 
 # Weights of the largest layer x samples of a minibatch, up to which XLA is the
 # faster on a CPU: beyond it, TensorFlow's own matrix products are.
@@ -86,20 +96,26 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
 
     names: list[str] = []
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def run_round(iterator: tf.data.Iterator) -> tf.Tensor:
-        logs = run_updates(iterator.get_next())
-        names[:] = logs
-        values = [*logs.values(), agent.skipped.in_a_row]
+    def run_round(one_round: dict[str, Any]) -> Tensor:
+        logs = run_updates(one_round)
+        # In the order in which Keras would give them.
+        names[:] = sorted(logs)
+        values = [*(logs[name] for name in names), agent.skipped.in_a_row]
         return tf.stack([tf.cast(each, "float32") for each in values])
+
+    call = RoundCall(run_round, compiled=size.compiled)
 
     def run(iterator: Any) -> dict[str, Any]:
         if not isinstance(iterator, tf.data.Iterator):
             logs: dict[str, Any] = step(next(iterator))
             agent.skipped.check()
             return logs
+        # What `fit` is given rounds by gives them without `tf.data`, whose
+        # generators take as long as a small update.
+        rounds = agent.rounds_of_fit
+        one_round = next(iterator) if rounds is None else rounds.hand_over()
         # As one array: Keras makes a number of each log on every call.
-        *values, in_a_row = run_round(iterator).numpy()
+        *values, in_a_row = call(one_round).tolist()
         agent.skipped.check(int(in_a_row))
         return dict(zip(names, values, strict=True))
 
@@ -127,6 +143,21 @@ def resuming(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return agent.get_metrics_result()
 
     return run_what_is_left
+
+
+@contextlib.contextmanager
+def handing_over(agent: "Agent", x: RoundDataset) -> Iterator[None]:
+    """Has a train function take its rounds from where they are made.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+        x: `RoundDataset`. What the iterator that Keras passes is of.
+    """
+    before, agent.rounds_of_fit = agent.rounds_of_fit, x
+    try:
+        yield
+    finally:
+        agent.rounds_of_fit = before
 
 
 def checked(
@@ -171,7 +202,8 @@ def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
             f"Received: steps_per_execution={steps}"
         )
     size = None
-    if steps == updates and not agent.run_eagerly:
+    own_function = overriding.is_overridden(type(agent), "make_train_function")
+    if steps == updates and not agent.run_eagerly and not own_function:
         size = RoundSize(
             updates=updates,
             compiled=_is_compiled(agent, x.batch_size),
@@ -180,6 +212,7 @@ def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
                 and updates == 1
                 and agent.memory is None
                 and agent.learners.strategy is None
+                and not overriding.learns_by_own_step(type(agent))
             ),
         )
     _set_execution(agent, steps, size)
@@ -209,7 +242,9 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
         bool.
     """
     layers = network_checks.all_layers(agent)
-    largest = max(math.prod(v.shape) for v in agent.trainable_variables)
+    largest = max(
+        (math.prod(v.shape) for v in agent.trainable_variables), default=0
+    )
     # A memory's products are those of single steps, and many.
     small = agent.memory is not None or (
         largest * batch_size <= _LARGEST_COMPILED_PRODUCT
@@ -217,7 +252,38 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
     return (
         small
         and all(getattr(layer, "supports_jit", True) for layer in layers)
-        and not any(len(v.shape) > 2 for v in agent.trainable_variables)
+        and not _convolves(agent)
+        and not (_on_cpu() and _draws(agent, batch_size))
+    )
+
+
+def _draws(agent: "Agent", batch_size: int) -> bool:
+    """Whether an update draws more than a few random numbers in its networks.
+
+    The rows of a memory's minibatch are sequences, and their number is unknown
+    here.
+    """
+    rows = batch_size if agent.memory is None else None
+    return bool(drawing_layers(agent, rows))
+
+
+def _on_cpu() -> bool:
+    """Whether there is but a CPU, where XLA takes long for random numbers."""
+    return not tf.config.list_physical_devices("GPU")
+
+
+def _convolves(agent: "Agent") -> bool:
+    """Whether there are kernels of several axes but those of attention."""
+    products = {
+        id(variable)
+        for layer in network_checks.all_layers(agent)
+        for each in layers_within(layer)
+        if isinstance(each, keras.layers.EinsumDense)
+        for variable in each.trainable_variables
+    }
+    return any(
+        len(variable.shape) > 2 and id(variable) not in products
+        for variable in agent.trainable_variables
     )
 
 
@@ -226,9 +292,16 @@ def _is_compiled(agent: "Agent", batch_size: int) -> bool:
     asked = _arguments(agent).jit_compile
     if agent.learners.strategy is not None:
         return False
-    if asked == "auto":
-        return pays_to_compile(agent, batch_size)
-    return bool(asked)
+    if asked != "auto":
+        return bool(asked)
+    pays = pays_to_compile(agent, batch_size)
+    logger.info(
+        "The updates of a round of %r are compiled by XLA: %s, as "
+        "`jit_compile='auto'` expects to be faster",
+        agent.name,
+        pays,
+    )
+    return pays
 
 
 def _zeros(spec: tf.TensorSpec) -> tf.Tensor:

@@ -1,7 +1,10 @@
 """Soft actor-critic."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 from typing import cast
 
 import gymnasium
@@ -13,23 +16,31 @@ from keras_rl2 import losses
 from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.action_noise import ActionNoise
+from keras_rl2.agents.critics import GivenCritics
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
+from keras_rl2.arguments import check_choice
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Categorical
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.exploration import PinkNoise
+from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 from keras_rl2.spaces import ACTION_MASK
 from keras_rl2.trees import leaves
+
+_NOISE_COLORS = ("pink", "white")
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -65,13 +76,31 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         target_entropy: float or None. In nats; None for -A, as published, or
             0.89 log n for n Discrete actions that are allowed. Defaults to
             `None`.
+        noise_color: str. Color of the noise that Box actions are drawn with
+            while experience is collected. `"pink"` is correlated from step to
+            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
+            body with inertia; each single action is distributed as the policy
+            says. `"white"` is drawn anew at each step, as published. Defaults
+            to `"pink"`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise that
             is added to the actions of a Box policy, in half their range, for
             goals that its own chance does not find; see `TD3`. Defaults to
             `None`.
-        **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`,
-            `tau`, `target_every`, `observation_space`, `action_space`, `seed`,
-            `name`, `dtype`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -89,6 +118,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     Reference:
         - [Haarnoja et al., 2018](https://arxiv.org/abs/1812.05905).
+        - [Eberhard et al., 2023](https://openreview.net/forum?id=hQ9V5QN27eS),
+          pink noise.
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
     """
 
@@ -107,14 +138,24 @@ class SAC(StochasticPolicy, OffPolicyAgent):
     def __init__(
         self,
         actor: keras.Model,
-        critic: Any,
+        critic: GivenCritics,
         *,
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
-        exploration: Any = None,
-        **kwargs: Any,
+        noise_color: Literal["pink", "white"] = "pink",
+        exploration: GivenNoise | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
+        check_choice(noise_color=(noise_color, _NOISE_COLORS))
         check_in_range(temperature=(temperature, 1e-12, 1e12))
         check_flag(learn_temperature=learn_temperature)
         if target_entropy is not None:
@@ -122,11 +163,23 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         noise = ActionNoise(exploration)
         network_checks.check_is_network("actor", actor)
         given = critics.as_critics(critic, self.number_of_critics)
-        super().__init__(**kwargs)
+        super().__init__(
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            target_every=target_every,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self.actor = actor
         self.critics = given
         self.target_critics: list[keras.Model] = []
         self._noise = noise
+        self._policy_noise = ActionNoise(PinkNoise(1.0))
+        self.noise_color = noise_color
         self.temperature = temperature
         self.learn_temperature = learn_temperature
         self.target_entropy = target_entropy
@@ -137,6 +190,96 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             name="log_temperature",
         )
         self._bind_requested()
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        temperature: float = 1.0,
+        learn_temperature: bool = True,
+        target_entropy: float | None = None,
+        noise_color: Literal["pink", "white"] = "pink",
+        exploration: GivenNoise | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            temperature: float above 0. α at first. Defaults to `1.0`.
+            learn_temperature: bool. Whether α follows the target entropy; if
+                not it stays what it is. Defaults to `True`.
+            target_entropy: float or None. In nats; None for -A, as published,
+                or 0.89 log n for n Discrete actions that are allowed. Defaults
+                to `None`.
+            noise_color: str. Color of the noise that Box actions are drawn
+                with while experience is collected. `"pink"` is correlated from
+                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
+                moves a body with inertia; each single action is distributed as
+                the policy says. `"white"` is drawn anew at each step, as
+                published. Defaults to `"pink"`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                that is added to the actions of a Box policy, in half their
+                range, for goals that its own chance does not find; see `TD3`.
+                Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to. Defaults to `None`.
+            tau: float. Share of its network that a target network takes over
+                when it moves, over 0 and at most 1; 1 copies it. Defaults to
+                `0.005`.
+            target_every: int. Updates from one move of target networks to the
+                next. Defaults to `1`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
@@ -260,13 +403,22 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         state: Any = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the policy's noise, and beside it the one that is added."""
-        noise, _ = super().draw_noise(generator, shape)
-        if self.exploration is None:
-            return noise, state
-        added, state = self._noise.draw(
-            generator, shape, noise.shape[-1], self.env_steps, state
-        )
-        return np.concatenate([noise, added], axis=-1), state
+        # Of earlier releases the state is that of the added noise.
+        both = isinstance(state, tuple | list)
+        own, adding = state if both else (None, state)
+        if self.noise_color == "white" or self.is_discrete:
+            noise, _ = super().draw_noise(generator, shape)
+        else:
+            size = super().noise_shape[0]
+            noise, own = self._policy_noise.draw(
+                generator, shape, size, self.env_steps, own
+            )
+        if self.exploration is not None:
+            added, adding = self._noise.draw(
+                generator, shape, noise.shape[-1], self.env_steps, adding
+            )
+            noise = np.concatenate([noise, added], axis=-1)
+        return noise, (own, adding)
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns the scale of the added noise, where that changes."""
@@ -342,7 +494,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         actor_loss = -ops.mean(batch["weight"] * value)
         loss = actor_loss
         if self.learn_temperature:
-            loss = loss + self._temperature_loss(observation, entropy)
+            each = self._temperature_losses(observation, entropy)
+            loss = loss + ops.mean(batch["weight"] * each)
         return {
             "loss": loss,
             "actor_loss": actor_loss,
@@ -388,14 +541,12 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         values = critics.action_values(networks, encoded, action)
         return losses.soft_value(log_prob, values, temperature), -log_prob
 
-    def _temperature_loss(self, observation: Any, entropy: Tensor) -> Tensor:
-        """Returns the scalar loss of the temperature."""
-        return ops.mean(
-            losses.temperature_loss(
-                ops.convert_to_tensor(self.log_temperature),
-                entropy,
-                self._target_entropy_of(observation),
-            )
+    def _temperature_losses(self, observation: Any, entropy: Tensor) -> Tensor:
+        """Returns what each sample costs the temperature, `[B]`."""
+        return losses.temperature_loss(
+            ops.convert_to_tensor(self.log_temperature),
+            entropy,
+            self._target_entropy_of(observation),
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -405,5 +556,6 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             "temperature": self.temperature,
             "learn_temperature": self.learn_temperature,
             "target_entropy": self.target_entropy,
+            "noise_color": self.noise_color,
             "exploration": self._noise.serialized(),
         }

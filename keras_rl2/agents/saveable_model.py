@@ -1,6 +1,8 @@
 """Models that are saved and loaded as Keras does it."""
 
 import abc
+import os
+from collections.abc import Sequence
 from typing import Any
 from typing import Self
 
@@ -13,6 +15,7 @@ from keras_rl2.agents import saved_networks
 from keras_rl2.agents import saving
 from keras_rl2.agents.exportable_model import ExportableModel
 from keras_rl2.agents.skipped_updates import SkippedUpdates
+from keras_rl2.arguments import present
 
 
 class SaveableModel(ExportableModel):
@@ -36,7 +39,12 @@ class SaveableModel(ExportableModel):
 
     # Keras' own verbs.
 
-    def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+    def save(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        zipped: bool | None = None,
+    ) -> None:
         """Saves the agent as `keras.Model.save` does, whole or not at all.
 
         What was there stays until the new file is on the disk. A `.keras`
@@ -44,10 +52,12 @@ class SaveableModel(ExportableModel):
 
         Args:
             filepath: str or path. Where to write, a `.keras` file.
-            *args: As of `keras.Model.save`, in its order.
-            **kwargs: `overwrite`, bool, and `zipped`, bool or None, of
-                [`keras.Model.save`](
+            overwrite: bool. Whether what is there is replaced without asking,
+                as of [`keras.Model.save`](
                 https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
+                Defaults to `True`.
+            zipped: bool or None. Whether it is an archive rather than a
+                folder, as of `keras.Model.save`. Defaults to `None`.
 
         Raises:
             ValueError: If a network could not be made again when it is
@@ -56,43 +66,63 @@ class SaveableModel(ExportableModel):
         """
         finite_weights.refuse_non_finite(self, "save")
         saved_networks.check_can_be_loaded(self.given_networks())
-        saving.save(super().save, filepath, *args, **kwargs)
+        saving.save(super().save, filepath, overwrite, zipped)
 
-    def save_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+    def save_weights(
+        self,
+        filepath: str | os.PathLike[str],
+        overwrite: bool = True,
+        max_shard_size: float | None = None,
+    ) -> None:
         """Saves weights as `keras.Model.save_weights`, whole or not at all.
 
         Args:
             filepath: str or path. Where to write, a `.weights.h5` file.
-            *args: As of `keras.Model.save_weights`, in its order.
-            **kwargs: `overwrite`, bool, and `max_shard_size`, float or None,
-                of `keras.Model.save_weights`.
+            overwrite: bool. Whether what is there is replaced without asking.
+                Defaults to `True`.
+            max_shard_size: float or None. Gigabytes of each of several files,
+                as of `keras.Model.save_weights`. Defaults to `None`.
 
         Raises:
             ValueError: If a weight is not finite; nothing is written then.
             OSError: If they cannot be written.
         """
         finite_weights.refuse_non_finite(self, "save")
-        saving.save_weights(super().save_weights, filepath, *args, **kwargs)
+        saving.save_weights(
+            super().save_weights, filepath, overwrite, max_shard_size
+        )
 
-    def load_weights(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+    def load_weights(
+        self,
+        filepath: str | os.PathLike[str],
+        skip_mismatch: bool = False,
+        *,
+        objects_to_skip: Sequence[Any] | None = None,
+    ) -> None:
         """Loads weights as `keras.Model.load_weights` does.
 
         Args:
             filepath: str or path. A `.weights.h5` or `.keras` file.
-            *args: As of `keras.Model.load_weights`, in its order.
-            **kwargs: `skip_mismatch`, bool, and `objects_to_skip` of
-                `keras.Model.load_weights`.
+            skip_mismatch: bool. Whether weights of other shapes are left out,
+                as of `keras.Model.load_weights`. Defaults to `False`.
+            objects_to_skip: Sequence of layers or None. What is left as it is,
+                as of `keras.Model.load_weights`. Defaults to `None`.
 
         Raises:
-            ValueError: If a weight of the file is not finite; all weights are
-                then what they were before.
+            ValueError: If the weights are those of other networks, or one of
+                the file is not finite; all are then what they were before.
         """
-        before = finite_weights.values_of(self)
-        super().load_weights(filepath, *args, **kwargs)
+        before, env_steps = finite_weights.values_of(self), self.env_steps
         try:
-            self._check_loaded()
-        except ValueError:
+            super().load_weights(
+                filepath,
+                skip_mismatch,
+                **present(objects_to_skip=objects_to_skip),
+            )
+            self.check_loaded()
+        except Exception:
             finite_weights.put_back(before)
+            self.env_steps, self._is_loaded = env_steps, False
             raise
 
     def get_config(self) -> dict[str, Any]:
@@ -169,9 +199,9 @@ class SaveableModel(ExportableModel):
     def _check_can_act(self) -> None:
         """Refuses to act with what is not ready for it."""
         super()._check_can_act()
-        self._check_loaded()
+        self.check_loaded()
 
-    def _check_loaded(self) -> None:
+    def check_loaded(self) -> None:
         """Refuses weights that were loaded and are not finite.
 
         Keras says when the first of them are loaded, not when all are: those

@@ -12,6 +12,7 @@ from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.arguments import check_in_range
 from keras_rl2.distributions import Distribution
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 # Actions that a dataset repeats exactly would have a Gaussian become a point,
 # and the gradient of its mean grow without end.
@@ -26,11 +27,24 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
     stays within bounds here.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the
-            policy.
-        initial_log_std: float. Log standard deviation that a Box policy
-            starts from; it stays within -5 ... 2. Defaults to `0.0`.
-        **kwargs: Arguments of `OffPolicyAgent`.
+        actor: `keras.Model` from observations to the parameters of the policy.
+        initial_log_std: float. Log standard deviation that a Box policy starts
+            from; it stays within -5 ... 2. Defaults to `0.0`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        target_every: int. Updates from one move of target networks to the
+            next. Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
     """
 
     def __init__(
@@ -38,13 +52,31 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
         actor: keras.Model,
         *,
         initial_log_std: float = 0.0,
-        **kwargs: Any,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        target_every: int = 1,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_in_range(
             initial_log_std=(initial_log_std, _MIN_LOG_STD, _MAX_LOG_STD)
         )
         network_checks.check_is_network("actor", actor)
-        super().__init__(**kwargs)
+        super().__init__(
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            target_every=target_every,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self.actor = actor
         self.initial_log_std = initial_log_std
 

@@ -1,7 +1,10 @@
 """Twin delayed deep deterministic policy gradient."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 from typing import cast
 
 import gymnasium
@@ -12,21 +15,28 @@ from keras import ops
 from keras_rl2.agents import critics
 from keras_rl2.agents import network_checks
 from keras_rl2.agents.action_noise import ActionNoise
+from keras_rl2.agents.compile_arguments import GivenOptimizer
+from keras_rl2.agents.critics import GivenCritics
 from keras_rl2.agents.default_agent import NetworkBuilder
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.network_outputs import check_action_ending
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.objective import Objective
 from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.running import run_network
+from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import standing_for
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.network_copies import copy_of
 from keras_rl2.network_inputs import inputs_for
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -64,16 +74,27 @@ class TD3(OffPolicyAgent):
             to `2`.
         target_noise: float. σ, standard deviation of the noise of target
             actions, in half the range of an action. Defaults to `0.2`.
-        target_noise_clip: float. c, what that noise is clipped to. Defaults
-            to `0.5`.
+        target_noise_clip: float. c, what that noise is clipped to. Defaults to
+            `0.5`.
         exploration: float, str, dict, `ExplorationNoise` or None. Noise of
             actions in half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
         target_every: int or None. Updates from one move of target networks to
             the next; None for `policy_delay`. Defaults to `None`.
-        **kwargs: Arguments of `OffPolicyAgent`: `gamma`, `max_gradient_norm`
-            (of the actor's and the critics' gradient, each for itself),
-            `tau`, `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to, the actor's and the critics' each for itself. Defaults
+            to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -106,14 +127,21 @@ class TD3(OffPolicyAgent):
     def __init__(
         self,
         actor: keras.Model,
-        critic: Any,
+        critic: GivenCritics,
         *,
         policy_delay: int = 2,
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
-        exploration: Any = 0.1,
+        exploration: GivenNoise | None = 0.1,
         target_every: int | None = None,
-        **kwargs: Any,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_positive(policy_delay=policy_delay)
         check_in_range(
@@ -125,7 +153,14 @@ class TD3(OffPolicyAgent):
         given = critics.as_critics(critic, self.number_of_critics)
         super().__init__(
             target_every=policy_delay if target_every is None else target_every,
-            **kwargs,
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
         )
         self.actor = actor
         self.critics = given
@@ -147,6 +182,89 @@ class TD3(OffPolicyAgent):
         self._noise = noise
         self._gives_actions = False
         self._bind_requested()
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        policy_delay: int = 2,
+        target_noise: float = 0.2,
+        target_noise_clip: float = 0.5,
+        exploration: GivenNoise | None = 0.1,
+        target_every: int | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            policy_delay: int. Updates from one of the actor to the next.
+                Defaults to `2`.
+            target_noise: float. σ, standard deviation of the noise of target
+                actions, in half the range of an action. Defaults to `0.2`.
+            target_noise_clip: float. c, what that noise is clipped to.
+                Defaults to `0.5`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise of
+                actions in half their range; a number is the scale of
+                `GaussianNoise`. Defaults to `0.1`.
+            target_every: int or None. Updates from one move of target networks
+                to the next; None for `policy_delay`. Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to, the actor's and the critics' each for itself.
+                Defaults to `None`.
+            tau: float. Share of its network that a target network takes over
+                when it moves, over 0 and at most 1; 1 copies it. Defaults to
+                `0.005`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
@@ -216,11 +334,30 @@ class TD3(OffPolicyAgent):
 
     # Keras' own verbs.
 
-    def compile(
+    def _compile(
         self,
         optimizer: Any = "auto",
         critic_optimizer: Any = "auto",
-        **kwargs: Any,
+        **given_arguments: Any,
+    ) -> None:
+        """Does what `compile` says."""
+        super()._compile(
+            optimizer,
+            critic_optimizer=critic_optimizer or "auto",
+            **given_arguments,
+        )
+
+    @standing_for(_compile)
+    def compile(
+        self,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = "auto",
+        *,
+        steps_per_execution: int | Literal["auto"] = "auto",
+        jit_compile: bool | Literal["auto"] = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
     ) -> None:
         """Sets the optimizers; see `Agent.compile`.
 
@@ -229,11 +366,19 @@ class TD3(OffPolicyAgent):
                 the algorithm's own. The actor's. Defaults to `"auto"`.
             critic_optimizer: The critics'; `"auto"` or None for one that is
                 made like the actor's. Defaults to `"auto"`.
-            **kwargs: Arguments of `Agent.compile`.
+            steps_per_execution: int, or `"auto"` for the updates of a round.
+                Updates of one call of TensorFlow. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to let XLA compile whole rounds of
+                small networks. Defaults to `"auto"`.
+            max_skipped_updates: int or None. How many updates in a row may be
+                skipped since a gradient or a learning rate was not finite;
+                None for any number. Defaults to `1000`.
+            run_eagerly: bool. As of `keras.Model.compile`. Defaults to
+                `False`.
+            auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to
+                `True`.
         """
-        if critic_optimizer is None:
-            critic_optimizer = "auto"
-        super().compile(optimizer, critic_optimizer=critic_optimizer, **kwargs)
+        raise NotImplementedError
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

@@ -1,14 +1,21 @@
 """TD3 with behaviour cloning."""
 
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
+from typing import Self
 
 import keras
 
 from keras_rl2 import losses
+from keras_rl2.agents.critics import GivenCritics
+from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.td3 import TD3
 from keras_rl2.arguments import check_in_range
+from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.shapes import Tensor
+from keras_rl2.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -33,10 +40,31 @@ class TD3BC(TD3):
             one gets a twin like it, with weights of its own.
         alpha: float. α, what values count beside cloning; 0 is cloning alone.
             Defaults to `2.5`.
-        **kwargs: Arguments of `TD3`: `policy_delay`, `target_noise`,
-            `target_noise_clip`, `exploration`, `target_every`; and of
-            `OffPolicyAgent`: `gamma`, `max_gradient_norm`, `tau`,
-            `observation_space`, `action_space`, `seed`, `name`, `dtype`.
+        policy_delay: int. Updates from one of the actor to the next. Defaults
+            to `2`.
+        target_noise: float. σ, standard deviation of the noise of target
+            actions, in half the range of an action. Defaults to `0.2`.
+        target_noise_clip: float. c, what that noise is clipped to. Defaults to
+            `0.5`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise of
+            actions in half their range; a number is the scale of
+            `GaussianNoise`. Defaults to `0.1`.
+        target_every: int or None. Updates from one move of target networks to
+            the next; None for `policy_delay`. Defaults to `None`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to, the actor's and the critics' each for itself. Defaults
+            to `None`.
+        tau: float. Share of its network that a target network takes over when
+            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
 
     Raises:
         ValueError: If a number is out of range or a network does not fit.
@@ -60,14 +88,128 @@ class TD3BC(TD3):
     def __init__(
         self,
         actor: keras.Model,
-        critic: Any,
+        critic: GivenCritics,
         *,
         alpha: float = 2.5,
-        **kwargs: Any,
+        policy_delay: int = 2,
+        target_noise: float = 0.2,
+        target_noise_clip: float = 0.5,
+        exploration: GivenNoise | None = 0.1,
+        target_every: int | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         check_in_range(alpha=(alpha, 0.0, 1e12))
-        super().__init__(actor, critic, **kwargs)
+        super().__init__(
+            actor,
+            critic,
+            policy_delay=policy_delay,
+            target_noise=target_noise,
+            target_noise_clip=target_noise_clip,
+            exploration=exploration,
+            target_every=target_every,
+            gamma=gamma,
+            max_gradient_norm=max_gradient_norm,
+            tau=tau,
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
         self.alpha = alpha
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: Any,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        alpha: float = 2.5,
+        policy_delay: int = 2,
+        target_noise: float = 0.2,
+        target_noise_clip: float = 0.5,
+        exploration: GivenNoise | None = 0.1,
+        target_every: int | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = None,
+        tau: float = 0.005,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's own, or those of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's own. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` stands before the activation
+                of each hidden layer; None for the algorithm's own. Defaults to
+                `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, as layers of PyTorch
+                start; None for the algorithm's own. Defaults to `None`.
+            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
+                say. What the policy remembers with, of what is seen; the
+                hidden layers come after it, for each output its own. See
+                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+            alpha: float. α, what values count beside cloning; 0 is cloning
+                alone. Defaults to `2.5`.
+            policy_delay: int. Updates from one of the actor to the next.
+                Defaults to `2`.
+            target_noise: float. σ, standard deviation of the noise of target
+                actions, in half the range of an action. Defaults to `0.2`.
+            target_noise_clip: float. c, what that noise is clipped to.
+                Defaults to `0.5`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise of
+                actions in half their range; a number is the scale of
+                `GaussianNoise`. Defaults to `0.1`.
+            target_every: int or None. Updates from one move of target networks
+                to the next; None for `policy_delay`. Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm that gradients are
+                clipped to, the actor's and the critics' each for itself.
+                Defaults to `None`.
+            tau: float. Share of its network that a target network takes over
+                when it moves, over 0 and at most 1; 1 copies it. Defaults to
+                `0.005`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, `"mixed_float16"` say; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images get a convolutional network, all else an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

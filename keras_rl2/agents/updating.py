@@ -1,5 +1,6 @@
 """What updates are made of: minibatches and gradients."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import TypeVar
@@ -19,24 +20,49 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
 
     Args:
         data: dict of `[B, ...]`, in a tuple perhaps, as Keras hands it over.
-            Without a `weight`, each row counts 1. What is float64, as NumPy
-            makes it of its own accord, becomes float32.
+            Without a `weight`, each row counts 1; a `sample_weight` beside it
+            is a factor of that. What is float64, as NumPy makes it of its own
+            accord, becomes float32.
 
     Returns:
         dict of `[B, ...]`.
+
+    Raises:
+        ValueError: If it is no dict, or there are targets beside it.
     """
     given: dict[str, Tensor]
-    given, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+    given, targets, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    if targets is not None or not isinstance(given, Mapping):
+        raise ValueError(
+            "Expected a minibatch to be a dict, with all that is learned from "
+            "among its entries, and a `weight` of its rows perhaps. Received: "
+            + ("targets `y` beside it" if targets is not None else repr(given))
+        )
     batch: dict[str, Tensor] = map_leaves(
         lambda each: (
             ops.cast(each, "float32") if each.dtype == "float64" else each
         ),
         given,
     )
-    if "weight" in batch:
+    if "weight" not in batch:
+        ones = ops.ones(ops.shape(batch["action"])[:1], "float32")
+        batch = {**batch, "weight": ones}
+    if sample_weight is None:
         return batch
-    weight = ops.ones(ops.shape(batch["action"])[:1], "float32")
-    return {**batch, "weight": weight}
+    return {**batch, "weight": _weighted(batch["weight"], sample_weight)}
+
+
+def _weighted(weight: Tensor, factor: Any) -> Tensor:
+    """Multiplies the weights of rows by those that came beside them."""
+    factor = ops.cast(factor, "float32")
+    if factor.shape != weight.shape:
+        raise ValueError(
+            "Expected `sample_weight` to have the shape of the minibatch's "
+            f"`weight`, {tuple(weight.shape)}. "
+            f"Received: {tuple(factor.shape)}"
+        )
+    product: Tensor = ops.cast(weight, "float32") * factor
+    return product
 
 
 def _ensured(tensor: Tensor) -> Tensor:

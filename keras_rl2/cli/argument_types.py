@@ -2,11 +2,15 @@
 
 import argparse
 import json
+import math
 from typing import Any
+
+# What people write after a number of steps.
+_SUFFIXES = {"k": 1_000, "m": 1_000_000}
 
 
 def whole_number(text: str) -> int:
-    """Reads a number of steps, episodes and the like; `1e5` is one too.
+    """Reads a number of steps, episodes and the like: `100k`, `1e5`, `1.5M`.
 
     Args:
         text: str. What was typed.
@@ -19,18 +23,21 @@ def whole_number(text: str) -> int:
 
     Example:
 
-    >>> whole_number("1e5"), whole_number("100_000")
-    (100000, 100000)
+    >>> whole_number("1e5"), whole_number("100_000"), whole_number("100k")
+    (100000, 100000, 100000)
     """
+    factor = _SUFFIXES.get(text[-1:].lower(), 1)
     try:
-        number = float(text)
-        if number < 0 or number != int(number):
+        number = float(text if factor == 1 else text[:-1]) * factor
+        # 1.1 * 1000 is not the 1100 that was meant.
+        nearest = round(number)
+        if nearest < 0 or not math.isclose(number, nearest, rel_tol=1e-15):
             raise ValueError
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            f"expected a whole number, received {text!r}"
+            f"expected a whole number, 20000, 20k or 1e6 say, received {text!r}"
         ) from None
-    return int(number)
+    return nearest
 
 
 def count(text: str) -> int:

@@ -25,6 +25,8 @@ from keras_rl2.trees import named_leaves
 _LARGE_OBSERVATION = 10.0
 _LARGE_REWARD = 100.0
 _SMALL_DEVIATION = 0.01
+#: Name of the finding that says whether to normalise observations.
+SCALE = "observation scale"
 
 
 class Finding(NamedTuple):
@@ -164,9 +166,9 @@ def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
         states = int(space.nvec.sum())
     if states is not None:
         text = f"{states} states, which networks see as one-hot vectors"
-        return Finding("observation scale", True, text)
+        return Finding(SCALE, True, text)
     if isinstance(space, MultiBinary):
-        return Finding("observation scale", True, "switches, zeros and ones")
+        return Finding(SCALE, True, "switches, zeros and ones")
     return _scale(values.astype(np.float64), values.dtype)
 
 
@@ -199,9 +201,8 @@ def _scale(values: np.ndarray, dtype: np.dtype[Any]) -> Finding:
         f"up to {largest:.3g}, |mean| up to {mean:.3g}, deviation "
         f"{deviation.min():.3g} to {deviation.max():.3g}"
     )
-    name = "observation scale"
     if dtype == np.uint8:
-        return Finding(name, True, f"images or bytes, {seen}")
+        return Finding(SCALE, True, f"images or bytes, {seen}")
     # What never changes can be neither large nor small.
     smallest = deviation[deviation > 0.0].min(initial=np.inf)
     if largest > _LARGE_OBSERVATION:
@@ -209,9 +210,9 @@ def _scale(values: np.ndarray, dtype: np.dtype[Any]) -> Finding:
     elif smallest < _SMALL_DEVIATION:
         advice = f"some observations deviate by {smallest:.0e} only: "
     else:
-        return Finding(name, True, seen)
+        return Finding(SCALE, True, seen)
     return Finding(
-        name, False, f"{advice}use normalize_observations=True ({seen})"
+        SCALE, False, f"{advice}use normalize_observations=True ({seen})"
     )
 
 

@@ -22,7 +22,9 @@ _TERMINAL_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command to its parser."""
     parser.add_argument(
-        "environment", metavar="ENV", help="environment id, or module:id"
+        "environment",
+        metavar="ENV",
+        help="environment id, module:id, or module:Class",
     )
     add_env_kwargs(parser)
     parser.add_argument(

@@ -10,6 +10,7 @@ import gymnasium
 
 from keras_rl2.cli import errors
 from keras_rl2.envs import make_env
+from keras_rl2.envs.making import find_spec
 
 # Extras of Gymnasium, by the folder that its environments live in.
 _EXTRAS = {
@@ -27,7 +28,8 @@ def require(env_id: str) -> None:
 
     Args:
         env_id: str. Its id; `module:id` imports the module first, which may
-            lie in the working directory.
+            lie in the working directory, and `module:Class` takes a class of
+            it that nobody has registered.
 
     Raises:
         CommandError: If there is no such id; names the nearest ones.
@@ -38,11 +40,11 @@ def require(env_id: str) -> None:
     elif name.startswith("ALE/"):
         errors.require_modules(env_id, "pip install ale-py", "ale_py")
         importlib.import_module("ale_py")
-    if name not in gymnasium.registry:
+    if find_spec(env_id) is None:
         raise errors.CommandError(
             f"unknown environment {name!r}, nearest: "
             f"{errors.nearest(name, gymnasium.registry)} (of your own: "
-            "module:id)"
+            "module:id or module:Class)"
         )
 
 
@@ -110,7 +112,8 @@ def _import(module: str) -> None:
 
 def _how_to_install(env_id: str, error: Exception) -> str:
     """Says which package an environment misses."""
-    spec = gymnasium.registry[env_id.rpartition(":")[2]]
+    spec = find_spec(env_id)
+    assert spec is not None
     home = str(spec.entry_point).removeprefix("gymnasium.envs.")
     extra = _EXTRAS.get(home.partition(".")[0])
     advice = f'pip install "gymnasium[{extra}]"' if extra else str(error)

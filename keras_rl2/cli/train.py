@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "environment",
         metavar="ENV",
-        help="id of Gymnasium, CartPole-v1 say; module:id for your own",
+        help=(
+            "id of Gymnasium, CartPole-v1 say; module:id or module:Class for "
+            "your own"
+        ),
     )
     parser.add_argument(
         "--steps", type=count, help="environment steps (default: the preset's)"
@@ -123,7 +126,12 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains one seed after another."""
     from keras_rl2.cli import environments
+    from keras_rl2.presets.loading import algorithm_name
 
+    # Before anything is said of presets, which there are none of where
+    # there is no such environment.
+    algorithm_name(arguments.algorithm)
+    environments.require(arguments.environment)
     preset = _preset(arguments)
     environments.make(preset.environment, preset.env_kwargs).close()
     first = arguments.seed

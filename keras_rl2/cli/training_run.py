@@ -122,7 +122,9 @@ def _fit(
     axis = axis_of(training.preset)
     file = AgentFile(folder.agent, checkpoint, axis)
     table = ProgressFile(folder.progress, axis)
-    progress = Progress(axis.length(training.preset) - taken)
+    # Of rounds that end with an episode nobody knows the steps before.
+    open_end = axis.length(training.preset) - taken
+    progress = Progress(open_end if agent.whole_episodes else None)
     board = TensorBoard(folder.path)
     everything = Checkpoint(
         folder.checkpoints, every_steps=checkpoint or _NEVER, keep=_KEPT
@@ -144,6 +146,12 @@ def _fit(
     finally:
         table.close()
     file.save(agent)
+    if axis.count(agent) == taken:
+        print(
+            f"nothing was left of {axis.length(training.preset):,} "
+            f"{axis.words}, of which resets were some; {axis.option} asks for "
+            "more"
+        )
 
 
 def _headline(

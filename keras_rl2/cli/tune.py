@@ -15,11 +15,15 @@ from keras_rl2.cli.tune_folder import TuneFolder
 
 if TYPE_CHECKING:
     from keras_rl2.cli.tuning_plan import TuningPlan
+    from keras_rl2.presets import Preset
     from keras_rl2.presets import SearchSpace
 
 SUMMARY = "look for better settings, by trials of several seeds each"
 #: What gives up on trials that do worse than others did.
 PRUNERS = ("median", "hyperband", "none")
+_NORMALIZE = "networks.normalize_observations"
+# As many as `doctor` looks at.
+_RANDOM_STEPS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +149,10 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the trials that are missing, and says what they found."""
     from keras_rl2.cli import environments
+    from keras_rl2.presets.loading import algorithm_name
 
+    algorithm_name(arguments.algorithm)
+    environments.require(arguments.environment)
     plan = _plan(arguments)
     if arguments.dry_run:
         _print(plan)
@@ -154,17 +161,20 @@ def run(arguments: argparse.Namespace) -> int:
     environments.make(plan.preset.environment, plan.preset.env_kwargs).close()
     name = arguments.study or _study_name(plan)
     folder = TuneFolder(Path(arguments.logdir) / name)
+    storage = arguments.storage or str(folder.journal)
+    folder.refuse_other(storage)
 
     # Not sooner: what can be wrong without TensorFlow has been looked at.
     from keras_rl2.cli import studies
 
     study = studies.open_study(
         name,
-        arguments.storage or str(folder.journal),
+        storage,
         plan,
         overwrite=arguments.overwrite,
         clear=folder.clear,
     )
+    folder.claim(storage)
     from keras_rl2.cli import tuning_run
 
     tuning_run.tune(study, plan, folder, arguments.trials, arguments.pruner)
@@ -191,6 +201,7 @@ def _plan(arguments: argparse.Namespace) -> "TuningPlan":
             f"--preset {arguments.preset} is for recorded data"
         )
     preset = preset.with_settings(asked_settings(preset, arguments))
+    space = _with_normalization(space, preset, arguments)
     if arguments.reports > preset.total_steps:
         raise errors.CommandError(
             f"--reports {arguments.reports} are more than the steps of a run, "
@@ -234,6 +245,32 @@ def _space(name: str, arguments: argparse.Namespace) -> "SearchSpace":
         if key in settings or key.partition(".")[0] in settings
     }
     return space.with_ranges({**fixed, **search})
+
+
+def _with_normalization(
+    space: "SearchSpace", preset: "Preset", arguments: argparse.Namespace
+) -> "SearchSpace":
+    """Searches normalisation too, where `doctor` would ask for it."""
+    from keras_rl2.cli import checks
+    from keras_rl2.cli import environments
+    from keras_rl2.cli import random_rollout
+
+    said = {**dict(arguments.settings), **dict(arguments.search)}
+    if arguments.space is not None or {_NORMALIZE, "networks"} & said.keys():
+        return space
+    with environments.make(preset.environment, preset.env_kwargs) as env:
+        if not checks.check_spaces(env.observation_space, env.action_space).ok:
+            # Refused later, with the words of whoever needs the space.
+            return space
+        rollout = random_rollout.play(env, _RANDOM_STEPS, seed=0)
+        found = checks.check_observations(rollout, env.observation_space)
+    wrong = [
+        each for each in found if each.name == checks.SCALE and not each.ok
+    ]
+    if not wrong:
+        return space
+    print(f"{_NORMALIZE}: searched too: {wrong[0].text}")
+    return space.with_ranges({_NORMALIZE: [False, True]})
 
 
 def _study_name(plan: "TuningPlan") -> str:

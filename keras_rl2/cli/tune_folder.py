@@ -1,9 +1,15 @@
 """Where a study keeps its files."""
 
 import shutil
+import urllib.parse
 from pathlib import Path
 
+from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.run_folder import RunFolder
+from keras_rl2.cli.run_folder import read_json_object
+from keras_rl2.cli.run_folder import write_json
+
+_SQLITE = "sqlite:///"
 
 
 class TuneFolder:
@@ -15,6 +21,7 @@ class TuneFolder:
     Attributes:
         path: Path. The folder.
         journal: Path. The trials, unless they are kept elsewhere.
+        study: Path. Says where they are kept.
         best: Path. The preset of the best trial.
         table: Path. All trials, one row each.
         history: Path. Picture of how the search went.
@@ -30,6 +37,7 @@ class TuneFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.journal = path / "study.journal"
+        self.study = path / "study.json"
         self.best = path / "best.json"
         self.table = path / "trials.csv"
         self.history = path / "history.png"
@@ -47,6 +55,53 @@ class TuneFolder:
             `RunFolder`.
         """
         return RunFolder(self.trials / f"{trial:04d}" / f"seed-{seed}")
+
+    def refuse_other(self, storage: str) -> None:
+        """Refuses to write over what was found in trials of another storage.
+
+        Args:
+            storage: str. Where trials are kept: a URL, or a file.
+
+        Raises:
+            CommandError: If the folder is that of another one.
+        """
+        owner = self._owner()
+        if owner is None or owner == self._name_of(storage):
+            return
+        raise CommandError(
+            f"{self.path} holds what was found in trials that are kept in "
+            f"{owner}, not in {self._name_of(storage)}: --study or --logdir "
+            "keeps others apart"
+        )
+
+    def claim(self, storage: str) -> None:
+        """Writes down where the trials are kept.
+
+        Args:
+            storage: str. As of `refuse_other`.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.study, {"storage": self._name_of(storage)})
+
+    def _owner(self) -> str | None:
+        """Returns where its trials are kept, None if there are none yet."""
+        if self.study.is_file():
+            return str(read_json_object(self.study).get("storage"))
+        return self.journal.name if self.journal.is_file() else None
+
+    def _name_of(self, storage: str) -> str:
+        """Returns a name of a storage that is the same from everywhere."""
+        if storage.startswith(_SQLITE):
+            return _SQLITE + str(Path(storage.removeprefix(_SQLITE)).resolve())
+        if "://" in storage:
+            url = urllib.parse.urlsplit(storage)
+            # A folder is shown to others, and no place for a password.
+            host = url.netloc.rpartition("@")[2]
+            return f"{url.scheme}://{host}{url.path}"
+        path = Path(storage).resolve()
+        # A folder may be moved with its journal.
+        own = path == self.journal.resolve()
+        return self.journal.name if own else str(path)
 
     def clear(self) -> None:
         """Removes what an earlier study wrote, but for its journal."""

@@ -363,8 +363,8 @@ def _example_observation(
 
     def drawn(space: gymnasium.Space[Any], spec: ArraySpec) -> np.ndarray:
         shape, dtype = (num_envs, *spec.shape), np.dtype(spec.dtype)
-        if dtype.kind == "f":
-            return generator.standard_normal(shape).astype(dtype)
+        if isinstance(space, gymnasium.spaces.Box):
+            return _example_of_box(space, shape, generator).astype(dtype)
         if isinstance(space, gymnasium.spaces.MultiBinary):
             # Its `n` is a shape, where it has several axes.
             return generator.integers(2, size=shape).astype(dtype)
@@ -375,6 +375,19 @@ def _example_observation(
     return map_leaves(
         drawn, space_tree(agent.observation_space), agent.observation_spec
     )
+
+
+def _example_of_box(
+    space: gymnasium.spaces.Box,
+    shape: tuple[int, ...],
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Draws moderate numbers within a Box: an Embedding takes no others."""
+    if np.issubdtype(space.dtype, np.floating):
+        return np.clip(generator.standard_normal(shape), space.low, space.high)
+    first = np.clip(np.zeros_like(space.low), space.low, space.high)
+    room = np.minimum(space.high - first, 127).astype(np.int64)
+    return first.astype(np.int64) + generator.integers(0, room + 1, shape)
 
 
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:

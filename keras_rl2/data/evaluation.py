@@ -13,6 +13,8 @@ from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import check_seed
 from keras_rl2.arguments import present
+from keras_rl2.arguments import refusing_unknown
+from keras_rl2.arguments import standing_for
 from keras_rl2.collecting.masks import check_mask
 from keras_rl2.collecting.masks import masking_head
 from keras_rl2.collecting.policy_actor import PolicyActor
@@ -26,6 +28,20 @@ from keras_rl2.trees import named_leaves
 
 # Longer than the episodes of nearly all tasks, and soon played.
 _MANY_STEPS = 100_000
+
+
+def _dataset_of(
+    kind: "type[EvaluationDataset]", x: Any, **given: Any
+) -> "EvaluationDataset":
+    """Does what `EvaluationDataset.of` says."""
+    if not isinstance(x, kind):
+        return kind(x, **given)
+    if given:
+        raise ValueError(
+            "Expected no further arguments with an `EvaluationDataset`, "
+            f"which holds them itself. Received: {sorted(given)}"
+        )
+    return x
 
 
 class EvaluationDataset:
@@ -68,6 +84,7 @@ class EvaluationDataset:
     ['episode_length', 'episode_return', 'episode_return_std']
     """
 
+    @refusing_unknown
     def __init__(
         self,
         env: Any,
@@ -99,14 +116,40 @@ class EvaluationDataset:
         self._actor: ActorSnapshot | None = None
 
     @classmethod
-    def of(cls, x: Any, **kwargs: Any) -> "EvaluationDataset":
+    @standing_for(_dataset_of)
+    def of(
+        cls,
+        x: Any,
+        *,
+        episodes: int = 10,
+        deterministic: bool = True,
+        num_envs: int = 1,
+        seed: int | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[EnvWrapper] = (),
+        step_timeout: float | None = None,
+    ) -> "EvaluationDataset":
         """Returns what is to be played, made of an environment if need be.
 
         Args:
             x: `EvaluationDataset`, or an environment or id string.
-            **kwargs: Arguments of the constructor, with an environment only:
-                `episodes`, `deterministic`, `num_envs`, `seed`, `env_kwargs`,
-                `wrappers`, `step_timeout`.
+            episodes: int. Episodes to play. Defaults to `10`.
+            deterministic: bool. Whether the mode of the policy is taken
+                instead of a sample. Defaults to `True`.
+            num_envs: int. Environments to make when `env` is an id or a
+                function. Defaults to `1`.
+            seed: int or None. Seeds environments and sampling, the same for
+                every evaluation; None for other episodes each time. Defaults
+                to `None`.
+            env_kwargs: dict or None. Arguments of the environments that are
+                made of an id, as `gymnasium.make` takes them. Defaults to
+                `None`.
+            wrappers: sequence of functions from a `gymnasium.Env` to another
+                one, applied to each environment that is made of an id.
+                Defaults to `()`.
+            step_timeout: float or None. Seconds that a step may take, of a
+                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+                this process. Defaults to `None`: as long as it likes.
 
         Returns:
             `EvaluationDataset`.
@@ -114,14 +157,7 @@ class EvaluationDataset:
         Raises:
             ValueError: If there are arguments that it holds itself.
         """
-        if not isinstance(x, cls):
-            return cls(x, **kwargs)
-        if kwargs:
-            raise ValueError(
-                "Expected no further arguments with an `EvaluationDataset`, "
-                f"which holds them itself. Received: {sorted(kwargs)}"
-            )
-        return x
+        raise NotImplementedError
 
     def play(
         self, agent: ActingAgent, actor: PolicyActor | None = None

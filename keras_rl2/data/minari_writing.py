@@ -35,8 +35,9 @@ def check_new(path: Path) -> None:
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(
-            "Expected a folder that is new, or empty, for a dataset. Received: "
-            f"{path}, which is there"
+            "Expected a folder that is new, or empty, for a dataset: give "
+            "another path, or read what is there with OfflineDataset. "
+            f"Received: {path}, which is there"
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.arguments import is_number
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.minibatches import into_minibatches
 from keras_rl2.data.minibatches import tensor_specs
@@ -54,6 +55,7 @@ class MixedDataset(RoundDataset):
         - [Ball et al., 2023](https://arxiv.org/abs/2302.02948)
     """
 
+    @refusing_unknown
     def __init__(
         self,
         offline: OfflineDataset,

@@ -9,6 +9,7 @@ from keras_rl2 import seeds
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import check_seed
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.agent_protocols import CollectingAgent
 from keras_rl2.data.agent_protocols import learns_offline
@@ -106,6 +107,7 @@ class OfflineDataset(RoundDataset):
      'weight']
     """
 
+    @refusing_unknown
     def __init__(
         self,
         source: Any,

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.arguments import check_above_zero
+from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.replay_buffer import ReplayBuffer
 from keras_rl2.data.replay_sizes import check_priorities
 from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.sum_tree import SumTree
+from keras_rl2.trees import Tree
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -29,15 +31,23 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     that one transition of a tiny priority does not slow all updates down.
 
     Args:
-        *arguments: As of `ReplayBuffer`, in its order.
+        capacity: int. Transitions to hold, of all environments together,
+            rounded down to a multiple of their number.
+        num_envs: int. Environments, B.
+        observation: `ArraySpec`, or a tree of them. Shape and dtype of one
+            observation.
+        action_shape: tuple. Shape of one action.
+        action_dtype: Its dtype.
         alpha: float. How much priorities matter, α, 0 or more: 0 draws
             uniformly. Defaults to `0.6`.
         beta: float, or a function from the number of batches drawn so far to
             one, a `keras.optimizers.schedules.LearningRateSchedule` say. How
             much of the bias is corrected, β. Defaults to `0.4`.
         epsilon: float above 0. Keeps every transition's probability above 0,
-            ε. Defaults to `1e-6`.
-        **settings: `n_step`, `gamma` and `seed`, as of `ReplayBuffer`.
+            ε. Defaults to `1e-06`.
+        n_step: int. Rewards of a transition, n. Defaults to `1`.
+        gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
+        seed: int. Of the draws. Defaults to `None`: never the same.
 
     Attributes:
         largest_priority: float. The largest p so far; 1 at first.
@@ -70,11 +80,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def __init__(
         self,
-        *arguments: Any,
+        capacity: int,
+        num_envs: int,
+        observation: Tree[ArraySpec],
+        action_shape: tuple[int, ...],
+        action_dtype: npt.DTypeLike,
+        *,
         alpha: float = 0.6,
         beta: float | Callable[[int], SupportsFloat] = 0.4,
         epsilon: float = 1e-6,
-        **settings: Any,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        seed: int | None = None,
     ) -> None:
         check_priorities(alpha, beta)
         check_above_zero(epsilon=epsilon)
@@ -86,7 +103,16 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         # Since the tree was last used.
         self._changes: list[np.ndarray] = []
         self._beta()
-        super().__init__(*arguments, **settings)
+        super().__init__(
+            capacity,
+            num_envs,
+            observation,
+            action_shape,
+            action_dtype,
+            n_step=n_step,
+            gamma=gamma,
+            seed=seed,
+        )
         self._tree = SumTree(self._ring.places)
 
     def sample(self, batch_size: int) -> dict[str, np.ndarray]:

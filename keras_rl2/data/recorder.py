@@ -1,6 +1,5 @@
 """Playing in an environment to make a dataset."""
 
-import inspect
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_path
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import check_seed
-from keras_rl2.arguments import refuse_unknown
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.random_actor import random_actor
@@ -43,6 +42,7 @@ from keras_rl2.trees import map_leaves
 _MOST_STEPS = 1024
 
 
+@refusing_unknown
 def record(
     policy: Any,
     env: Any,
@@ -54,7 +54,14 @@ def record(
     num_envs: int = 1,
     env_kwargs: Mapping[str, Any] | None = None,
     wrappers: Sequence[EnvWrapper] = (),
-    **kwargs: Any,
+    batch_size: int = 256,
+    n_step: int = 1,
+    updates_per_epoch: int = 1000,
+    best: float | None = None,
+    min_return: float | None = None,
+    observation_space: gymnasium.Space[Any] | None = None,
+    action_space: gymnasium.Space[Any] | None = None,
+    memory_limit: int = 2**29,
 ) -> OfflineDataset:
     """Plays in an environment, and keeps what happened.
 
@@ -76,15 +83,27 @@ def record(
         seed: int or None. Seeds environments and acting. Defaults to `0`.
         deterministic: bool. Whether an agent takes its most probable actions.
             Defaults to `False`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
         env_kwargs: dict or None. Arguments of an environment given by its id.
             Defaults to `None`.
-        wrappers: sequence of functions from an environment to another one,
-            for an environment given by its id. Defaults to `()`.
-        **kwargs: Arguments of `OfflineDataset`: `batch_size`, `n_step`,
-            `updates_per_epoch`, `best`, `min_return`, `observation_space`,
-            `action_space`, `memory_limit`.
+        wrappers: sequence of functions from an environment to another one, for
+            an environment given by its id. Defaults to `()`.
+        batch_size: int. Transitions of one minibatch. Defaults to `256`.
+        n_step: int. Rewards that a transition adds up before it bootstraps.
+            Defaults to `1`.
+        updates_per_epoch: int. Updates of one Keras epoch. Defaults to `1000`.
+        best: float or None. Share of the episodes to learn from, over 0 and at
+            most 1, those of the highest return; None for all of them. Defaults
+            to `None`.
+        min_return: float or None. Return that an episode needs to be learned
+            from. Defaults to `None`.
+        observation_space: `gymnasium.Space` or None. What was observed; None
+            for what the source says, or else the agent. Defaults to `None`.
+        action_space: `gymnasium.Space` or None. What could be done, alike.
+            Defaults to `None`.
+        memory_limit: int. Bytes of data that are held in memory, but for a few
+            steps that there must be. Defaults to `2 ** 29`, half a GiB.
 
     Returns:
         `OfflineDataset` of what happened.
@@ -103,8 +122,6 @@ def record(
     check_positive(steps=steps, num_envs=num_envs)
     check_flag(deterministic=deterministic)
     check_seed(seed)
-    names = inspect.signature(OfflineDataset).parameters
-    refuse_unknown("record", kwargs, set(names) - {"source", "seed"})
     if path is not None:
         check_path(path=path)
         check_new(Path(path))
@@ -124,7 +141,18 @@ def record(
     finally:
         if is_maker(env):
             made.close()
-    return OfflineDataset(source, seed=seed, **kwargs)
+    return OfflineDataset(
+        source,
+        batch_size,
+        n_step,
+        seed,
+        updates_per_epoch=updates_per_epoch,
+        best=best,
+        min_return=min_return,
+        observation_space=observation_space,
+        action_space=action_space,
+        memory_limit=memory_limit,
+    )
 
 
 class _Player:

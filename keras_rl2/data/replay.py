@@ -15,6 +15,7 @@ from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.agent_protocols import CollectingAgent
@@ -161,6 +162,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         "rounds_per_epoch",
     )
 
+    @refusing_unknown
     def __init__(
         self,
         env: Any,

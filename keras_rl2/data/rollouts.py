@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
+from keras_rl2.arguments import refusing_unknown
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
@@ -133,6 +134,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         "rounds_per_epoch",
     )
 
+    @refusing_unknown
     def __init__(
         self,
         env: Any,
@@ -162,6 +164,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             num_envs=num_envs,
         )
         check_flag(**present(scale_rewards=scale_rewards))
+        _check_sequences(horizon, sequence_length)
         super().__init__(
             env,
             rounds_per_epoch=rounds_per_epoch or 1,
@@ -178,9 +181,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         )
         self.sequence_length = sequence_length
         with self._closing_if_refused():
-            _check_sizes(
-                horizon, batch_size, sequence_length, self.env.num_envs
-            )
+            _check_sizes(horizon, batch_size, self.env.num_envs)
         if horizon and passes and batch_size != "auto":
             self._set_round(horizon, passes, batch_size)
         self._samples: dict[str, Any] = {}
@@ -521,20 +522,21 @@ class _Asked(NamedTuple):
         return [name for name, is_open in chosen.items() if is_open]
 
 
-def _check_sizes(
-    horizon: int | None,
-    batch_size: int | str | None,
-    sequence_length: int | None,
-    num_envs: int,
-) -> None:
-    """Refuses sizes that do not fit each other, of those that were given."""
-    if horizon is None:
-        return
-    if sequence_length is not None and horizon % sequence_length:
+def _check_sequences(horizon: int | None, sequence_length: int | None) -> None:
+    """Refuses sequences that a horizon is not whole ones of."""
+    if horizon and sequence_length and horizon % sequence_length:
         raise ValueError(
             f"Expected `sequence_length` to divide `horizon`, {horizon}. "
             f"Received: sequence_length={sequence_length}"
         )
+
+
+def _check_sizes(
+    horizon: int | None, batch_size: int | str | None, num_envs: int
+) -> None:
+    """Refuses sizes that do not fit each other, of those that were given."""
+    if horizon is None:
+        return
     steps = horizon * num_envs
     if isinstance(batch_size, int) and batch_size > steps:
         raise ValueError(

@@ -139,6 +139,24 @@ class RoundDataset(abc.ABC):
         self._ready.clear()
         self.stopwatch = None
 
+    def hand_over(self) -> Round:
+        """Hands over the round that is ready, once.
+
+        Returns:
+            dict of arrays, as an element of `as_rounds`.
+
+        Raises:
+            RuntimeError: If `refresh` has not been called since the last one.
+        """
+        if not self._ready:
+            raise RuntimeError(
+                "A batch was asked for before the round was refreshed. "
+                "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
+                "callbacks of `fit`, or a call of `refresh()` before each "
+                f"{self.updates_per_round} batches."
+            )
+        return self._ready.popleft()
+
     def as_dataset(self, agent: CollectingAgent) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.
 
@@ -183,24 +201,13 @@ class RoundDataset(abc.ABC):
             self._gives_trajectories = trajectories
             self._ready.clear()
         dataset = tf.data.Dataset.from_generator(
-            _endless(weakref.WeakMethod(self._hand_over)),
+            _endless(weakref.WeakMethod(self.hand_over)),
             output_signature=self._element_spec(),
         )
         # TensorFlow keeps the function for as long as the process lives: it
         # must not keep the agent with it. What is made of a dataset keeps it.
         cast(Any, dataset).rounds = self
         return _in_step(dataset)
-
-    def _hand_over(self) -> Round:
-        """Hands over the round that is ready."""
-        if not self._ready:
-            raise RuntimeError(
-                "A batch was asked for before the round was refreshed. "
-                "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
-                "callbacks of `fit`, or a call of `refresh()` before each "
-                f"{self.updates_per_round} batches."
-            )
-        return self._ready.popleft()
 
 
 def minibatch(

@@ -50,7 +50,7 @@ def make_env(
 
     Args:
         env_id: str. Id of a registered environment; `module:id` imports the
-            module first.
+            module first, and may name a class of it instead of an id.
         env_kwargs: dict or None. Arguments of the environment, as
             `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
@@ -78,7 +78,7 @@ def make_env(
     if render_mode is not None:
         kwargs["render_mode"] = render_mode
     native = _has_native_vector(env_id)
-    make = _make_first_of_vector if native else gymnasium.make
+    make = _make_first_of_vector if native else _make_single
     env: gymnasium.Env[Any, Any] = _with_words(env_id, kwargs, make)
     for wrapper in wrappers:
         env = wrapper(env)
@@ -194,11 +194,28 @@ def find_spec(env_id: str) -> EnvSpec | None:
     module, _, name = env_id.rpartition(":")
     if module:
         # Before the look into the registry, which it writes to.
-        importlib.import_module(module)
+        imported = importlib.import_module(module)
+        if name not in gymnasium.registry:
+            return _spec_of_class(module, getattr(imported, name, None))
     elif name.startswith("ALE/") and importlib.util.find_spec("ale_py"):
         # Registers its games only when somebody imports it.
         importlib.import_module("ale_py")
     return gymnasium.registry.get(name)
+
+
+def _spec_of_class(module: str, kind: object) -> EnvSpec | None:
+    """Describes a class of environments that nobody has registered."""
+    if not isinstance(kind, type) or not issubclass(kind, gymnasium.Env):
+        return None
+    return EnvSpec(kind.__name__, entry_point=f"{module}:{kind.__name__}")
+
+
+def _make_single(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
+    """Makes one environment of an id, or of the class that it names."""
+    spec = find_spec(env_id) if ":" in env_id else None
+    # Gymnasium itself says what is wrong with an id that is not known.
+    made: gymnasium.Env[Any, Any] = gymnasium.make(spec or env_id, **kwargs)
+    return made
 
 
 def _has_native_vector(env_id: str) -> bool:

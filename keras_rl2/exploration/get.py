@@ -12,6 +12,9 @@ from keras_rl2.exploration.ornstein_uhlenbeck_noise import (
 )
 from keras_rl2.exploration.pink_noise import PinkNoise
 
+GivenNoise = ExplorationNoise | float | str | dict[str, Any]
+"""Exploration noise, or a short form of one."""
+
 _KINDS: dict[str, type[ExplorationNoise]] = {
     "gaussian": GaussianNoise,
     "ornstein_uhlenbeck": OrnsteinUhlenbeckNoise,
@@ -20,7 +23,7 @@ _KINDS: dict[str, type[ExplorationNoise]] = {
 
 
 def exploration_noise(
-    x: ExplorationNoise | float | str | dict[str, Any] | None,
+    x: GivenNoise | None,
 ) -> ExplorationNoise | None:
     """Makes exploration noise from a short form.
 

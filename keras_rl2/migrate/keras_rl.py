@@ -1,64 +1,28 @@
 """Agents from files of keras-rl and keras-rl2."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
+from typing import Literal
 
 import keras
 
 from keras_rl2.agents import DQN
 from keras_rl2.arguments import check_path
+from keras_rl2.arguments import standing_for
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate.legacy_weights import load_weights
 from keras_rl2.migrate.refusals import blamed_on
+from keras_rl2.space_configs import GivenSpace
 
 
-def from_keras_rl(
+def _from_keras_rl(
     path: str | os.PathLike[str],
     network: keras.Model,
     env: Any = None,
     **settings: Any,
 ) -> DQN:
-    """Makes a `DQN` with the weights of a `DQNAgent` of keras-rl.
-
-    Reads what `DQNAgent.save_weights` of keras-rl or keras-rl2 wrote: an HDF5
-    file, or a checkpoint of TensorFlow where the name did not end in `.h5`.
-    There is no network in it, only the weights of one, so that the network is
-    to be made again: the same layers in the same order. The window of
-    keras-rl, an axis in front of the observation, is no part of observations
-    here; without frames that are stacked, leave it out.
-
-    With `dueling=True` (their `enable_dueling_network`, of type `"avg"`) the
-    network ends where theirs was changed, in n + 1 units: the value, then the
-    advantages.
-
-    Args:
-        path: str or path. The file; of a checkpoint, what the names of its
-            files begin with.
-        network: `keras.Model` from observations to `[B, n]`, or with
-            `dueling=True` to `[B, 1 + n]`. It is given the weights.
-        env: An environment, vector environment or id string that the agent is
-            for; None if that is to be the first that it meets. Defaults to
-            `None`.
-        **settings: Arguments of `DQN`.
-
-    Returns:
-        `DQN`, compiled.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged or is something else, or its weights
-            do not fit the network.
-
-    Example:
-
-    >>> import keras_rl2 as rl
-    >>> network = rl.networks.mlp((4,), 2, hidden=(16, 16, 16),
-    ...                           activation="relu")
-    >>> agent = rl.migrate.from_keras_rl("weights.h5", network, "CartPole-v1")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: [Errno 2] No such file or directory: 'weights.h5'
-    """
+    """Does what `from_keras_rl` says."""
     check_path(path=path)
     path = os.fspath(path)
     if env is not None:
@@ -81,3 +45,109 @@ def from_keras_rl(
             target.set_weights(followed.get_weights())
     agent.compile()
     return agent
+
+
+@standing_for(_from_keras_rl)
+def from_keras_rl(
+    path: str | os.PathLike[str],
+    network: keras.Model,
+    env: Any = None,
+    *,
+    double: bool = True,
+    dueling: bool = False,
+    distributional: Literal["categorical", "quantile"] | None = None,
+    atoms: int = 51,
+    support: Sequence[float] = (-10.0, 10.0),
+    loss: Literal["huber", "mse"] = "huber",
+    epsilon: float
+    | keras.optimizers.schedules.LearningRateSchedule
+    | None = None,
+    epsilon_spread: float = 0.0,
+    max_gradient_norm: float | None = 10.0,
+    tau: float = 0.01,
+    gamma: float = 0.99,
+    target_every: int = 1,
+    observation_space: GivenSpace | None = None,
+    action_space: GivenSpace | None = None,
+    seed: int | None = None,
+    name: str | None = None,
+    dtype: str | None = None,
+) -> DQN:
+    """Makes a `DQN` with the weights of a `DQNAgent` of keras-rl.
+
+    Reads what `DQNAgent.save_weights` of keras-rl or keras-rl2 wrote: an HDF5
+    file, or a checkpoint of TensorFlow where the name did not end in `.h5`.
+    There is no network in it, only the weights of one, so that the network is
+    to be made again: the same layers in the same order. The window of
+    keras-rl, an axis in front of the observation, is no part of observations
+    here; without frames that are stacked, leave it out.
+
+    With `dueling=True` (their `enable_dueling_network`, of type `"avg"`) the
+    network ends where theirs was changed, in n + 1 units: the value, then the
+    advantages.
+
+    Args:
+        path: str or path. The file; of a checkpoint, what the names of its
+            files begin with.
+        network: `keras.Model` from observations to `[B, n]`, or with
+            `dueling=True` to `[B, 1 + n]`. It is given the weights.
+        env: An environment, vector environment or id string that the agent is
+            for; None if that is to be the first that it meets. Defaults to
+            `None`.
+        double: bool. Whether the network that learns chooses the next action.
+            Defaults to `True`.
+        dueling: bool. Whether the network gives V and advantages. Defaults to
+            `False`.
+        distributional: None, `"categorical"` or `"quantile"`. Defaults to
+            `None`.
+        atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
+        support: Sequence of two floats. Smallest and largest return that
+            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
+            square) of the TD error; distributions have losses of their own.
+            Defaults to `"huber"`.
+        epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over environment steps. Probability of a random action; it changes
+            from round to round. None for a linear fall from 1 to 0.05 within
+            10 000 steps. Defaults to `None`.
+        epsilon_spread: float. α of Ape-X: environment i of B explores with
+            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
+            published. Defaults to `0.0`: all alike.
+        max_gradient_norm: float or None. Global norm that gradients are
+            clipped to. Defaults to `10.0`.
+        tau: float. Share of the network that its target takes over when it
+            moves. By 0.01 at each update it is about as old as a copy each 100
+            of them. The 10 000 updates of Atari would be two or three copies
+            in all on a task of 50 000 steps, and values grow by about a reward
+            with each copy. Defaults to `0.01`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        target_every: int. Updates from one move of the target to the next; a
+            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. What is observed;
+            None to learn it from the first environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. What can be done; None
+            to learn it from the first environment. Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
+
+    Returns:
+        `DQN`, compiled.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is damaged or is something else, or its weights
+            do not fit the network.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> network = rl.networks.mlp((4,), 2, hidden=(16, 16, 16),
+    ...                           activation="relu")
+    >>> agent = rl.migrate.from_keras_rl("weights.h5", network, "CartPole-v1")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: [Errno 2] No such file or directory: 'weights.h5'
+    """
+    raise NotImplementedError

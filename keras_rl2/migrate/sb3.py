@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,7 @@ from keras_rl2.migrate import sb3_networks
 from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.migrate.sb3_file import SB3File
 from keras_rl2.migrate.sb3_networks import Seen
+from keras_rl2.migrate.sb3_optimizer import optimizer_of
 from keras_rl2.migrate.sb3_settings import settings_of
 from keras_rl2.migrate.sb3_spaces import read_space
 from keras_rl2.migrate.torch_layers import ACTIVATIONS
@@ -69,13 +71,16 @@ def from_sb3(
     or `CnnPolicy`. Nothing in it is unpickled, and neither PyTorch nor
     Stable-Baselines3 need be installed. The agent takes the actions that the
     other would, and can be trained further, saved and exported as any agent.
-    Optimizers begin anew; a replay buffer is in another file.
+    The optimizer is that of the file, with its learning rate or the linear
+    schedule of it, and begins anew; a replay buffer is in another file. A
+    warning names what is in a pickle only, such as a schedule that is a
+    function.
 
     Pictures that Stable-Baselines3 has turned, so that their channels come
     first, are expected as the file says, unless `env` gives them otherwise.
 
     Args:
-        path: str or path. The zip file.
+        path: str or path. The zip file; its ending, `.zip`, may be left out.
         env: An environment, vector environment or id string that the agent is
             for; None for the spaces that the file describes. Defaults to
             `None`.
@@ -107,7 +112,8 @@ def from_sb3(
     check_path(path=path)
     check_seed(seed)
     _check_normalization(normalization)
-    path = os.fspath(path)
+    path = _with_ending(path)
+    notes: list[str] = []
     with blamed_on(path, _EXPECTED):
         file = SB3File(path)
         options = _policy_options(file)
@@ -118,7 +124,9 @@ def from_sb3(
     with blamed_on(path, _EXPECTED):
         seen, action_space = _spaces(file, adapter, options, normalization)
         arguments = {
-            **settings_of(file, kind.argument_names()),
+            **settings_of(
+                file, set(kind.argument_names()) - set(settings), notes
+            ),
             **settings,
             "observation_space": seen.space,
             "action_space": action_space,
@@ -126,13 +134,33 @@ def from_sb3(
         }
         agent = _AGENTS[kind](kind, layers, seen, arguments)
         layers.refuse_rest()
-        optimizer = agent.default_optimizer()
-        rate = file.number("learning_rate")
-        if rate is not None:
-            optimizer.learning_rate = rate
-        agent.compile(optimizer)
+        agent.compile(
+            optimizer_of(file, options, agent.default_optimizer(), notes)
+        )
         agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
+    if notes:
+        warnings.warn(
+            f"{path}: not taken over: {'; '.join(notes)}. The agent begins "
+            f"with {_in_words(agent.optimizer)}; `agent.compile` and arguments "
+            "of `from_sb3` give it what you want.",
+            stacklevel=2,
+        )
     return agent
+
+
+def _with_ending(path: str | os.PathLike[str]) -> str:
+    """Returns the path of the file, which `save` gives an ending."""
+    path = os.fspath(path)
+    with_ending = f"{path}.zip"
+    if os.path.exists(path) or not os.path.exists(with_ending):
+        return path
+    return with_ending
+
+
+def _in_words(optimizer: keras.optimizers.Optimizer) -> str:
+    """Names an optimizer and its learning rate."""
+    rate = float(optimizer.learning_rate)
+    return f"{type(optimizer).__name__}, learning rate {rate:g}"
 
 
 def _check_normalization(given: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.migrate.linear_fall import LinearFall
 from keras_rl2.migrate.torch_arrays import read_torch_arrays
 from keras_rl2.plain_archives import check_members
 from keras_rl2.plain_files import parse_json
@@ -22,6 +23,10 @@ _VARIABLES = "pytorch_variables.pth"
 _MOST_DATA_BYTES = 2**24
 _MOST_FILE_BYTES = 2**31
 _CONSTANT = re.compile(r"ConstantSchedule\(val=([-+0-9.e]+)\)")
+_LINEAR = re.compile(
+    r"LinearSchedule\(start=([-+0-9.e]+), end=([-+0-9.e]+), "
+    r"end_fraction=([-+0-9.e]+)\)"
+)
 # Whose presence tells the algorithm, which is not written down.
 _TELLTALES = {
     "clip_range": "PPO",
@@ -109,6 +114,40 @@ class SB3File:
         if not math.isfinite(value):
             raise ValueError(f"settings with {name}={value}")
         return value
+
+    def linear_fall(self, name: str) -> LinearFall | None:
+        """Returns a setting that is a `LinearSchedule`.
+
+        Args:
+            name: str. Of the setting.
+
+        Returns:
+            `LinearFall`, or None where it is anything else.
+
+        Raises:
+            ValueError: If its numbers are not finite, or its part is none.
+        """
+        value = self._data.get(name)
+        if not isinstance(value, dict):
+            return None
+        found = _LINEAR.fullmatch(str(value.get("value_schedule")))
+        numbers: list[Any] = [value.get(each) for each in LinearFall._fields]
+        if found is not None:
+            numbers = [float(each) for each in found.groups()]
+        if not all(type(each) in (int, float) for each in numbers):
+            return None
+        fall = LinearFall(*map(float, numbers))
+        if not all(map(math.isfinite, fall)) or not 0 < fall.end_fraction <= 1:
+            raise ValueError(f"settings with {name}={fall}")
+        return fall
+
+    def has_object(self, name: str) -> bool:
+        """Returns whether a setting is an object, of which there is a pickle.
+
+        Args:
+            name: str. Of the setting.
+        """
+        return isinstance(self._data.get(name), dict)
 
     def flag(self, name: str) -> bool:
         """Returns whether a setting is true; one that is missing is not."""

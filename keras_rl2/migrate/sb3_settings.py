@@ -7,6 +7,8 @@ from typing import Any
 import keras
 
 from keras_rl2.migrate.sb3_file import SB3File
+from keras_rl2.migrate.sb3_schedules import TRAIN_FREQ
+from keras_rl2.migrate.sb3_schedules import value_of
 
 _ON_POLICY = {
     "gamma": "gamma",
@@ -33,26 +35,28 @@ NUMBERS: dict[str, dict[str, str]] = {
         "target_noise_clip": "target_noise_clip",
     },
 }
-# Steps of the environment to an update of DQN, unless it was told otherwise,
-# which is in a pickle.
-_TRAIN_FREQ = 4
 # Of one that is 0, whose logarithm must be finite.
 _LEAST_TEMPERATURE = 1e-12
 
 
-def settings_of(file: SB3File, allowed: Collection[str]) -> dict[str, Any]:
+def settings_of(
+    file: SB3File, allowed: Collection[str], notes: list[str]
+) -> dict[str, Any]:
     """Returns arguments of an agent's constructor.
 
     Args:
         file: `SB3File`.
         allowed: Collection of str. The arguments that there are.
+        notes: list of str. Is told what could not be taken over.
 
     Returns:
         dict of what the file says in plain numbers, of that only.
     """
     settings: dict[str, Any] = {}
     for theirs, ours in NUMBERS[file.algorithm].items():
-        value = file.number(theirs)
+        if ours not in allowed:
+            continue
+        value = _value_of(file, theirs, notes)
         if value is not None:
             settings[ours] = value
     if file.algorithm in ("PPO", "A2C"):
@@ -66,12 +70,22 @@ def settings_of(file: SB3File, allowed: Collection[str]) -> dict[str, Any]:
     return {name: settings[name] for name in settings if name in allowed}
 
 
+def _value_of(file: SB3File, theirs: str, notes: list[str]) -> Any:
+    """Returns what a setting is, or how it changes where it may."""
+    if theirs == "clip_range":
+        return value_of(file, theirs, notes)
+    value = file.number(theirs)
+    if theirs == "clip_range_vf" and value is None and file.has_object(theirs):
+        notes.append("clip_range_vf, which is no number that stays the same")
+    return value
+
+
 def _dqn(file: SB3File) -> dict[str, Any]:
     """Returns how often the target is moved, and how epsilon falls."""
     settings: dict[str, Any] = {}
     interval = file.number("target_update_interval")
     if interval is not None:
-        settings["target_every"] = max(int(interval) // _TRAIN_FREQ, 1)
+        settings["target_every"] = max(int(interval) // TRAIN_FREQ["DQN"], 1)
     first = file.number("exploration_initial_eps")
     last = file.number("exploration_final_eps")
     share = file.number("exploration_fraction")

@@ -22,6 +22,7 @@ def check_arguments(
     name: str = "",
     scale: float = 1.0,
     normalize_observations: bool = False,
+    layer_normalization: bool = False,
     input_shape: Sequence[int] = (1,),
     dtype: str = "float32",
     **sizes: Sequence[int],
@@ -37,6 +38,7 @@ def check_arguments(
         name: str. Of the model. Defaults to `""`.
         scale: float. What observations are multiplied with. Defaults to `1.0`.
         normalize_observations: bool. Defaults to `False`.
+        layer_normalization: bool. Defaults to `False`.
         input_shape: Sequence of ints. Shape of one observation. Defaults to
             `(1,)`.
         dtype: str. Of observations. Defaults to `"float32"`.
@@ -53,7 +55,10 @@ def check_arguments(
     check_in_range(
         output_gain=(output_gain, 0.0, 1e12), scale=(scale, -1e12, 1e12)
     )
-    check_flag(normalize_observations=normalize_observations)
+    check_flag(
+        normalize_observations=normalize_observations,
+        layer_normalization=layer_normalization,
+    )
     check_text(name=name, dtype=dtype)
     try:
         keras.KerasTensor((1,), dtype)
@@ -89,6 +94,7 @@ def fully_connected(
     units: int | Sequence[int],
     output_gain: float,
     start: Initialization,
+    layer_normalization: bool = False,
 ) -> Tensor:
     """Ends a network: hidden layers, then the output or several streams.
 
@@ -99,6 +105,8 @@ def fully_connected(
             side by side in it, each with the last hidden layer for itself.
         output_gain: float. Gain of the last layer's weights.
         start: `Initialization`. How weights begin.
+        layer_normalization: bool. Whether hidden layers are normalised.
+            Defaults to `False`.
 
     Returns:
         `[B, units]`, or the sum of all units.
@@ -108,7 +116,9 @@ def fully_connected(
         x: Tensor, layers: Sequence[tuple[int, str, str]], end: str
     ) -> Tensor:
         for width, activation, name in layers:
-            x = dense(x, width, start, name + end, activation)
+            x = hidden_layer(
+                x, width, start, name + end, activation, layer_normalization
+            )
         return x
 
     if not isinstance(units, Sequence):
@@ -123,6 +133,37 @@ def fully_connected(
         streams.append(output)
     joined: Tensor = keras.layers.Concatenate(name="output")(streams)
     return joined
+
+
+def hidden_layer(
+    x: Tensor,
+    units: int,
+    start: Initialization,
+    name: str,
+    activation: str,
+    layer_normalization: bool,
+) -> Tensor:
+    """Applies a new hidden layer, normalised before its activation if asked.
+
+    Args:
+        x: `[B, F]`. What goes in.
+        units: int. Its width.
+        start: `Initialization`. How its weights begin.
+        name: str. Of the layer.
+        activation: str.
+        layer_normalization: bool.
+
+    Returns:
+        `[B, units]`.
+    """
+    if not layer_normalization:
+        return dense(x, units, start, name, activation)
+    x = dense(x, units, start, name)
+    x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
+    activated: Tensor = keras.layers.Activation(
+        activation, name=f"{name}_activation"
+    )(x)
+    return activated
 
 
 def dense(

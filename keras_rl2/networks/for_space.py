@@ -9,10 +9,12 @@ import numpy as np
 from gymnasium.spaces import Dict
 from gymnasium.spaces import Tuple
 
+from keras_rl2.arguments import present
 from keras_rl2.initialization import Initialization
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
+from keras_rl2.networks.building import hidden_layer
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.mlp import mlp
@@ -34,7 +36,11 @@ def network_for(
     hidden: Sequence[int] | None = None,
     activation: str = "tanh",
     normalize_observations: bool = False,
-    **kwargs: Any,
+    output_gain: float = 1.0,
+    layer_normalization: bool = False,
+    initialization: str = "orthogonal",
+    seed: int | None = None,
+    name: str | None = None,
 ) -> keras.Model:
     """Builds the default network for an observation space.
 
@@ -42,16 +48,23 @@ def network_for(
         observation_space: `gymnasium.Space`. Images (see `is_image`) get
             `nature_cnn` from 36 pixels on and `small_cnn` below; a Dict or
             Tuple gets `joined_network`; all else gets `mlp`.
-        units: int or sequence of ints. Width of the output, or of its
-            streams.
+        units: int or sequence of ints. Width of the output, or of its streams.
         hidden: Sequence of ints or None. Widths of the hidden layers; None for
             those of the builder. Defaults to `None`.
         activation: str. Of the hidden layers; those after the convolutions of
             images have relu. Defaults to `"tanh"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
-        **kwargs: What all of these builders take: `output_gain`,
-            `initialization`, `seed`, `name`.
+        output_gain: float. Gain of the last layer's weights: 0.01 for a
+            policy, 1 for a value. Defaults to `1.0`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
+        initialization: str. `"orthogonal"` or `"fan_in"`, see
+            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str or None. Name of the model; None for that of the builder.
+            Defaults to `None`.
 
     Returns:
         A `keras.Model`.
@@ -62,8 +75,13 @@ def network_for(
     >>> network_for(space, 2, seed=0).input_shape
     (None, 7)
     """
-    if hidden is not None:
-        kwargs["hidden"] = hidden
+    kwargs: dict[str, Any] = {
+        "output_gain": output_gain,
+        "layer_normalization": layer_normalization,
+        "initialization": initialization,
+        "seed": seed,
+        **present(hidden=hidden, name=name),
+    }
     if not isinstance(observation_space, Dict | Tuple):
         shape = network_shape(observation_space)
         if is_image(observation_space):
@@ -85,6 +103,7 @@ def critic_for(
     hidden: Sequence[int] = (256, 256),
     activation: str = "relu",
     normalize_observations: bool = False,
+    layer_normalization: bool = False,
     initialization: str = "fan_in",
     seed: int | None = None,
     name: str = "critic",
@@ -101,6 +120,9 @@ def critic_for(
             `"relu"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -126,6 +148,7 @@ def critic_for(
         hidden=hidden,
         activation=activation,
         normalize_observations=normalize_observations,
+        layer_normalization=layer_normalization,
         name=name,
     )
     start = Initialization(initialization, seed)
@@ -150,7 +173,14 @@ def critic_for(
         )
     x = keras.layers.Concatenate(name="both")([x, action])
     for index, width in enumerate(hidden):
-        x = dense(x, width, start, f"hidden_{index}", activation)
+        x = hidden_layer(
+            x,
+            width,
+            start,
+            f"hidden_{index}",
+            activation,
+            layer_normalization,
+        )
     outputs = dense(x, 1, start, "output", gain=1.0)
     return keras.Model([*inputs, action], outputs, name=name)
 

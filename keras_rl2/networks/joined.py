@@ -35,6 +35,7 @@ def joined_network(
     activation: str = "tanh",
     output_gain: float = 1.0,
     normalize_observations: bool = False,
+    layer_normalization: bool = False,
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "joined_network",
@@ -56,6 +57,9 @@ def joined_network(
             `1.0`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes before each array that is no picture. Defaults to
+            `False`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
             `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"orthogonal"`.
@@ -81,6 +85,7 @@ def joined_network(
         activation=activation,
         output_gain=output_gain,
         normalize_observations=normalize_observations,
+        layer_normalization=layer_normalization,
         name=name,
     )
     start = Initialization(initialization, seed)
@@ -91,7 +96,9 @@ def joined_network(
         (width, activation, f"hidden_{index}")
         for index, width in enumerate(hidden)
     ]
-    outputs = fully_connected(x, layers, units, output_gain, start)
+    outputs = fully_connected(
+        x, layers, units, output_gain, start, layer_normalization
+    )
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -14,6 +14,7 @@ from keras_rl2 import seeds
 from keras_rl2.initialization import Initialization
 from keras_rl2.network_inputs import inputs_for
 from keras_rl2.networks.building import dense
+from keras_rl2.networks.building import hidden_layer
 from keras_rl2.sequences import flat
 from keras_rl2.sequences import of_one_step
 from keras_rl2.sequences import sequences_like
@@ -300,6 +301,7 @@ def outputs_of(
     *,
     hidden: Sequence[int] = (),
     activation: str = "tanh",
+    layer_normalization: bool = False,
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "head",
@@ -313,6 +315,9 @@ def outputs_of(
         hidden: Sequence of ints. Widths of the hidden layers of each output.
             Defaults to `()`.
         activation: str. Of the hidden layers. Defaults to `"tanh"`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
         initialization: str. `"orthogonal"`, with small weights for the first
             of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
         seed: int or None. Of the initial weights. Defaults to `None`.
@@ -334,7 +339,9 @@ def outputs_of(
         x: Tensor = inputs
         for depth, each in enumerate(hidden):
             layer = f"hidden_{index}_{depth}"
-            x = dense(x, each, start, layer, activation)
+            x = hidden_layer(
+                x, each, start, layer, activation, layer_normalization
+            )
         gain = 0.01 if policy_first and index == 0 else 1.0
         outputs.append(dense(x, size, start, f"output_{index}", gain=gain))
     return keras.Model(

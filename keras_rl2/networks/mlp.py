@@ -19,6 +19,7 @@ def mlp(
     activation: str = "tanh",
     output_gain: float = 1.0,
     normalize_observations: bool = False,
+    layer_normalization: bool = False,
     scale: float = 1.0,
     initialization: str = "orthogonal",
     seed: int | None = None,
@@ -41,6 +42,9 @@ def mlp(
             policy, 1 for a value. Defaults to `1.0`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first. Defaults to `False`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each hidden layer. Defaults to
+            `False`.
         scale: float. What observations are multiplied with, 1/255 for bytes.
             Defaults to `1.0`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
@@ -70,6 +74,7 @@ def mlp(
         activation=activation,
         output_gain=output_gain,
         normalize_observations=normalize_observations,
+        layer_normalization=layer_normalization,
         scale=scale,
         name=name,
     )
@@ -86,5 +91,7 @@ def mlp(
         (width, activation, f"hidden_{index}")
         for index, width in enumerate(hidden)
     ]
-    outputs = fully_connected(x, layers, units, output_gain, start)
+    outputs = fully_connected(
+        x, layers, units, output_gain, start, layer_normalization
+    )
     return keras.Model(inputs, outputs, name=name)

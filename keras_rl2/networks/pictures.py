@@ -31,6 +31,7 @@ def nature_cnn(
     *,
     hidden: Sequence[int] = (512,),
     output_gain: float = 1.0,
+    layer_normalization: bool = False,
     initialization: str = "orthogonal",
     dtype: str = "uint8",
     scale: float = 1.0 / 255.0,
@@ -55,6 +56,9 @@ def nature_cnn(
             Defaults to `(512,)`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each layer of `hidden`. Defaults
+            to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"orthogonal"`.
         dtype: str. What the network is given. Defaults to `"uint8"`.
@@ -83,6 +87,7 @@ def nature_cnn(
         units=units,
         hidden=hidden,
         output_gain=output_gain,
+        layer_normalization=layer_normalization,
         scale=scale,
         dtype=dtype,
         name=name,
@@ -98,7 +103,9 @@ def nature_cnn(
     x = picture_features(inputs, start, scale)
     names = ["hidden", *(f"hidden_{k}" for k in range(1, len(hidden)))]
     layers = [(w, "relu", n) for w, n in zip(hidden, names, strict=False)]
-    outputs = fully_connected(x, layers, units, output_gain, start)
+    outputs = fully_connected(
+        x, layers, units, output_gain, start, layer_normalization
+    )
     return keras.Model(inputs, outputs, name=name)
 
 
@@ -109,6 +116,7 @@ def small_cnn(
     hidden: Sequence[int] = (128,),
     activation: str = "relu",
     output_gain: float = 1.0,
+    layer_normalization: bool = False,
     initialization: str = "orthogonal",
     dtype: str = "uint8",
     scale: float = 1.0 / 255.0,
@@ -135,6 +143,9 @@ def small_cnn(
         activation: str. Of the hidden layers. Defaults to `"relu"`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each layer of `hidden`. Defaults
+            to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"orthogonal"`.
         dtype: str. What the network is given. Defaults to `"uint8"`.
@@ -161,6 +172,7 @@ def small_cnn(
         hidden=hidden,
         activation=activation,
         output_gain=output_gain,
+        layer_normalization=layer_normalization,
         scale=scale,
         dtype=dtype,
         name=name,
@@ -178,7 +190,9 @@ def small_cnn(
         (width, activation, f"hidden_{index}")
         for index, width in enumerate(hidden)
     ]
-    outputs = fully_connected(x, layers, units, output_gain, start)
+    outputs = fully_connected(
+        x, layers, units, output_gain, start, layer_normalization
+    )
     return keras.Model(inputs, outputs, name=name)
 
 
@@ -239,6 +253,7 @@ def impala_cnn(
     filters: Sequence[int] = (16, 32, 32),
     hidden: Sequence[int] = (256,),
     output_gain: float = 1.0,
+    layer_normalization: bool = False,
     initialization: str = "orthogonal",
     dtype: str = "uint8",
     scale: float = 1.0 / 255.0,
@@ -261,6 +276,9 @@ def impala_cnn(
             Defaults to `(256,)`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
+        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
+            stands before the activation of each layer of `hidden`. Defaults
+            to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.initialization`. Defaults to `"orthogonal"`.
         dtype: str. What the network is given. Defaults to `"uint8"`.
@@ -287,6 +305,7 @@ def impala_cnn(
         filters=filters,
         hidden=hidden,
         output_gain=output_gain,
+        layer_normalization=layer_normalization,
         scale=scale,
         dtype=dtype,
         name=name,
@@ -320,7 +339,9 @@ def impala_cnn(
     x = layers.ReLU(name="relu")(x)
     x = layers.Flatten(name="flatten")(x)
     ends = [(w, "relu", f"hidden_{k}") for k, w in enumerate(hidden)]
-    outputs = fully_connected(x, ends, units, output_gain, start)
+    outputs = fully_connected(
+        x, ends, units, output_gain, start, layer_normalization
+    )
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -86,6 +86,7 @@ _SAC = {
     "temperature": NUMBER,
     "learn_temperature": FLAG,
     "target_entropy": _OPTIONAL_NUMBER,
+    "noise_color": one_of("pink", "white"),
     "exploration": NOISE,
 }
 _TD3 = {
@@ -102,12 +103,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "A2C": Algorithm(
         on_policy=True,
         settings={**_ON_POLICY, "gae_lambda": NUMBER},
-        optimizer={
-            "name": "RMSprop",
-            "learning_rate": 7e-4,
-            "rho": 0.99,
-            "epsilon": 1e-5,
-        },
+        optimizer=_FAST_ADAM,
     ),
     "APPO": Algorithm(
         on_policy=True,
@@ -150,7 +146,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "DQN": Algorithm(
         on_policy=False,
         settings=_DQN,
-        optimizer=_FAST_ADAM,
+        optimizer={"name": "Adam", "learning_rate": 5e-4},
     ),
     "IQL": Algorithm(
         on_policy=False,
@@ -172,7 +168,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "REINFORCE": Algorithm(
         on_policy=True,
         settings=_ON_POLICY,
-        optimizer={**_ADAM, "epsilon": 1e-5},
+        optimizer=_FAST_ADAM,
     ),
     "SAC": Algorithm(
         on_policy=False,

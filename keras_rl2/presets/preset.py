@@ -34,8 +34,8 @@ class Preset:
         env_kwargs: dict. Arguments of the environment, as `gymnasium.make`
             takes them. Defaults to `{}`.
         networks: dict. Arguments of `for_env`: `hidden`, `activation`,
-            `normalize_observations`, `initialization`. Defaults to the
-            algorithm's own.
+            `normalize_observations`, `layer_normalization`,
+            `initialization`. Defaults to the algorithm's own.
         agent: dict. Arguments of the agent's constructor. Defaults to the
             algorithm's own.
         optimizer: dict. `name` of a Keras optimizer, `learning_rate` and
@@ -177,6 +177,8 @@ class Preset:
 _OLD_ON_POLICY = ("A2C", "PPO", "REINFORCE")
 # What a rollout was where a preset of version 0.1.0 did not say.
 _OLD_ROLLOUT = {"horizon": 128, "passes": 4, "scale_rewards": False}
+# What DQN was where such a preset did not say.
+_OLD_DQN = {"double": False, "tau": 0.03}
 
 
 def _present(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,6 +189,12 @@ def _present(data: Mapping[str, Any]) -> dict[str, Any]:
     sync = data.pop("target_sync")
     if data.get("algorithm") in _OLD_ON_POLICY:
         data["dataset"] = {**_OLD_ROLLOUT, **data.get("dataset", {})}
+    if data.get("algorithm") == "A2C":
+        data["agent"] = {"gae_lambda": 1.0, **data.get("agent", {})}
+    if data.get("algorithm") == "DQN":
+        plain = {"layer_normalization": False}
+        data["networks"] = {**plain, **data.get("networks", {})}
+        data["agent"] = {**_OLD_DQN, **data.get("agent", {})}
     if not isinstance(sync, dict):
         return data
     moves = {

@@ -40,6 +40,7 @@ _NETWORKS = {
     "hidden": WIDTHS,
     "activation": TEXT,
     "normalize_observations": FLAG,
+    "layer_normalization": FLAG,
 }
 _ON_POLICY_NETWORKS = {
     **_NETWORKS,

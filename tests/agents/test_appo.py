@@ -96,7 +96,6 @@ def test_updates_of_sequences_count_for_the_lag(tmp_path):
         seed=0,
         workers=WorkersHere(tmp_path, 1),
     )
-    assert rollouts.updates_per_round == 2
     agent = rl.APPO.for_env(
         rollouts.env, memory=keras.layers.GRUCell(3), seed=0, max_lag=2
     )

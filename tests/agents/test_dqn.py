@@ -122,7 +122,7 @@ def test_target_is_copied_every_so_many_updates():
 
 def test_targets_follow_a_little_at_each_update_by_default():
     agent = make_agent()
-    assert (agent.tau, agent.target_every) == (0.03, 1)
+    assert (agent.tau, agent.target_every) == (0.01, 1)
     replay = make_replay(updates_per_round=1)
     before = weights_of(agent.target_network)
     agent.fit(replay, verbose=0)
@@ -133,7 +133,7 @@ def test_targets_follow_a_little_at_each_update_by_default():
         strict=True,
     ):
         np.testing.assert_allclose(
-            target, 0.97 * old + 0.03 * source, rtol=1e-5, atol=1e-7
+            target, 0.99 * old + 0.01 * source, rtol=1e-5, atol=1e-7
         )
 
 

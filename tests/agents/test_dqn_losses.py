@@ -89,7 +89,7 @@ def test_gradients_are_clipped_to_their_global_norm():
 def test_n_step_targets_are_those_of_the_replay():
     env = CountingEnv(lengths=(3, 5), truncates=(False, True))
     network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
-    agent = rl.DQN(network, gamma=0.5)
+    agent = rl.DQN(network, gamma=0.5, double=False)
     replay = rl.ReplayDataset(
         env, batch_size=16, steps_per_round=32, warm_up=0, n_step=2, seed=0
     )
@@ -154,6 +154,7 @@ def test_gradients_reach_every_layer_of_both_streams(kind):
         dueling=True,
         distributional=kind,
         atoms=3,
+        layer_normalization=False,
         seed=0,
     )
     widths = [

@@ -39,7 +39,9 @@ def cut_off(mode):
     )
     settings = {"gamma": 0.5, "gae_lambda": 0.0}
     agent = rl.PPO.for_env(env, memory=CELLS["gru"](), seed=0, **settings)
-    rollouts = rl.RolloutDataset(env, horizon=10, passes=1, seed=0)
+    rollouts = rl.RolloutDataset(
+        env, horizon=10, passes=1, scale_rewards=False, seed=0
+    )
     rollouts.bind(agent)
     return agent, rollouts
 

@@ -115,8 +115,10 @@ def test_probe(name, probe, seed, new_agent):
     agent = new_agent(case, env, seed)
     assert agent.env_steps == 0
     assert not CRITERIA[probe](agent)
+    # Values are read in the units of rewards.
+    scaled = {"scale_rewards": False} if agent.on_policy else {}
     dataset = case.dataset(
-        env, rounds_per_epoch=1, seed=seed, **case.probe_dataset
+        env, rounds_per_epoch=1, seed=seed, **scaled, **case.probe_dataset
     )
     watch = StopWhenHeld(CRITERIA[probe])
     limit = case.probe_steps[probe]

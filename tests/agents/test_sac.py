@@ -191,11 +191,19 @@ class Reference:
         )
         return entropy.mean()
 
+    def lacking(self):
+        """What the entropy exceeds the target by, as samples count."""
+        _, entropy = self.soft_value(
+            self.actor, self.critics, BATCH["observation"], self.noise
+        )
+        return np.mean(BATCH["weight"] * (entropy + 0.75))
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_update_is_that_of_the_paper(kind):
     agent = KINDS[kind][0](target_entropy=-0.75)
     expected = Reference(agent, kind)
+    lacking = expected.lacking()
     logs = agent.train_step(minibatch(kind))
     for name in ("critic_loss", "actor_loss", "entropy"):
         value = getattr(expected, name)()
@@ -213,7 +221,7 @@ def test_an_update_is_that_of_the_paper(kind):
             np.testing.assert_allclose(new, old - gradient, rtol=1e-4)
     # The temperature rises by what the entropy lacks.
     assert float(agent.log_temperature.numpy()) == pytest.approx(
-        math.log(ALPHA) - (expected.entropy() + 0.75), rel=1e-5
+        math.log(ALPHA) - lacking, rel=1e-5
     )
 
 
@@ -396,3 +404,46 @@ def test_settings_out_of_range_are_refused(setting):
     [name] = setting
     with pytest.raises(ValueError, match=f"(?i){name}|scale.*0 or more"):
         box_agent(**setting)
+
+
+def drawn(steps=4000, envs=8, **settings):
+    agent = small_agent(rl.SAC, **settings)
+    noise, _ = agent.draw_noise(np.random.default_rng(0), (steps, envs))
+    return noise[..., 0]
+
+
+def correlation(noise, lag):
+    return float(np.mean(noise[lag:] * noise[:-lag]) / np.mean(noise**2))
+
+
+def test_the_policys_noise_is_alike_at_steps_near_each_other():
+    noise = drawn()
+    # Each part of five keeps exp(-lag / 4^k) of itself; see `PinkNoise`.
+    for lag in (1, 16):
+        kept = sum(math.exp(-lag / 4**k) for k in range(1, 5)) / 5
+        assert correlation(noise, lag) == pytest.approx(kept, abs=0.06)
+    assert noise.std() == pytest.approx(1.0, abs=0.06)
+
+
+def test_white_noise_is_drawn_anew_at_each_step():
+    noise = drawn(noise_color="white")
+    assert correlation(noise, 1) == pytest.approx(0.0, abs=0.03)
+    assert noise.std() == pytest.approx(1.0, abs=0.03)
+
+
+def test_pink_noise_goes_on_over_rounds_with_what_is_added():
+    agent = small_agent(rl.SAC, exploration=0.1)
+    whole, _ = agent.draw_noise(np.random.default_rng(0), (6, 2))
+    assert whole.shape == (6, 2, 2 * agent.policy_head.noise_shape[0])
+    generator = np.random.default_rng(0)
+    first, state = agent.draw_noise(generator, (1, 2))
+    then, _ = agent.draw_noise(generator, (1, 2), state)
+    begun, _ = agent.draw_noise(generator, (1, 2))
+    kept = np.corrcoef([first[..., 0].ravel(), then[..., 0].ravel()])
+    assert np.isfinite(kept).all()
+    assert (then != begun).any()
+
+
+def test_a_color_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="'pink' or 'white'"):
+        small_agent(rl.SAC, noise_color="brown")

@@ -162,9 +162,9 @@ def train_all(jobs, arguments):
         settings = {"algorithm": algorithm, "environment": env, "steps": steps}
         with writing:
             kept = Results.of(KEPT, name, settings)
-        if not arguments.settings and kept.has(side, seed):
-            if side == PEER or not arguments.again:
-                return
+        again = arguments.settings or (arguments.again and side == OURS)
+        if kept.has(side, seed) and not again:
+            return
         run = peers.run(command(name, side, seed, arguments))
         print(name, seed, side, json.dumps(run), flush=True)
         if arguments.settings:
@@ -237,7 +237,7 @@ def table():
     from keras_rl2.cli.learning_curves import interquartile_mean
 
     lines = [
-        "| Algorithm | Task | Steps | Ours | Every seed | Peer's | Every seed |",
+        "| Algorithm | Task | Steps | Ours | Seeds | Peer's | Seeds |",
         "| --- | --- | ---: | ---: | --- | ---: | --- |",
     ]
     for name, (algorithm, env, steps) in ROWS.items():

@@ -145,11 +145,8 @@ def ours(task):
     peers.clock(replay.buffer, "sample", "sample", spent)
     rounds, _ = train(task["steps"])
     parts = {key: value / rounds for key, value in spent.items()}
-    elements = replay.as_rounds(agent)
     replay.refresh()
-    parts["update"] = peers.time_updates(
-        agent, next(iter(elements)), int(rounds)
-    )
+    parts["update"] = peers.time_updates(agent, replay.hand_over(), int(rounds))
     parts["rest"] = total - sum(parts.values())
     result = {key: 1e3 * value for key, value in parts.items()}
     result["round"] = 1e3 * total

@@ -214,7 +214,7 @@ def test_resets_in_steps_of_their_own_are_not_missed_at_the_end(agent):
     ).history
     first, second = history["env_steps"]
     assert second < 512
-    assert shown[0][0] == f"{first}/{first + 256}"
+    assert shown[0][0] == f"{first}/512"
     assert shown[1] == [f"{second}/{second}", "steps", "100%"]
 
 
@@ -232,6 +232,39 @@ def test_a_replay_is_counted_with_its_warm_up():
 def test_a_plain_keras_model_is_shown_by_epochs(agent, rollouts, capsys):
     fit_plain_critic(agent, rollouts, Progress(clock=Clock()))
     assert capsys.readouterr().out.startswith("128 steps in 0:00")
+
+
+class EachLook(Clock):
+    """Goes on by a second whenever somebody looks at it."""
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+def lines_of_resets():
+    """Returns the lines of a `fit` in which resets take steps."""
+    env = gymnasium.make_vec("CartPole-v1", num_envs=4)
+    rollouts = rl.RolloutDataset(
+        env, 64, passes=2, rounds_per_epoch=2, batch_size=256, seed=0
+    )
+    stream = io.StringIO()
+    progress = Progress(stream=stream, seconds=1e-9, clock=EachLook())
+    agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
+    agent.compile(run_eagerly=True)
+    agent.fit(rollouts, total_steps=1000, callbacks=[progress])
+    return stream.getvalue().splitlines()[1:-1]
+
+
+def test_the_total_stays_and_no_line_comes_twice():
+    places = [line.split()[0].split("/") for line in lines_of_resets()]
+    steps = [taken for taken, _ in places]
+    assert len(steps) == len(set(steps)) == 4
+    *before, last = [total for _, total in places]
+    assert before == ["1,024"] * 3
+    # What was to come has come, and resets were among it.
+    assert last == steps[-1]
+    assert int(last.replace(",", "")) < 1024
 
 
 def test_numbers_out_of_range_are_refused():

@@ -8,13 +8,26 @@ from keras_rl2.cli.argument_types import whole_number
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("0", 0), ("1e6", 1_000_000), ("2_000", 2000)]
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("1e6", 1_000_000),
+        ("2_000", 2000),
+        ("100k", 100_000),
+        ("1M", 1_000_000),
+        ("1m", 1_000_000),
+        ("1.1K", 1100),
+        ("2.3M", 2_300_000),
+    ],
 )
 def test_whole_numbers(text, number):
     assert whole_number(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "x", "1.5", "-1", "nan", "inf"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "1.5", "-1", "nan", "inf", "k", "1.0001k", "-1k", "2g", "nank"],
+)
 def test_other_numbers(text):
     with pytest.raises(argparse.ArgumentTypeError, match="a whole number"):
         whole_number(text)

@@ -1,3 +1,5 @@
+import inspect
+
 import gymnasium
 import numpy as np
 import pytest
@@ -175,6 +177,25 @@ def test_all_is_well_with_an_environment_of_ones_own(doctor):
     assert found["ends"][1] == (
         "20 episodes of 50 to 50 steps, 0 terminated, 20 truncated"
     )
+
+
+def test_a_class_of_a_module_need_not_be_registered(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    source = inspect.getsource(Walk).replace("length = None", "length = 30")
+    head = "import gymnasium\nimport numpy as np\nfrom gymnasium import spaces"
+    path = tmp_path / "walks_of_doctor.py"
+    path.write_text(f"{head}\n\n\n{source}\n\nclass Number:\n    pass\n")
+    code = main(["doctor", "walks_of_doctor:Walk"])
+    out = capsys.readouterr().out
+    assert out.startswith("ok    spaces"), out
+    # All episodes ended alike.
+    assert code == 1
+    assert "all 33 episodes terminated after 30 steps" in out
+    assert main(["doctor", "walks_of_doctor:Number"]) == 2
+    assert "unknown environment 'Number'" in capsys.readouterr().err
 
 
 def test_each_array_of_an_observation_is_looked_at(doctor):

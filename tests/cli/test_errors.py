@@ -22,7 +22,7 @@ TRAIN = ("train", "ppo", "CartPole-v1")
         (["train", "ppo", "cartpole"], "nearest: CartPole-v1"),
         (["train", "ppo", "Ant-v99"], "nearest: Ant-v"),
         (["train", "ppo", "no_module:Mine-v0"], "no module 'no_module'"),
-        ([*TRAIN, "--steps", "many"], "whole number, received 'many'"),
+        ([*TRAIN, "--steps", "many"], "20k or 1e6 say, received 'many'"),
         ([*TRAIN, "--steps", "0"], "at least 1, received '0'"),
         ([*TRAIN, "--seed", "-1"], "received '-1'"),
         ([*TRAIN, "--set", "agent.gama=0.9"], "'agent.gamma'"),
@@ -71,6 +71,19 @@ def test_a_missing_extra_is_named(command, env_id, pip, refused, monkeypatch):
     line = refused(*command, env_id)
     assert pip in line
     assert env_id in line
+
+
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_an_environment_that_is_not_there_is_the_first_thing_said(
+    command, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "reinforce", "CartPol-v1"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(
+        "keras-rl2: unknown environment 'CartPol-v1', nearest: CartPole-v1"
+    )
 
 
 def test_debug_shows_the_traceback():

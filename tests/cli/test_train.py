@@ -10,6 +10,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
+from keras_rl2.cli import training_run
 from keras_rl2.cli.agent_file import AgentFile
 from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
@@ -82,6 +83,28 @@ def test_settings_reach_the_agent(tmp_path):
     preset = json.loads((folder / "preset.json").read_text())
     assert preset["num_envs"] == 4
     assert preset["agent"]["gamma"] == 0.9
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    ("algorithm", "total"), [("a2c", None), ("reinforce", 64)]
+)
+def test_the_total_is_that_of_whole_rounds(
+    algorithm, total, tmp_path, monkeypatch
+):
+    """Of what ends with an episode nobody knows it: that is what was asked."""
+    shown = []
+
+    class Shown(training_run.Progress):
+        def __init__(self, total_steps=None):
+            super().__init__(total_steps)
+            shown.append(total_steps)
+
+    monkeypatch.setattr(training_run, "Progress", Shown)
+    options = ["--steps", "64", "--evaluate", "0", "--checkpoint", "0"]
+    options += ["--set", "networks.hidden=[4]"]
+    assert train(tmp_path, *options, algorithm=algorithm) == 0
+    assert shown == [total]
 
 
 class TestWhatIsAskedFor:
@@ -198,6 +221,20 @@ class TestResume:
         assert rates[len(first) - 1] == 0.0
         assert 3e-4 < rates[len(first)] < 5e-4
         assert rates[-1] < 1e-4
+
+    def test_a_little_more_than_was_done(self, run_folder, capsys):
+        """Resets of NEXT_STEP environments were no steps: some are left."""
+        before = int(rows_of(run_folder)[-1]["env_steps"])
+        logdir = run_folder.parents[1]
+        more = ["--resume", "--evaluate", "0", "--steps"]
+        assert train(logdir, *more, str(before + 1)) == 0
+        after = int(rows_of(run_folder)[-1]["env_steps"])
+        assert after > before
+        capsys.readouterr()
+        # The same again is a training that is over.
+        assert train(logdir, *more, str(before + 1)) == 0
+        assert "already" in capsys.readouterr().out
+        assert int(rows_of(run_folder)[-1]["env_steps"]) == after
 
     def test_with_nothing_left_to_do(self, run_folder, capsys):
         before = (run_folder / "agent.keras").read_bytes()

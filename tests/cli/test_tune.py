@@ -14,7 +14,9 @@ from keras_rl2 import presets
 from keras_rl2.cli import learning_curves
 from keras_rl2.cli import studies
 from keras_rl2.cli import tuning_report
+from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.main import main
+from keras_rl2.cli.tune_folder import TuneFolder
 from keras_rl2.presets import find_space
 from support.hparams_tab import table
 from support.run_folders import rows_of
@@ -156,6 +158,26 @@ class TestWhatIsAskedFor:
         assert not (tmp_path / "tuning" / "PPO-CartPole-v1").exists()
 
     @pytest.mark.parametrize(
+        ("options", "searched"),
+        [
+            ([], [False, True]),
+            (["--set", "networks.normalize_observations=true"], None),
+            (["--search", "networks.normalize_observations=null"], None),
+        ],
+    )
+    def test_normalization_where_the_doctor_asks_for_it(
+        self, options, searched, planned, capsys
+    ):
+        assert main(["doctor", "MountainCar-v0"]) == 1
+        assert "use normalize_observations=True" in capsys.readouterr().out
+        assert tune(*options, env="MountainCar-v0") == 0
+        ((_, plan, *_),) = planned
+        name = "networks.normalize_observations"
+        assert plan.space.ranges.get(name) == searched
+        said = f"{name}: searched too: some observations deviate by"
+        assert (said in capsys.readouterr().out) == bool(searched)
+
+    @pytest.mark.parametrize(
         ("algorithm", "env", "said"),
         [
             ("ppoo", "CartPole-v1", "Expected an algorithm"),
@@ -194,6 +216,52 @@ def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
     assert f"{max(trials.rates):.1f}" in out
     if storage:
         assert (tmp_path / storage.removeprefix("sqlite:///")).is_file()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (None, "other.journal"),
+        ("other.journal", None),
+        pytest.param(None, "sqlite:///other.db", marks=pytest.mark.slow),
+    ],
+)
+def test_another_storage_does_not_write_over_what_was_found(
+    first, second, trials, refused, tmp_path
+):
+    storages = [["--storage", each] if each else [] for each in (first, second)]
+    assert tune(*ONE_RATE, *storages[0], "--trials", 2) == 0
+    folder = tmp_path / "tuning" / "PPO-CartPole-v1"
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert {"best.json", "trials.csv"} <= {path.name for path in before}
+    command = ["tune", "ppo", "CartPole-v1", *ONE_RATE, *storages[1]]
+    for more in ([], ["--overwrite"]):
+        line = refused(*command, *more, "--trials", 1)
+        assert "--study or --logdir keeps others apart" in line
+        assert {p: p.read_bytes() for p in folder.iterdir()} == before
+    # Under another name both are kept, and the first one goes on.
+    assert tune(*ONE_RATE, *storages[1], "--study", "b", "--trials", 1) == 0
+    assert (tmp_path / "tuning" / "b" / "best.json").is_file()
+    assert tune(*ONE_RATE, *storages[0], "--trials", 3) == 0
+    assert len(trials.rates) == 4
+
+
+def test_a_folder_may_be_moved_with_its_journal(trials, tmp_path):
+    assert tune(*ONE_RATE, "--trials", 1) == 0
+    (tmp_path / "tuning").rename(tmp_path / "elsewhere")
+    options = ["--logdir", "elsewhere", "--trials", 2]
+    assert tune(*ONE_RATE, *options) == 0
+    assert len(trials.rates) == 2
+
+
+def test_a_folder_does_not_tell_a_password(tmp_path):
+    folder = TuneFolder(tmp_path)
+    folder.claim("postgresql://me:secret@host:5432/trials?key=secret")
+    kept = json.loads((tmp_path / "study.json").read_text())
+    assert kept == {"storage": "postgresql://host:5432/trials"}
+    folder.refuse_other("postgresql://me:changed@host:5432/trials")
+    with pytest.raises(CommandError, match="not in postgresql://other/trials"):
+        folder.refuse_other("postgresql://me:secret@other/trials")
 
 
 def test_going_on_draws_what_would_have_been_drawn(trials):

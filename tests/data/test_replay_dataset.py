@@ -47,7 +47,7 @@ def stored(replay, key):
 
 
 @pytest.mark.parametrize(
-    ("case", "batch_size", "updates"), [(DQN, 64, 16), (SAC, 256, 66)]
+    ("case", "batch_size", "updates"), [(DQN, 64, 33), (SAC, 256, 66)]
 )
 def test_numbers_are_the_algorithms_unless_given(case, batch_size, updates):
     env = make_env(case.pair, num_envs=3)

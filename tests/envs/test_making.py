@@ -257,3 +257,14 @@ class TestAtari:
     def test_a_mode_that_there_is_not(self):
         with pytest.raises(ValueError, match="render_mode='human'"):
             make_env("ALE/Pong-v5", render_mode="human")
+
+
+def test_a_class_by_its_module_and_name():
+    name = f"{CountingEnv.__module__}:{CountingEnv.__name__}"
+    assert isinstance(make_env(name).unwrapped, CountingEnv)
+    together = as_vector_env(name, num_envs=3)
+    assert together.num_envs == 3
+    # Nothing is registered that nobody has registered.
+    assert "CountingEnv" not in gymnasium.registry
+    with pytest.raises(gymnasium.error.NameNotFound):
+        make_env(f"{CountingEnv.__module__}:np")

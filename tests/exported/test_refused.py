@@ -76,8 +76,8 @@ def test_an_operation_that_a_format_has_not(form, tmp_path):
 
 def test_arguments_that_the_converter_does_not_know(tmp_path):
     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
-    with pytest.raises(ValueError, match="Unknown converter attribute 'typo'"):
-        agent.export(tmp_path / "policy.tflite", format="litert", typo=1)
+    with pytest.raises(TypeError, match="export takes, perhaps `target_spec`"):
+        agent.export(tmp_path / "policy.tflite", format="litert", target_spek=1)
     assert not list(tmp_path.iterdir())
 
 

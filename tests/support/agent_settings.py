@@ -59,6 +59,7 @@ def sac():
         "temperature": 0.5,
         "learn_temperature": False,
         "target_entropy": -0.75,
+        "noise_color": "white",
         "exploration": rl.exploration.OrnsteinUhlenbeckNoise(_decay(0.4, 0.2)),
     }
 
@@ -68,7 +69,7 @@ def dqn():
         **_COMMON,
         **_TARGETS,
         "max_gradient_norm": 1.5,
-        "double": True,
+        "double": False,
         "dueling": True,
         "distributional": "categorical",
         "atoms": 5,

@@ -96,11 +96,6 @@ class AgentCase:
         return {"updates_per_round": 1}
 
     @property
-    def lacks(self):
-        """Arguments of a base that the constructor does not take."""
-        return self.make.arguments_not_taken
-
-    @property
     def whole_episodes(self):
         """Whether a round is one episode of each environment."""
         return self.make.whole_episodes

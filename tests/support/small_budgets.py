@@ -64,6 +64,8 @@ def _short_fit(fit):
         if kwargs.get("total_steps") is not None and isinstance(
             x, RoundDataset
         ):
+            # What a round is, the agent knows where nobody said it.
+            x.bind(agent)
             most = max(STEPS, 2 * x.fewest_steps_per_round)
             most += getattr(x, "warm_up", 0)
             kwargs["total_steps"] = min(kwargs["total_steps"], most)

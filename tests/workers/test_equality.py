@@ -283,12 +283,15 @@ def test_functions_and_wrappers_are_sent(registered):
         {"workers": None, "wrappers": [Reused]},
         {"workers": rl.LocalWorkers(1), "wrappers": [lambda e: Reused(e)]},
     ):
-        agent, data = made("PPO", env_id, **settings)
+        agent, data = made("PPO", env_id, scale_rewards=False, **settings)
         data.bind(agent)
         rewards.append(data.collect().reward)
         data.close()
     agent, data = made(
-        "PPO", lambda: Reused(CountingEnv()), workers=rl.LocalWorkers(1)
+        "PPO",
+        lambda: Reused(CountingEnv()),
+        scale_rewards=False,
+        workers=rl.LocalWorkers(1),
     )
     data.bind(agent)
     rewards.append(data.collect().reward)

@@ -49,6 +49,27 @@ class Adam(Optimizer):
         **kwargs: Any,
     ) -> None: ...
 
+class AdamW(Optimizer):
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        weight_decay: float = 0.004,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-07,
+        amsgrad: bool = False,
+        **kwargs: Any,
+    ) -> None: ...
+
+class SGD(Optimizer):
+    def __init__(
+        self,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **kwargs: Any,
+    ) -> None: ...
+
 class RMSprop(Optimizer):
     def __init__(
         self,

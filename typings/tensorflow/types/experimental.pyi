@@ -4,6 +4,7 @@ from typing import ParamSpec
 from typing import TypeVar
 
 from tensorflow import Graph
+from tensorflow import Tensor
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result", covariant=True)
@@ -13,6 +14,8 @@ class ConcreteFunction:
     def graph(self) -> Graph: ...
     @property
     def structured_outputs(self) -> Any: ...
+    @property
+    def captured_inputs(self) -> list[Tensor]: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 class PolymorphicFunction(Generic[_Arguments, _Result]):

@@ -1,0 +1,22 @@
+"""A schedule of Stable-Baselines3, as plain numbers."""
+
+from typing import NamedTuple
+
+
+class LinearFall(NamedTuple):
+    """A number that changes evenly over the first part of a run.
+
+    Attributes:
+        start: float. What it is at first.
+        end: float. What it becomes, and stays.
+        end_fraction: float. The part of the run in which it changes.
+
+    Example:
+
+    >>> LinearFall(start=1e-3, end=0.0, end_fraction=0.5).end
+    0.0
+    """
+
+    start: float
+    end: float
+    end_fraction: float

@@ -1,0 +1,87 @@
+"""What changes in the course of a run of Stable-Baselines3."""
+
+import math
+from typing import Any
+
+import keras
+
+from keras_rl2.migrate.linear_fall import LinearFall
+from keras_rl2.migrate.sb3_file import SB3File
+
+# Steps of each environment to an update of DQN, unless it was told otherwise,
+# which is in a pickle; and of the others that learn from a replay buffer.
+TRAIN_FREQ = {"DQN": 4, "SAC": 1, "TD3": 1}
+_WORDS = {
+    "learning_rate": "the learning rate",
+    "clip_range": "clip_range",
+    "clip_range_vf": "clip_range_vf",
+}
+
+
+def value_of(file: SB3File, name: str, notes: list[str]) -> Any:
+    """Returns a number, or the Keras schedule of one that falls or rises.
+
+    Schedules there go over the steps that `learn` was told, here over updates.
+
+    Args:
+        file: `SB3File`.
+        name: str. Of the setting.
+        notes: list of str. Is told what could not be taken over.
+
+    Returns:
+        float, `keras.optimizers.schedules.PolynomialDecay`, or None if nothing
+        is to be had.
+
+    Raises:
+        ValueError: If a number is not finite.
+    """
+    number = file.number(name)
+    if number is not None:
+        return number
+    if not file.has_object(name):
+        return None
+    words = _WORDS.get(name, name)
+    fall = file.linear_fall(name)
+    if fall is None:
+        notes.append(f"{words}, a function that is in a pickle only")
+        return None
+    updates = _updates(file)
+    if not updates:
+        notes.append(
+            f"the course of {words} from {fall.start:g} to {fall.end:g}, over "
+            "a run of unknown length"
+        )
+        return fall.start
+    return _decay(fall, updates)
+
+
+def _decay(
+    fall: LinearFall, updates: int
+) -> keras.optimizers.schedules.LearningRateSchedule:
+    """Returns the schedule over so many updates."""
+    return keras.optimizers.schedules.PolynomialDecay(
+        fall.start, max(int(fall.end_fraction * updates), 1), fall.end
+    )
+
+
+def _updates(file: SB3File) -> int:
+    """Returns the updates of the run that was asked for, 0 if unknown."""
+    steps = file.number("_total_timesteps") or 0.0
+    envs = file.number("n_envs") or 1.0
+    if steps < 1 or envs < 1:
+        return 0
+    if file.algorithm in TRAIN_FREQ:
+        every = TRAIN_FREQ[file.algorithm]
+        learned = steps - (file.number("learning_starts") or 0.0)
+        made = file.number("gradient_steps") or 1.0
+        # Below 0 stands for as many as there were steps.
+        made = made if made > 0 else every * envs
+        return max(int(learned / (every * envs) * made), 0)
+    size = (file.number("n_steps") or 0.0) * envs
+    if size < 1:
+        return 0
+    batch = file.number("batch_size") or size
+    if batch < 1:
+        return 0
+    passes = file.number("n_epochs") or 1.0
+    return int(math.ceil(steps / size) * passes * math.ceil(size / batch))
