@@ -249,14 +249,20 @@ def table():
         for side in (OURS, PEER):
             runs = kept.runs.get(side, {})
             returns = [run["return"] for _, run in sorted(runs.items())]
-            mean = f"{interquartile_mean(returns):.1f}" if returns else "-"
-            cells += [mean, ", ".join(f"{each:.0f}" for each in returns)]
-        shown = f"{env} *" if env in CHOSEN_ON else env
+            mean = shown(interquartile_mean(returns)) if returns else "-"
+            cells += [mean, ", ".join(map(shown, returns))]
+        task = f"{env} *" if env in CHOSEN_ON else env
         lines.append(
-            f"| {algorithm} | {shown} | {steps // 1000}k | "
-            f"{' | '.join(cells)} |"
+            f"| {algorithm} | {task} | {steps // 1000}k | {' | '.join(cells)} |"
         )
     return "\n".join(lines)
+
+
+def shown(value):
+    """Returns a return as the table has it: whole, or of small ones parts."""
+    return (
+        f"{value:.0f}" if abs(value) >= 10 else f"{round(value, 2) + 0.0:.2f}"
+    )
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ def make(name, seed):
     agent = rl.DQN.for_env(
         data.env,
         epsilon=keras.optimizers.schedules.PolynomialDecay(1.0, 100_000, 0.1),
+        double=False,
+        layer_normalization=False,
         tau=1.0,
         target_every=1000,
         seed=seed,

@@ -11,6 +11,13 @@ STEPS_PER_ROUND = 64
 ADAM_EPSILON = 1e-8
 
 
+# What defaults of ours add to the algorithms as published.
+AS_THE_PEER = {
+    "DQN": {"double": False, "layer_normalization": False},
+    "SAC": {"noise_color": "white"},
+}
+
+
 def make(task, seed, exact=False):
     """Makes what `fit` takes.
 
@@ -61,7 +68,7 @@ def agent_settings(task):
     """Returns the arguments that only some agents have."""
     import keras
 
-    settings = {}
+    settings = dict(AS_THE_PEER.get(task["algorithm"], {}))
     if "epsilon" in task:
         fraction, final = task["epsilon"]
         settings["epsilon"] = keras.optimizers.schedules.PolynomialDecay(
