@@ -1,6 +1,5 @@
 """Videos of what the policy does, recorded while it is trained."""
 
-import functools
 import os
 import pathlib
 import struct
@@ -204,8 +203,7 @@ class RecordVideo(keras.callbacks.Callback):
             with_gif=self.log_dir is not None,
         )
         if self._plays_here:
-            act = functools.partial(self.model.act, deterministic=True)
-            recorded = asked.play(self._made, act)
+            recorded = asked.play(self._made, recording.ActingHere(self.model))
         else:
             recorded = recording.record(self.model, self._make, asked)
         self._newest = asked.path

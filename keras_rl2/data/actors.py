@@ -385,8 +385,10 @@ def _example_of_box(
     """Draws moderate numbers within a Box: an Embedding takes no others."""
     if np.issubdtype(space.dtype, np.floating):
         return np.clip(generator.standard_normal(shape), space.low, space.high)
-    first = np.clip(np.zeros_like(space.low), space.low, space.high)
-    room = np.minimum(space.high - first, 127).astype(np.int64)
+    # Flags cannot be subtracted.
+    low, high = (bound.astype("float64") for bound in (space.low, space.high))
+    first = np.clip(0.0, low, high)
+    room = np.minimum(high - first, 127.0).astype(np.int64)
     return first.astype(np.int64) + generator.integers(0, room + 1, shape)
 
 

@@ -40,6 +40,7 @@ class WindowAttentionCell(keras.layers.Layer):
 
     Example:
 
+    >>> import numpy as np
     >>> rnn = keras.layers.RNN(WindowAttentionCell(8, window=4, heads=2))
     >>> rnn(np.zeros((2, 5, 3))).shape
     TensorShape([2, 8])

@@ -128,6 +128,17 @@ def test_a_sync_that_is_given_is_what_counts(env, agent, arguments, expected):
 # Going on.
 
 
+def plain(tree):
+    """Returns a tree with what generators are at in place of them."""
+    if isinstance(tree, dict):
+        return {key: plain(each) for key, each in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return [plain(each) for each in tree]
+    if isinstance(tree, np.random.Generator):
+        return tree.bit_generator.state
+    return tree
+
+
 @pytest.mark.spread(prioritized=[True])
 @pytest.mark.rotate(name=EITHER_KIND)
 @over_agents
@@ -207,7 +218,7 @@ def test_saved_agent_and_replay_go_on_bit_for_bit(case, prioritized, tmp_path):
         [v.numpy() for v in agent.optimizer.variables],
     )
     # Environments among it: they have gone on where the others were.
-    np.testing.assert_equal(other.get_state(), replay.get_state())
+    np.testing.assert_equal(plain(other.get_state()), plain(replay.get_state()))
     assert history["env_steps"] == [48, 64]
 
 

@@ -119,16 +119,21 @@ def test_an_episode_without_end_is_cut_off(agent, rollouts, tmp_path):
     assert [shade for shade, _ in clip] == [0, 40, 80, 120]
 
 
-@pytest.mark.parametrize(
-    ("seed", "expected"), [(3, [3, 4, 3, 4]), (None, [None] * 4)]
-)
-def test_videos_show_the_same_episodes(
-    agent, rollouts, tmp_path, seed, expected
-):
+def seeds_of_two_videos(agent, rollouts, tmp_path, seed):
     env = Drawn()
     video = RecordVideo(lambda: env, tmp_path, every=64, episodes=2, seed=seed)
     fit(agent, rollouts, video, epochs=2)
-    assert env.seeds == expected
+    return env.seeds
+
+
+def test_videos_show_the_same_episodes(agent, rollouts, tmp_path):
+    seeds = seeds_of_two_videos(agent, rollouts, tmp_path, 3)
+    assert seeds == [3, 4, 3, 4]
+
+
+def test_without_a_seed_videos_show_others(agent, rollouts, tmp_path):
+    seeds = seeds_of_two_videos(agent, rollouts, tmp_path, None)
+    assert len(set(seeds)) == 4
 
 
 def test_actions_are_those_of_the_greedy_policy(agent, rollouts, tmp_path):

@@ -95,7 +95,7 @@ def test_without_an_optimizer_it_is_the_algorithms_own():
     space = SearchSpace("A2C", {"optimizer.learning_rate": [0.1, 0.2]})
     preset = presets.Preset("A2C", "CartPole-v1", 100)
     changed = space.apply(preset, {"optimizer.learning_rate": 0.1})
-    assert changed.optimizer["name"] == "RMSprop"
+    assert changed.optimizer["name"] == "Adam"
     assert changed.optimizer["learning_rate"] == 0.1
 
 
