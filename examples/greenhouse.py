@@ -42,8 +42,7 @@ class Greenhouse(gym.Env):
         return self.observe(), reward, False, self.hour == 48, {}
 
 
-several = {"num_envs": 8, "scale_rewards": True, "seed": 0}
-rollouts = rl.RolloutDataset(Greenhouse, 256, **several)
+rollouts = rl.RolloutDataset(Greenhouse, num_envs=8, seed=0)
 settings = {"normalize_observations": True, "entropy_coefficient": 0.01}
 agent = rl.PPO.for_env(Greenhouse, seed=0, **settings)
 agent.compile("adam")  # at 0.001; PPO's own rate is 0.0003
