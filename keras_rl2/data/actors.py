@@ -389,8 +389,9 @@ def _example_of_box(
     low, high = (bound.astype("float64") for bound in (space.low, space.high))
     first = np.clip(0.0, low, high)
     room = np.minimum(high - first, 127.0).astype(np.int64)
-    drawn: np.ndarray = generator.integers(0, room + 1, shape)
-    return drawn + first.astype(np.int64)
+    first = first.astype(np.int64)
+    drawn: np.ndarray = generator.integers(first, first + room + 1, shape)
+    return drawn
 
 
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
