@@ -23,7 +23,7 @@ class OwnRollout(NamedTuple):
     >>> own = OwnRollout(steps=2048, passes=10, batch_size=64)
     >>> own.horizon(1), own.horizon(8), own.horizon(100)
     (2048, 256, 32)
-    >>> own.minibatch(2048), own.minibatch(8192)
+    >>> own.minibatch(2048, num_envs=1), own.minibatch(8192, num_envs=256)
     (64, 256)
     """
 
@@ -46,16 +46,18 @@ class OwnRollout(NamedTuple):
         times = -(-self.steps // (num_envs * self.shortest))
         return times * self.shortest
 
-    def minibatch(self, steps: int) -> int:
+    def minibatch(self, steps: int, num_envs: int) -> int:
         """Returns the steps of one minibatch of a round.
 
         Args:
-            steps: int. Of the round.
+            steps: int. Of the round, which may have been given.
+            num_envs: int. Of them there may be so many that a round of the
+                algorithm's own is longer than `steps` of it.
 
         Returns:
             int. At most `steps`.
         """
         if self.batch_size is None:
             return steps
-        times = max(steps // self.steps, 1)
+        times = self.horizon(num_envs) * num_envs // self.steps
         return min(times * self.batch_size, steps)

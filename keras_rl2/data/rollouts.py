@@ -222,7 +222,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             if asked.rounds_per_epoch is None:
                 self.rounds_per_epoch = own.rounds_per_epoch
         if batch_size == "auto":
-            batch_size = own.minibatch(horizon * self.env.num_envs)
+            num_envs = self.env.num_envs
+            batch_size = own.minibatch(horizon * num_envs, num_envs)
         self.scale_rewards = _or(asked.scale_rewards, own.scale_rewards)
         self._set_round(horizon, _or(asked.passes, own.passes), batch_size)
 
