@@ -149,8 +149,13 @@ class Collector:
         """Returns the rollout that was begun first; see `collect`."""
         return self.collect(*self._begun.popleft())
 
-    def drop(self) -> None:
-        """Forgets rollouts that are under way."""
+    def drop(self, error: BaseException | None = None) -> None:
+        """Forgets rollouts that are under way.
+
+        Args:
+            error: BaseException or None. What broke in on them, Ctrl-C above
+                all. Defaults to `None`.
+        """
         self._begun.clear()
 
     def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:

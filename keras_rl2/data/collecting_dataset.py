@@ -220,8 +220,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             while collector.under_way <= self._rounds_ahead:
                 self._begin_rollout()
             return self._take()
-        except BaseException:
-            self._drop()
+        except BaseException as error:
+            self._drop(error)
             raise
 
     def _begin_rollout(self) -> None:
@@ -235,11 +235,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         )
         self._begin(actor, noise)
 
-    def _drop(self) -> None:
-        """Forgets rollouts that are under way."""
+    def _drop(self, error: BaseException | None = None) -> None:
+        """Forgets rollouts that are under way, because of an error perhaps."""
         self._begun_at.clear()
         if self._collector is not None:
-            self._collector.drop()
+            self._collector.drop(error)
 
     def _present_actor(self) -> ActorSnapshot | SentActor:
         """Returns what acts for the agent, which is made when first needed."""

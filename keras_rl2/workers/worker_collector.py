@@ -104,10 +104,10 @@ class WorkerCollector(Collector):
                         share.index, "collect", weights, order, repeatable=True
                     )
                 )
-        except BaseException:
+        except BaseException as error:
             # Some workers would be a rollout ahead of the others.
             self.pool.drop(calls)
-            self.drop()
+            self.drop(error)
             self._resets_seen = -1
             raise
         finally:
@@ -151,9 +151,9 @@ class WorkerCollector(Collector):
         """Waits for the rollout that was begun first."""
         try:
             collected = self._rollouts[0].gather()
-        except BaseException:
+        except BaseException as error:
             # Also Ctrl-C may break the rollout off.
-            self.drop()
+            self.drop(error)
             raise
         self._rollouts.popleft()
         self.broken = collected.broken
@@ -163,13 +163,17 @@ class WorkerCollector(Collector):
         self.episodes.count(collected.trajectory, self.broken)
         return collected.trajectory
 
-    def drop(self) -> None:
+    def drop(self, error: BaseException | None = None) -> None:
         """Forgets rollouts that are under way, and where they have led."""
         for rollout in self._rollouts:
             rollout.drop()
         if self._rollouts:
             self._resets_seen = -1
         self._rollouts.clear()
+        # It may have come between asking and waiting, where the pool did not
+        # see it.
+        if error is not None:
+            self.pool.break_off(error)
 
     def get_state(self) -> dict[str, Any]:
         """Returns what later rollouts depend on, as plain data."""

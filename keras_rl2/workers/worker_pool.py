@@ -147,7 +147,7 @@ class WorkerPool:
             self._queues.send(link, call)
         except BaseException as error:
             self._end(call)
-            self._break_off(error)
+            self.break_off(error)
             raise
         return call
 
@@ -188,7 +188,7 @@ class WorkerPool:
                     raise call.error
         except BaseException as error:
             self.drop(calls)
-            self._break_off(error)
+            self.break_off(error)
             raise
         return [call.answer for call in calls]
 
@@ -209,6 +209,23 @@ class WorkerPool:
         self.release([call for call in calls if call.done])
         for call in calls:
             call.dropped = True
+
+    def break_off(self, error: BaseException) -> None:
+        """Ends all processes if something broke in, Ctrl-C above all.
+
+        What they are at may never end, and a message may be half sent.
+
+        Args:
+            error: BaseException. An `Exception` is none of these, and leaves
+                all processes as they are.
+        """
+        if isinstance(error, Exception) or self.closed:
+            return
+        if not self._broken_off:
+            self._broken_off = True
+            self.losses += len(self.shares)
+        self._queues.end_all()
+        self._held.clear()
 
     def close(self) -> None:
         """Ends all processes."""
@@ -253,18 +270,6 @@ class WorkerPool:
         self._queues.add(links)
         self._held.update((link, []) for link in links)
         return links
-
-    def _break_off(self, error: BaseException) -> None:
-        """Ends all processes if something broke in, Ctrl-C above all.
-
-        What they are at may never end, and a message may be half sent.
-        """
-        if isinstance(error, Exception) or self.closed:
-            return
-        self._broken_off = True
-        self.losses += len(self.shares)
-        self._queues.end_all()
-        self._held.clear()
 
     def _start_again(self) -> None:
         """Starts all processes after something broke in."""

@@ -22,6 +22,7 @@ from keras_rl2.workers.shared_memory import SharedMemoryReceiver
 from keras_rl2.workers.shared_memory import SharedMemorySender
 from keras_rl2.workers.shared_memory import shared_folder
 from keras_rl2.workers.transport import LinkLostError
+from keras_rl2.workers.worker_rollout import WorkerRollout
 from support import worker_envs
 from support.worker_envs import NumberedEnv
 from support.worker_envs import Once
@@ -144,6 +145,26 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
     assert max(lengths) <= worker_envs.LONGEST, lengths
     data.close()
     assert not living(data)
+
+
+@pytest.mark.parametrize("where", ["__init__", "gather"])
+def test_an_interruption_before_anybody_waits(where, monkeypatch):
+    """Between asking the workers and waiting for them, Ctrl-C ends them too."""
+    agent, data = made()
+    agent.fit(data, epochs=1, verbose=0)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkerRollout, where, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            agent.fit(data, epochs=1, verbose=0)
+    assert not living(data)
+    agent.fit(data, epochs=1, verbose=0)
+    assert len(living(data)) == 2
+    assert agent.env_steps == 2 * 64
+    data.close()
 
 
 def test_what_a_worker_has_started_ends_with_it():
