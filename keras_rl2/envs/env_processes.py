@@ -17,6 +17,8 @@ from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import create_empty_array
 
+from keras_rl2.envs.worker_processes import failed_workers
+
 _NAME = "keras_rl2_call"
 
 Workers = AsyncVectorEnv[Any, Any]
@@ -57,12 +59,18 @@ def ask(
             "Expected environments in processes with Gymnasium's own `worker`. "
             f"Received: worker={env.worker}"
         )
-    env.call("has_wrapper_attr", _Name())
     if arguments is None:
         arguments = [()] * env.num_envs
     calls = [(cloudpickle.dumps(function), *each) for each in arguments]
-    env.set_attr(_NAME, calls)
-    answers = env.get_attr(_NAME)
+    try:
+        env.call("has_wrapper_attr", _Name())
+        env.set_attr(_NAME, calls)
+        answers = env.get_attr(_NAME)
+    except KeyboardInterrupt as error:
+        # Gymnasium raises here what has ended a process.
+        if not failed_workers(env).any():
+            raise
+        raise RuntimeError("Ctrl-C has ended processes") from error
     for index, (went_well, answer) in enumerate(answers):
         if not went_well:
             raise RuntimeError(f"{answer}, in environment {index}")

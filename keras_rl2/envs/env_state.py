@@ -17,6 +17,7 @@ from typing import runtime_checkable
 import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2 import plain_data
@@ -154,9 +155,10 @@ def has_own_methods(env: Any) -> bool:
         env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
     """
     inner = env.unwrapped
-    within = getattr(inner, "envs", None)
-    if isinstance(inner, VectorEnv) and within:
-        return all(map(has_own_methods, within))
+    if isinstance(inner, AsyncVectorEnv):
+        return all(env_processes.ask(inner, has_own_methods))
+    if isinstance(inner, SyncVectorEnv):
+        return all(map(has_own_methods, inner.envs))
     return isinstance(inner, Copyable)
 
 
@@ -191,11 +193,16 @@ def writes_files(env: Any) -> bool:
     Args:
         env: As of `read`.
     """
-    return any(
-        hasattr(layer, "video_folder")
-        or any(isinstance(value, io.IOBase) for value in vars(layer).values())
-        for _, layer in _layers(env)
-    )
+    for _, layer in _layers(env):
+        if isinstance(layer, AsyncVectorEnv):
+            if any(env_processes.ask(layer, writes_files)):
+                return True
+        # That of `gymnasium.wrappers.RecordVideo`, or any other file.
+        elif hasattr(layer, "video_folder") or any(
+            isinstance(value, io.IOBase) for value in vars(layer).values()
+        ):
+            return True
+    return False
 
 
 def _layers(env: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -4,7 +4,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_state
@@ -120,7 +121,8 @@ class StateKeeper:
         if repeats is None and names:
             return self._named("nobody knows how to make others", names)
         # Of several, those within were made, and not what is around them.
-        whole = env is env.unwrapped or not isinstance(env, VectorEnv)
+        several = isinstance(env.unwrapped, AsyncVectorEnv | SyncVectorEnv)
+        whole = env is env.unwrapped or not several
         self._is_proven = repeats is True and whole
         return ""
 

@@ -121,7 +121,15 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("case", OTHERS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "handle",
+        "hidden",
+        pytest.param("instance", marks=pytest.mark.slow),
+        pytest.param("processes", marks=pytest.mark.slow),
+    ],
+)
 def test_others_begin_new_episodes_with_a_warning(case, tmp_path):
     env, warning = OTHERS[case]
     resumed, whole = stop_and_go_on(env, tmp_path, warning)
