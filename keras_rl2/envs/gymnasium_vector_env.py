@@ -78,7 +78,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             worker_processes.close_workers(self.env, workers)
 
     @property
-    def _workers(self) -> AsyncVectorEnv[Any, Any] | None:
+    def _workers(self) -> "worker_processes.Workers | None":
         """The environments in processes, if they are."""
         inner = self.env.unwrapped
         return inner if isinstance(inner, AsyncVectorEnv) else None
@@ -156,7 +156,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             super()._fail(error, doing)
             self._end(workers)
             return
-        find: Callable[[AsyncVectorEnv[Any, Any]], np.ndarray] = (
+        find: Callable[[worker_processes.Workers], np.ndarray] = (
             worker_processes.silent_workers
             if silent
             else worker_processes.dead_workers
@@ -209,7 +209,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             f"and (observation, {outcome}info) from `{call}({takes})`."
         )
 
-    def _end(self, workers: AsyncVectorEnv[Any, Any]) -> None:
+    def _end(self, workers: worker_processes.Workers) -> None:
         """Ends all processes after a failure."""
         worker_processes.end_workers(workers)
         self._ended = True

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
@@ -25,7 +26,8 @@ _SECONDS_TO_CLOSE = 10.0
 # A process that was forked beside TensorFlow's threads may never begin.
 _SECONDS_TO_MAKE = 20.0
 
-Workers = AsyncVectorEnv[Any, Any]
+# Quoted: before Gymnasium 1.4 the class takes no types.
+Workers: TypeAlias = "AsyncVectorEnv[Any, Any]"
 
 
 def failed_workers(env: Workers) -> np.ndarray:
