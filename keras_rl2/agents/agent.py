@@ -25,6 +25,7 @@ from keras_rl2.agents.batch_model import BatchModel
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.compile_arguments import GivenOptimizer
 from keras_rl2.agents.default_agent import as_given
+from keras_rl2.agents.fit_alone import fit_alone
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
@@ -391,8 +392,9 @@ class Agent(BatchModel):
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
         """Does what `fit` says."""
-        self.check_loaded()
-        return fitting.fit(self, super().fit, x, **given)
+        with fit_alone(self):
+            self.check_loaded()
+            return fitting.fit(self, super().fit, x, **given)
 
     @arguments.standing_for(_fit)
     def fit(
@@ -439,9 +441,11 @@ class Agent(BatchModel):
 
         Raises:
             ValueError: If the agent's networks or spaces do not fit the
-                environment, or the numbers do not fit each other.
+                environment, or the numbers do not fit each other; or within a
+                `tf.function`.
             FloatingPointError: If so many updates in a row as `compile` was
                 told were skipped, since something was not finite.
+            RuntimeError: If another `fit` of the agent has not ended.
         """
         raise NotImplementedError
 

@@ -82,7 +82,6 @@ def fit(
         FloatingPointError: If too many updates in a row were skipped; its
             notes name the last checkpoint of callbacks that keep any.
     """
-    _refuse_scope()
     kwargs.setdefault("shuffle", False)
     check_positive(
         **present(epochs=epochs, total_steps=total_steps),
@@ -178,20 +177,6 @@ def _data_of(
     )
     agent.learners.check_rows(data.element_spec)
     return data
-
-
-def _refuse_scope() -> None:
-    """Refuses to train within a scope of `tf.distribute`.
-
-    Raises:
-        ValueError: If there is one.
-    """
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            "Expected `fit` after the `strategy.scope()` in which the agent "
-            "was made, which it enters where it needs to. Received: `fit` "
-            f"within one of {type(tf.distribute.get_strategy()).__name__}"
-        )
 
 
 class _StopAtSteps(keras.callbacks.Callback):
