@@ -90,6 +90,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         """Resets all environments."""
         if self._ended:
             self._make_again()
+            self.watch()
         try:
             if seed is not None:
                 seed_layers(self.env, seed)
@@ -144,6 +145,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 f"Received: {type(workers).__name__}, whose processes ended"
             )
         self._ended = False
+        self.made = None
         if self._seconds is not None:
             worker_processes.limit_steps(workers, self._seconds)
         return True

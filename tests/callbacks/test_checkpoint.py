@@ -428,6 +428,7 @@ class TestSignals:
         ("SAC", 4, 20),
         ("DQN", 4, 20),
         ("CQL", 4, 20),
+        *((case, 4, 4) for case in checkpointed.ENV_CASES),
         (checkpointed.COMMAND, 20, 0),
     ],
 )

@@ -24,12 +24,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import tensorflow as tf
+from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
 from keras_rl2 import plain_data
 from keras_rl2.cli import main as command_line
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
+from support import kept_envs
 
 EPOCHS = 6
 COMMAND = "command"
@@ -129,6 +131,25 @@ def streamed_cql():
     return cql(memory_limit=4000)
 
 
+def ppo_in(env, **settings):
+    data = rollouts(env, **settings)
+    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
+    return agent, data
+
+
+def processes():
+    made = [kept_envs.normalized_walk, kept_envs.Piped]
+    return ppo_in(AsyncVectorEnv(made, context="fork"))
+
+
+def statistics():
+    return ppo_in("CartPole-v1", wrappers=[kept_envs.normalized])
+
+
+def sticky():
+    return ppo_in("CartPole-v1", wrappers=[kept_envs.sticky])
+
+
 CASES = {
     "PPO": ppo,
     "RecurrentPPO": recurrent_ppo,
@@ -140,6 +161,14 @@ CASES = {
     "TD3": td3,
     "CQL": cql,
     "StreamedCQL": streamed_cql,
+}
+
+
+# What the state of environments is made of.
+ENV_CASES = {
+    "Processes": processes,
+    "Statistics": statistics,
+    "Sticky": sticky,
 }
 
 
@@ -169,9 +198,13 @@ def counted(at_event):
         at_event: Callable. Called before each.
     """
 
+    process = os.getpid()
+
     def telling(function):
         def call(*args, **kwargs):
-            at_event()
+            # Environments are tried in their own processes.
+            if os.getpid() == process:
+                at_event()
             return function(*args, **kwargs)
 
         return call
@@ -213,7 +246,7 @@ def write(outcome, directory):
 
 def made(case):
     """Makes an agent and its data."""
-    agent, data = CASES[case]()
+    agent, data = {**CASES, **ENV_CASES}[case]()
     # Compiling would take longer than all else.
     agent.compile(jit_compile=False)
     return agent, data
