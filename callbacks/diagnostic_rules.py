@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from collections.abc import Mapping
 
+from keras_rl2.outliers import Outliers
+
 Rule = Callable[[Mapping[str, float]], str | None]
 
 
@@ -208,11 +210,47 @@ def many_dead_units(
     )
 
 
+class FarOff:
+    """Warns of a value that running statistics did not follow.
+
+    Args:
+        key: str. Their number in the logs.
+        outliers: `keras_rl2.outliers.Outliers`. What is counted there; those
+            that there are already are no reason to warn.
+    """
+
+    def __init__(self, key: str, outliers: Outliers) -> None:
+        self.key = key
+        self.outliers = outliers
+        self.before = outliers.count
+
+    def __call__(self, logs: Mapping[str, float]) -> str | None:
+        """Looks whether there are more of them.
+
+        Args:
+            logs: dict of floats. Not needed.
+
+        Returns:
+            The warning, or None.
+        """
+        del logs
+        count = self.outliers.count
+        if count <= self.before:
+            return None
+        return (
+            "A value is so far from all others that normalisation does not "
+            f"follow it: {self.outliers.newest}, {self.key}={count}. If the "
+            "environment is at fault, mend it there, e.g. clip what a sensor "
+            "gives. What is rare but right does no harm"
+        )
+
+
 def rules_for(
     *,
     discrete: bool = False,
     gamma: float | None = None,
     scales_loss: bool = False,
+    outliers: Mapping[str, Outliers] | None = None,
 ) -> list[Rule]:
     """Returns the rules that make sense for an agent.
 
@@ -222,6 +260,8 @@ def rules_for(
         scales_loss: bool. Whether the optimizer scales the loss, and makes
             no update where gradients overflow: that is no fault. Defaults to
             `False`.
+        outliers: Mapping or None. What running statistics do not follow, by
+            its key in the logs. Defaults to `None`.
 
     Returns:
         list of rules, fresh ones.
@@ -233,4 +273,5 @@ def rules_for(
         rules.append(Overestimation(gamma))
     if not scales_loss:
         rules.append(gradient_not_finite)
+    rules += [FarOff(key, each) for key, each in (outliers or {}).items()]
     return rules

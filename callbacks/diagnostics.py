@@ -56,7 +56,8 @@ class Diagnostics(keras.callbacks.Callback):
     `fit`, with a remedy: a policy that moves too far (`approx_kl`) or does not
     explore any more (`entropy`), a critic that predicts nothing
     (`explained_variance`), overestimated values (`q_value`), gradients that
-    are not finite (`gradient_norm`), dead units.
+    are not finite (`gradient_norm`), dead units, single observations and
+    rewards that are far off (`clipped_observations`, `clipped_rewards`).
 
     Args:
         log_dir: str or path or None. Where the above and `gradient_norm` are
@@ -114,9 +115,9 @@ class Diagnostics(keras.callbacks.Callback):
         """Begins to watch the agent and its dataset."""
         # An earlier `fit` may have been interrupted.
         self._stop_watching()
-        self._rules = _rules_of(self.model) if self.warn else []
         self._agent = agent = as_agent(self.model)
         self._rounds = None if agent is None else agent.rollouts
+        self._rules = _rules_of(self.model, self._rounds) if self.warn else []
         self._units = None if agent is None else HiddenUnits(agent)
         if agent is not None:
             agent.observers.add(self._steps.take)
@@ -243,7 +244,7 @@ def _stopwatch_of(rounds: Rounds | None) -> Stopwatch:
     return rounds.stopwatch
 
 
-def _rules_of(model: Any) -> list[Rule]:
+def _rules_of(model: Any, rounds: Rounds | None) -> list[Rule]:
     """Returns the rules that make sense for a model."""
     return rules_for(
         discrete=isinstance(getattr(model, "action_space", None), _CHOICES),
@@ -251,4 +252,5 @@ def _rules_of(model: Any) -> list[Rule]:
         scales_loss=isinstance(
             model.optimizer, keras.optimizers.LossScaleOptimizer
         ),
+        outliers=None if rounds is None else rounds.outliers,
     )

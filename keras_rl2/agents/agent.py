@@ -35,6 +35,7 @@ from keras_rl2.data import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
+from keras_rl2.outliers import Outliers
 from keras_rl2.shapes import Tensor
 from keras_rl2.space_configs import GivenSpace
 from keras_rl2.target_networks import TargetNetworks
@@ -280,6 +281,16 @@ class Agent(BatchModel):
         """Is given each `Trajectory` once, for statistics of observations."""
         self.normalizing.observe(trajectory)
         self.observers(trajectory)
+
+    @property
+    def outliers(self) -> dict[str, Outliers]:
+        """Observations that statistics did not follow, by a key of the logs.
+
+        Nothing where no network keeps any.
+        """
+        if not self.normalizing.changing:
+            return {}
+        return {"clipped_observations": self.normalizing.outliers}
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
