@@ -7,6 +7,7 @@ import inspect
 import itertools
 import signal
 
+import gymnasium
 import keras
 import numpy as np
 import pytest
@@ -391,6 +392,92 @@ class TestOwn:
         again = WandbMetricsLogger()
         fit(tmp_path, again, epochs=4)
         assert (again.global_step, again.global_batch) == (8, 16)
+
+
+class TestOurs:
+    # In an epoch, and between the two rounds of one.
+    @pytest.mark.parametrize("by", [lose_power, interrupt])
+    def test_diagnostics(self, by, tmp_path):
+        """They look at the last 256 steps, which are those of four epochs."""
+
+        def diagnosed(name, *more):
+            diagnostics = rl.callbacks.Diagnostics(tmp_path / name / "events")
+            # The last one is measured from its first round on.
+            history = fit(tmp_path / name, diagnostics, *more, epochs=4)
+            measured = {
+                key: values
+                for key, values in history.pop("history").items()
+                if not key.endswith("_share")
+            }
+            assert "update_norm" in measured
+            return history, measured, diagnostics.get_state()
+
+        whole = diagnosed("whole")
+        (tmp_path / "run").mkdir()
+        with pytest.raises((RuntimeError, KeyboardInterrupt)):
+            diagnosed("run", Hook(5, by))
+        again = diagnosed("run")
+        for part, expected in zip(again[:2], whole[:2], strict=True):
+            np.testing.assert_equal(part, expected)
+        for key in ("steps", "rules", "weights"):
+            np.testing.assert_equal(again[2][key], whole[2][key])
+
+    def test_diagnostics_of_the_last_release(self, tmp_path):
+        diagnostics = rl.callbacks.Diagnostics(tmp_path)
+        path = tmp_path / "events.out.tfevents.1"
+        path.write_bytes(b"x" * 9)
+        diagnostics.set_state({path.name: 5})
+        assert path.read_bytes() == b"x" * 5
+        rl.callbacks.Diagnostics().set_state(None)
+
+    def test_a_film_that_was_due(self, tmp_path, monkeypatch):
+        """In the round after which the run was killed."""
+        films = []
+        monkeypatch.setattr(
+            rl.callbacks.RecordVideo,
+            "_record",
+            lambda self: films.append(self.model.env_steps),
+        )
+
+        def filmed(folder, *more):
+            env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+            film = rl.callbacks.RecordVideo(
+                lambda: env, tmp_path / "films", every=100
+            )
+            fit(folder, film, *more, epochs=4)
+
+        filmed(tmp_path / "whole")
+        whole = [*films]
+        for rounds in (2, 4, 6):
+            films.clear()
+            folder = tmp_path / f"run-{rounds}"
+            with pytest.raises(KeyboardInterrupt):
+                filmed(folder, Hook(rounds - 1, interrupt))
+            filmed(folder)
+            assert films == whole
+
+    def test_what_optuna_is_told(self, tmp_path):
+        class Trial:
+            def __init__(self):
+                self.steps = []
+
+            def report(self, value, step):
+                self.steps.append(step)
+
+            def should_prune(self):
+                return False
+
+        trials = {"whole": Trial(), "run": Trial()}
+
+        def pruned(name, *more):
+            pruning = rl.callbacks.OptunaPruning(trials[name], "loss")
+            fit(tmp_path / name, pruning, *more, epochs=4)
+
+        pruned("whole")
+        with pytest.raises(KeyboardInterrupt):
+            pruned("run", Hook(3, interrupt))
+        pruned("run")
+        assert trials["run"].steps == trials["whole"].steps
 
 
 def test_states_of_the_last_release():
