@@ -7,7 +7,9 @@ not numbers, are no reason for any (but of a gradient's norm).
 
 import math
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Any
 
 from keras_rl2.outliers import Outliers
 
@@ -275,3 +277,47 @@ def rules_for(
         rules.append(gradient_not_finite)
     rules += [FarOff(key, each) for key, each in (outliers or {}).items()]
     return rules
+
+
+def get_state(rules: Iterable[Rule]) -> dict[str, dict[str, Any]]:
+    """Returns what rules have seen.
+
+    Args:
+        rules: Iterable of rules: those that have not warned yet.
+
+    Returns:
+        dict of plain data by the name of a rule.
+    """
+    return {
+        _name(rule): {
+            name: value for name, value in vars(rule).items() if name in _SEEN
+        }
+        for rule in rules
+    }
+
+
+def set_state(
+    rules: Iterable[Rule], state: Mapping[str, Mapping[str, Any]]
+) -> list[Rule]:
+    """Returns the rules that have not warned yet, with what they have seen.
+
+    Args:
+        rules: Iterable of rules, fresh ones.
+        state: dict, as returned by `get_state`.
+
+    Returns:
+        list of those rules that are in the state.
+    """
+    left = [rule for rule in rules if _name(rule) in state]
+    for rule in left:
+        vars(rule).update(state[_name(rule)])
+    return left
+
+
+# Attributes of rules that compare what they see with what they saw before.
+_SEEN = ("first", "in_a_row")
+
+
+def _name(rule: Rule) -> str:
+    """Returns the name of a function, or of the class of an object."""
+    return getattr(rule, "__name__", type(rule).__name__)

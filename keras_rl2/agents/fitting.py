@@ -127,7 +127,6 @@ def fit(
         x,
         [*_stop(begin, agent, total_steps), *extra],
         _with_progress(verbose, _with_sync(agent, given)),
-        begin.rounds,
     )
     agent.updates_already_made = begin.rounds * x.updates_per_round
     steps_per_epoch = rounds * x.updates_per_round
@@ -199,6 +198,14 @@ def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
         raise ValueError(
             "Expected at most one `Checkpoint` among the callbacks. "
             f"Received: {len(given)} of them"
+        )
+    if given and any(
+        isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks
+    ):
+        raise ValueError(
+            "Expected a `Checkpoint` alone, which restores weights, optimizers "
+            "and the epoch too. Received: `BackupAndRestore` beside it, which "
+            "begins `fit` with weights and at an epoch of its own"
         )
     return given[0] if given else None
 
@@ -323,7 +330,6 @@ def _with_refresh(
     x: RoundDataset,
     extra: Callbacks,
     callbacks: Callbacks,
-    rounds_done: int,
 ) -> Callbacks:
     """Puts the refresh first: what it logs is for all the others.
 
@@ -340,7 +346,6 @@ def _with_refresh(
         )
     # It is bound by now: its agent is there.
     [refresh] = given or [RolloutRefresh(cast(Rounds, x))]
-    refresh.rounds_done = rounds_done
     return [*first, refresh, *extra, *others]
 
 
