@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import gymnasium
@@ -38,6 +39,13 @@ class StopAfter(keras.callbacks.Callback):
         self.rounds -= 1
         if not self.rounds:
             raise RuntimeError("the power is out")
+
+
+def wait_for_checkpoint():
+    """Waits for one that is being written beside training."""
+    for thread in threading.enumerate():
+        if thread.name == "checkpoint":
+            thread.join()
 
 
 def made(case):
@@ -296,6 +304,7 @@ class TestFullDisk:
 
             def on_epoch_begin(self, epoch, logs=None):
                 # After the checkpoint of this epoch.
+                wait_for_checkpoint()
                 if epoch == 0:
                     self.stack.enter_context(room_for(100))
                 elif epoch == 2:
