@@ -24,6 +24,7 @@ from keras_rl2.segment_log import digest
 from keras_rl2.segment_log import segments_from
 from keras_rl2.segment_log import size_of
 from keras_rl2.version import __version__
+from keras_rl2.writer_lock import WriterLock
 
 #: Of the files of a checkpoint; raised where older versions cannot read them.
 FORMAT = 1
@@ -255,10 +256,17 @@ class CheckpointFolder:
                 unfinished.write_bytes(_signed({**content, "ended": ended}))
 
     def clear(self) -> None:
-        """Removes all checkpoints, and nothing else."""
-        for path in self.paths():
-            _remove(path)
-        self._tidy()
+        """Removes all checkpoints, and nothing else.
+
+        Raises:
+            ValueError: If another process writes them.
+        """
+        if not self.directory.is_dir():
+            return
+        with WriterLock(self.directory):
+            for path in self.paths():
+                _remove(path)
+            self._tidy()
         for folder in (self.directory / _SEGMENTS, self.directory):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()

@@ -17,6 +17,7 @@ import random
 import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -166,13 +167,16 @@ def counted(at_event):
     """Has environments' steps, or draws, and calls that write told of.
 
     Args:
-        at_event: Callable. Called before each.
+        at_event: Callable. Called before each, while no other goes on:
+            checkpoints are written beside training.
     """
+    one_at_a_time = threading.RLock()
 
     def telling(function):
         def call(*args, **kwargs):
-            at_event()
-            return function(*args, **kwargs)
+            with one_at_a_time:
+                at_event()
+                return function(*args, **kwargs)
 
         return call
 
