@@ -115,7 +115,7 @@ class SegmentLog:
         for segments in self.segments.values():
             for segment in segments:
                 path = self.directory / segment.file
-                size = path.stat().st_size if path.is_file() else None
+                size = size_of(path)
                 if size != segment.bytes or digest(path) != segment.sha256:
                     raise ValueError(
                         f"{path} is damaged, or not all of it is there."
@@ -173,6 +173,16 @@ def digest(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def size_of(path: Path) -> int | None:
+    """Returns the bytes of a file; None if it is none, or a link to one.
+
+    Args:
+        path: Path. The file.
+    """
+    is_file = path.is_file() and not path.is_symlink()
+    return path.stat().st_size if is_file else None
 
 
 def segments_from(given: Mapping[str, Any]) -> dict[str, list[Segment]]:

@@ -224,6 +224,8 @@ CALLBACKS = {
         "every_steps": bad.COUNT,
         "every_seconds": (-1, bad.NAN, "1", True),
         "keep": bad.COUNT,
+        "after_save": ("x", 3),
+        "clock": ("x", 3),
     },
     "Diagnostics": {
         "log_dir": (3, True),

@@ -17,6 +17,7 @@ import random
 import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -198,17 +199,21 @@ def counted(at_event):
     """Has environments' steps, or draws, and calls that write told of.
 
     Args:
-        at_event: Callable. Called before each.
+        at_event: Callable. Called before each, while no other goes on:
+            checkpoints are written beside training.
     """
+    one_at_a_time = threading.RLock()
 
     process = os.getpid()
 
     def telling(function):
         def call(*args, **kwargs):
-            # Environments are tried in their own processes.
-            if os.getpid() == process:
+            if os.getpid() != process:
+                # Environments are tried in their own processes.
+                return function(*args, **kwargs)
+            with one_at_a_time:
                 at_event()
-            return function(*args, **kwargs)
+                return function(*args, **kwargs)
 
         return call
 
