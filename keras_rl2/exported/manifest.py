@@ -177,6 +177,7 @@ def _check_array(each: Any, roles: tuple[str, ...], where: str) -> None:
     shape, name = each.get("shape"), each.get("name")
     if (
         not isinstance(name, str)
+        or not isinstance(each.get("path", ""), str)
         or each.get("role") not in roles
         or each.get("dtype") not in _DTYPES
         or not isinstance(shape, list)

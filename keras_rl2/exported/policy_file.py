@@ -30,7 +30,9 @@ class PolicyFile:
 
     It is run by what its format needs: LiteRT, which comes with keras_rl2;
     `onnxruntime`; or TensorFlow for a SavedModel. Neither of the first two
-    imports Keras or TensorFlow.
+    imports Keras or TensorFlow. Anybody may have made it: before a SavedModel
+    is loaded, its operations are compared with those that policies are made
+    of, and an ONNX file may not have weights in other files.
 
     Args:
         path: str or path. What `agent.export` wrote.
@@ -46,7 +48,8 @@ class PolicyFile:
     Raises:
         FileNotFoundError: If there is no such file.
         ImportError: If what runs it is not installed.
-        ValueError: If it has no manifest, or cannot be run.
+        ValueError: If it has no manifest, cannot be run, or would do more than
+            compute actions.
 
     Example:
 

@@ -100,7 +100,7 @@ def _check_objects(objects: Any) -> None:
     for each in objects:
         kind = each.WhichOneof("kind")
         if each.registered_name or each.registered_saver:
-            kind = each.registered_name or each.registered_saver.name
+            kind = each.registered_name or each.registered_saver
         elif each.saveable_objects or each.slot_variables:
             kind = "with variables of its own"
         elif kind == "user_object":

@@ -34,8 +34,9 @@ def load(
     a moment and before anything large is made: what is damaged (by the seal
     that `Agent.save` writes; files of earlier versions have none and load
     without), an archive, an array or a layer that would take more memory than
-    the file has numbers for, and classes that hold code or read other files.
-    And then: weights that are not finite, counts below zero.
+    the file has numbers for, classes that hold code or read other files, and
+    functions that compute no activations or losses. And then: weights that
+    are not finite, counts below zero.
 
     Layers of your own are to be registered with
     `keras.saving.register_keras_serializable`, or given in `custom_objects`,

@@ -3,12 +3,18 @@
 import os
 import shutil
 
+import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
 from support import hostile_exports
+from support.agents import AnySpaceEnv
+from support.hostile_saved_models import saved_models
+from support.stock_layers import LAYERS
+from support.stock_layers import OBSERVATIONS
+from support.stock_layers import network
 from support.watching import watched
 
 _MEBIBYTES, _SECONDS = 1024, 1.0
@@ -49,17 +55,26 @@ def refuse(files, folder, canary):
     return found
 
 
-def test_saved_models(whole, tmp_path):
+#: One of each kind.
+_SOME = (
+    *("writes", "table", "saver_as_object", "doubles", "constant"),
+    *("no_signature_object", "of_version_1", "half_the_variables"),
+    *("pipe_of_a_fingerprint", "another_name", "another_path"),
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "least"),
+    [(_SOME, len(_SOME)), pytest.param(None, 50, marks=pytest.mark.slow)],
+    ids=["some", "all"],
+)
+def test_saved_models(names, least, whole, tmp_path):
     canary = tmp_path / "canaries" / "canary"
     canary.parent.mkdir()
     folder = tmp_path / "folders"
     folder.mkdir()
-    found = refuse(
-        hostile_exports.saved_models(folder, whole["saved_model"], canary),
-        folder,
-        canary,
-    )
-    assert len(found) >= 50
+    files = saved_models(folder, whole["saved_model"], canary, names)
+    assert len(refuse(files, folder, canary)) >= least
     # TensorFlow alone runs what they hold.
     model = tf.saved_model.load(folder / "writes")
     model.signatures["serving_default"](tf.zeros((2, 4)))
@@ -78,6 +93,21 @@ def test_onnx(tmp_path):
     rl.PolicyFile(path).act(OBSERVATION)
     files = hostile_exports.onnx_files(tmp_path, path)
     assert len(refuse(files, tmp_path, tmp_path / "canary")) >= 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAYERS)
+def test_policies_of_all_layers_of_keras_are_opened(name, tmp_path):
+    """Their operations are in the list, loops over sequences too."""
+    space = OBSERVATIONS[LAYERS[name][0]]
+    env = AnySpaceEnv(space, gymnasium.spaces.Discrete(2))
+    agent = rl.PPO(network(name, 2), network(name, 1), seed=0)
+    agent.bind(env.observation_space, env.action_space)
+    agent.export(tmp_path / "policy")
+    observation = space.sample()
+    assert rl.PolicyFile(tmp_path / "policy").act(observation) == agent.act(
+        observation, deterministic=True
+    )
 
 
 def test_a_copy_is_opened(whole, tmp_path):
