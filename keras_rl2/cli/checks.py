@@ -111,7 +111,7 @@ def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
 
     Example:
 
-    >>> (finding,) = check_masks(gymnasium.make("Taxi-v4"), seed=0)
+    >>> (finding,) = check_masks(gymnasium.make("Taxi"), seed=0)
     >>> finding.text
     'info has an action mask: `wrappers=[keras_rl2.envs.ActionMask]` puts it
     into the observation, and no agent does what is forbidden'

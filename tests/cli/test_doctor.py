@@ -9,6 +9,7 @@ import keras_rl2 as rl
 from keras_rl2.cli import checks
 from keras_rl2.cli import random_rollout
 from keras_rl2.cli.main import main
+from support.taxi import TAXI
 
 
 class Walk(gymnasium.Env):
@@ -342,7 +343,7 @@ class OfMethod(gymnasium.Wrapper):
 
 
 def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
-    assert main(["doctor", "Taxi-v4", "--steps", "50"]) == 0
+    assert main(["doctor", TAXI, "--steps", "50"]) == 0
     assert "info has an action mask: `wrappers=[" in capsys.readouterr().out
     env = OfMethod(gymnasium.make("CartPole-v1"))
     (finding,) = checks.check_masks(env, seed=0)
