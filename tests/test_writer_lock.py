@@ -153,7 +153,7 @@ class TestLease:
             lock.check()
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("pid", [DEAD, os.getpid()])
+    @pytest.mark.parametrize("pid", [DEAD, os.getpid()], ids=["dead", "own"])
     def test_of_a_process_that_is_gone(self, pid, lease, tmp_path):
         """With the number of this one, too: containers count from 1."""
         lease(host=socket.gethostname(), pid=pid, token="theirs")

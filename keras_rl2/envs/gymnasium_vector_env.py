@@ -188,7 +188,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             self._end(workers)
 
     def _loss(
-        self, error: BaseException, workers: AsyncVectorEnv[Any, Any]
+        self, error: BaseException, workers: worker_processes.Workers
     ) -> str | None:
         """Says how a process is lost; None if it could say what it raised."""
         if isinstance(error, WorkerError):
