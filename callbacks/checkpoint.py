@@ -57,8 +57,8 @@ class Checkpoint(keras.callbacks.Callback):
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one
     that had been finished by the time of the newest checkpoint does nothing.
-    Callbacks of your own go on where they were if they have methods
-    `get_state()` and `set_state(state)`.
+    Callbacks of Keras go on where they were, and so do their files; those of
+    your own if they have methods `get_state()` and `set_state(state)`.
 
     Args:
         directory: str or path. Of one run; made when there is something to
