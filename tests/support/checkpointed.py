@@ -270,8 +270,9 @@ def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
     stock = stock_callbacks.made(directory) if case == STOCK else []
     if not any(directory.glob("checkpoint-*")):
-        # Nothing tells what a life without a checkpoint has left.
+        # Nothing tells what a life without a checkpoint has added to files.
         shutil.rmtree(directory / "board", ignore_errors=True)
+        (directory / "other.csv").unlink(missing_ok=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
     history = agent.fit(
         data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
