@@ -23,7 +23,6 @@ from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_path
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
-from keras_rl2.callbacks import resumable
 from keras_rl2.callbacks import saved_run
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.callbacks.fit_end import FitEnd
@@ -36,6 +35,7 @@ from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
+from keras_rl2.callbacks.resumable import CallbackStates
 from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.checkpoint_folder import Saved
 
@@ -147,6 +147,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._agent: SavedAgent | None = None
         self._rounds: Rounds | None = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
+        self._states = CallbackStates(())
         self._position: FitPosition | None = None
         # The epoch to end before, and the steps that were asked for.
         self._asked: tuple[int, int | None] = (0, None)
@@ -263,6 +264,11 @@ class Checkpoint(keras.callbacks.Callback):
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
+        self._states = CallbackStates(
+            [*self._callbacks, cast(Any, self.model).history],
+            self._resumed and self._resumed["callbacks"],
+            has_ended=self._position.is_past_all,
+        )
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
@@ -270,6 +276,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Saves what has been done so far, if it is time to."""
         self._epoch = epoch
         self._writer.report()
+        self._states.begin()
         if self._resumed is not None:
             # Only now: callbacks forget all when training begins, metrics
             # when an epoch does.
@@ -285,21 +292,23 @@ class Checkpoint(keras.callbacks.Callback):
     ) -> None:
         """Stops before the next round, if a signal asked for it."""
         self._writer.report()
+        if self._resumed is not None:
+            # In the midst of an epoch, which others have begun once more.
+            self._finish_putting_back()
+            self._resumed = None
         # Not where a round ends: Keras would wait for the logs of each.
         if self._stop.received is None:
             return
-        begin = cast(FitPosition, self._position)
         rounds, within = divmod(
             batch, cast(Rounds, self._rounds).updates_per_round
         )
-        # Of an epoch that was resumed, some have been made before.
-        done = begin.rounds if begin.epoch == self._epoch else 0
-        if not within and rounds >= done:
+        if not within:
             self._leave(self._epoch, rounds)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Saves what has come out."""
         assert self._position is not None
+        self._states.begin()
         if self._resumed is not None:
             self._finish_putting_back()
         if self._position.is_past_all or self._is_saved:
@@ -360,7 +369,7 @@ class Checkpoint(keras.callbacks.Callback):
             "position": dataclasses.asdict(position),
             "agent": agent,
             "rounds": cast(Rounds, self._rounds).get_state(self._writer.log),
-            "callbacks": resumable.read(self._remembering()),
+            "callbacks": self._states.read(),
         }
 
     def _put_back(self, saved: Saved) -> FitPosition:
@@ -388,12 +397,9 @@ class Checkpoint(keras.callbacks.Callback):
         """Puts back what `fit` has begun anew."""
         assert self._resumed is not None
         cast(SavedAgent, self._agent).set_state(self._resumed["agent"])
-        resumable.write(self._remembering(), self._resumed["callbacks"])
-        self._resumed = None
-
-    def _remembering(self) -> list[keras.callbacks.Callback]:
-        """Returns the callbacks of `fit`, with what it adds of its own."""
-        return [*self._callbacks, self.model.history]
+        self._states.write(self._resumed["callbacks"])
+        if not self._resumed["position"]["rounds"]:
+            self._resumed = None
 
     def _is_due(self) -> bool:
         """Whether it is time for a checkpoint."""

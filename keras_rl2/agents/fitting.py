@@ -80,7 +80,6 @@ def fit(
         FloatingPointError: If too many updates in a row were skipped; its
             notes name the last checkpoint of callbacks that keep any.
     """
-    _refuse_scope()
     kwargs.setdefault("shuffle", False)
     check_positive(
         **present(epochs=epochs, total_steps=total_steps),
@@ -128,7 +127,6 @@ def fit(
             x,
             [*_stop(begin, agent, total_steps), *extra],
             _with_progress(verbose, _with_sync(agent, given)),
-            begin.rounds,
         )
         agent.updates_already_made = begin.rounds * x.updates_per_round
         steps_per_epoch = rounds * x.updates_per_round
@@ -180,20 +178,6 @@ def _data_of(
     return data
 
 
-def _refuse_scope() -> None:
-    """Refuses to train within a scope of `tf.distribute`.
-
-    Raises:
-        ValueError: If there is one.
-    """
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            "Expected `fit` after the `strategy.scope()` in which the agent "
-            "was made, which it enters where it needs to. Received: `fit` "
-            f"within one of {type(tf.distribute.get_strategy()).__name__}"
-        )
-
-
 class _StopAtSteps(keras.callbacks.Callback):
     """Ends `fit` with the epoch in which enough steps have been taken."""
 
@@ -214,6 +198,14 @@ def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
         raise ValueError(
             "Expected at most one `Checkpoint` among the callbacks. "
             f"Received: {len(given)} of them"
+        )
+    if given and any(
+        isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks
+    ):
+        raise ValueError(
+            "Expected a `Checkpoint` alone, which restores weights, optimizers "
+            "and the epoch too. Received: `BackupAndRestore` beside it, which "
+            "begins `fit` with weights and at an epoch of its own"
         )
     return given[0] if given else None
 
@@ -338,7 +330,6 @@ def _with_refresh(
     x: RoundDataset,
     extra: Callbacks,
     callbacks: Callbacks,
-    rounds_done: int,
 ) -> Callbacks:
     """Puts the refresh first: what it logs is for all the others.
 
@@ -355,7 +346,6 @@ def _with_refresh(
         )
     # It is bound by now: its agent is there.
     [refresh] = given or [RolloutRefresh(cast(Rounds, x))]
-    refresh.rounds_done = rounds_done
     return [*first, refresh, *extra, *others]
 
 

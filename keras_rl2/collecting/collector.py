@@ -23,7 +23,7 @@ from keras_rl2.collecting.sent_policy import SendingActor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import MismatchError
 from keras_rl2.envs import VectorEnvAdapter
-from keras_rl2.envs import env_state
+from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.envs.timed_env import TimedEnv
 
 # What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
@@ -95,7 +95,9 @@ class Collector:
         #: Whether to keep log-probabilities, which the actor must give.
         self.keeps_log_prob = False
         self._adapter = env
-        self._env_repeats: bool | None = None
+        self._keeper = StateKeeper(env)
+        #: Why environments' state is not saved, once it is known.
+        self.not_saved = ""
         self._failed = np.zeros(env.num_envs, np.bool_)
         self._failures = 0
         self._failed_at = -1
@@ -339,19 +341,13 @@ class Collector:
         self.env_restarts = int(state.get("env_restarts", 0))
 
     def simulation(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be copied."""
-        env = self._adapter
-        if self._env_repeats is None:
-            self._env_repeats = env_state.repeats(env)
-            if not self._env_repeats:
-                logger.info(
-                    "The state of %s cannot be saved: a training that is "
-                    "resumed begins with new episodes.",
-                    env.name,
-                )
-        if not self._env_repeats:
-            return None
-        return {"env": env_state.read(env.env), "adrift": self.adrift}
+        """Returns where the environments are, if that can be saved.
+
+        If not, `not_saved` says why.
+        """
+        kept = self._keeper.read()
+        self.not_saved = self._keeper.refusal
+        return None if kept is None else {"env": kept, "adrift": self.adrift}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Says whether what others gave is of environments held alike.
@@ -361,14 +357,20 @@ class Collector:
         """
         return "env" in simulation
 
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
         """Has the environments go on where others were.
 
         Args:
             simulation: dict, as returned by `simulation`.
             observation: `[B, ...]`. What those have shown last.
+
+        Returns:
+            bool. False where they cannot, and begin new episodes.
         """
-        env_state.write(self._adapter.env, simulation["env"])
+        self._resets_seen = -1
+        if not self._keeper.write(simulation["env"], observation):
+            return False
         if not simulation["adrift"]:
             self.observation = observation
             self._resets_seen = self.env.resets
+        return True

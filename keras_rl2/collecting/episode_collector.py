@@ -133,9 +133,9 @@ class EpisodeCollector(Collector):
         """Whether the environments are to be reset: always."""
         return True
 
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
         """Has the environments go on where others were."""
-        super().go_on({**simulation, "adrift": False}, observation)
+        return super().go_on({**simulation, "adrift": False}, observation)
 
     def _acted_on(self, record: Record, t: int) -> Any:
         """Returns what the actor is shown at step `t`.

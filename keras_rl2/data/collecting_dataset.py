@@ -128,6 +128,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._whole_episodes = False
         # Of a training that goes on in environments that are new.
         self._resets_before = 0
+        self._has_warned = False
         # Until an episode has ended, or it was said that none does.
         self._steps_in_first_episodes: int | None = 0
 
@@ -328,7 +329,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes, and what failed."""
+        """Returns the mean of the last 100 episodes, and what was wrong."""
         collector = self._collector
         logs = {"episode_return": np.nan, "episode_length": np.nan}
         if collector is not None and collector.episodes.returns:
@@ -342,7 +343,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             logs["env_restarts"] = float(restarts)
         if self._rounds_ahead:
             logs["lag"] = float(self._lag)
-        return logs
+        return {**logs, **self._clipped()}
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that rounds are made with, for people."""
@@ -363,10 +364,10 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything that later rounds depend on, as plain data.
 
-        The environments' own state is in it where a copy of them repeats
-        itself with it, which is found out the first time; see
-        `keras_rl2.envs.env_state`. Others begin new episodes after
-        `set_state`.
+        The environments' own state is in it where they repeat themselves with
+        it, which is found out the first time; see
+        `keras_rl2.envs.state_keeper`. Others begin new episodes after
+        `set_state`, which is said once.
         """
         return {
             "noise": self._noise.bit_generator.state,
@@ -378,11 +379,12 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         }
 
     def _simulation(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be copied."""
+        """Returns where the environments are, if that can be saved."""
         if self._collector is None or not self.env.resets:
             return None
         simulation = self._collector.simulation()
         if simulation is None:
+            self._warn_of_new_episodes(self._collector.not_saved)
             return None
         # What workers remember, they keep with their environments.
         here = isinstance(self._actor, ActorSnapshot)
@@ -414,11 +416,29 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             self._resets_before = self.env.num_envs * self.env.resets
             return
         actor = self._present_actor()
+        observation = state["collector"]["observation"]
         if isinstance(actor, SentActor):
             cast(WorkerCollector, self._collector).plan(actor)
-        elif simulation["memory"] is not None:
+        if not self._collector.go_on(simulation, observation):
+            self._resets_before = self.env.num_envs * self.env.resets
+            self._warn_of_new_episodes(
+                f"{self.env.name} does not repeat itself with its saved state"
+            )
+        elif (
+            isinstance(actor, ActorSnapshot)
+            and simulation["memory"] is not None
+        ):
             actor.set_state(simulation["memory"])
-        self._collector.go_on(simulation, state["collector"]["observation"])
+
+    def _warn_of_new_episodes(self, reason: str) -> None:
+        """Says once why a training that is resumed begins new episodes."""
+        if reason and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "A training that is resumed begins with new episodes, since "
+                f"{reason}",
+                stacklevel=2,
+            )
 
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""

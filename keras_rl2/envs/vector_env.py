@@ -10,6 +10,7 @@ from gymnasium import Space
 
 from keras_rl2 import spaces
 from keras_rl2.array_spec import ArraySpec
+from keras_rl2.envs import env_state
 from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.trees import Tree
 from keras_rl2.trees import map_leaves
@@ -58,6 +59,8 @@ class VectorEnvAdapter(abc.ABC):
             all of them where that is not known.
         remake: function or None. Makes the environment anew, where the
             library made it.
+        made: dict or None. What its attributes were before it was first reset,
+            as of `env_state.as_made`; None until then.
 
     Raises:
         ValueError: If a space is not supported.
@@ -105,6 +108,7 @@ class VectorEnvAdapter(abc.ABC):
         self.steps = 0
         self.failed = np.zeros(num_envs, np.bool_)
         self.remake: Callable[[], Any] | None = None
+        self.made: env_state.AllMade | None = None
         self._checks = EnvironmentChecks(
             self.name,
             observation_space,
@@ -128,6 +132,7 @@ class VectorEnvAdapter(abc.ABC):
             MismatchError: If the observation does not fit its space.
             WorkerError: If a process of an environment is lost.
         """
+        self.watch()
         try:
             observation = self._reset(None if seed is None else int(seed))
         except BaseException as error:
@@ -191,6 +196,14 @@ class VectorEnvAdapter(abc.ABC):
         """
         return self.reset(seed if self._make_again() else None)
 
+    def watch(self) -> None:
+        """Notes what the environment is, if it has never been reset."""
+        if self.made is None:
+            self.made = {}
+            # Of any type: it depends on what the environment is made of.
+            with contextlib.suppress(Exception):
+                self.made = env_state.as_made(self.env)
+
     def limit_steps(self, seconds: float) -> None:
         """Sets how long a step, or a reset, may take.
 
@@ -233,6 +246,7 @@ class VectorEnvAdapter(abc.ABC):
         with contextlib.suppress(Exception):
             self.env.close()
         self.env = self.remake()
+        self.made = None
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:

@@ -221,12 +221,12 @@ class Worker:
     # What a training that is resumed goes on with.
 
     def get_state(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be copied."""
+        """Returns where the environments are, if that can be saved."""
         if self._collector is None or self._collector.observation is None:
             return None
         simulation = self._collector.simulation()
         if simulation is None:
-            return None
+            return {"not_saved": self._collector.not_saved}
         return {
             **simulation,
             "adapter": self.env.get_state(),

@@ -188,7 +188,7 @@ class WorkerCollector(Collector):
             self._rollouts.append(WorkerRollout.of_state(self.pool, each))
 
     def simulation(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be copied."""
+        """Returns where the environments are, if that can be saved."""
         calls = [
             self.pool.submit(share.index, "get_state", repeatable=True)
             for share in self.pool.shares
@@ -198,13 +198,17 @@ class WorkerCollector(Collector):
         self.pool.release(calls)
         if any(state is None for state in states):
             return None
+        refusals = [each["not_saved"] for each in states if "not_saved" in each]
+        if refusals:
+            self.not_saved = refusals[0]
+            return None
         return {"workers": states, "adrift": self.adrift}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Says whether it is that of as many workers."""
         return len(simulation.get("workers", ())) == len(self.pool.shares)
 
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> None:
+    def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
         """Has the environments go on where others were."""
         calls = [
             self.pool.submit(share.index, "set_state", state, repeatable=True)
@@ -217,6 +221,7 @@ class WorkerCollector(Collector):
         self._has_begun = True
         if not simulation["adrift"]:
             self._resets_seen = self._adapter.resets
+        return True
 
 
 def _own(noise: StepNoise, share: Share) -> StepNoise:

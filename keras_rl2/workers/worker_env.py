@@ -77,6 +77,9 @@ class WorkerEnv(VectorEnvAdapter):
         self.pool.release(calls)
         return (observation, *outcome, final)
 
+    def watch(self) -> None:
+        """Does nothing: workers do in their processes."""
+
     def restart(self, seed: int | None = None) -> Any:
         """Begins anew in every environment, after one has failed."""
         return self.reset(seed)

@@ -53,6 +53,22 @@ class Wide(Walk):
     drift = 0.5
 
 
+class Glitch(Walk):
+    """One observation and one reward of 1000 are far off."""
+
+    high = 1e9
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        self.taken = getattr(self, "taken", 0) + 1
+        reward += 0.1 * self.np_random.normal()
+        if self.taken == 310:
+            observation[0] = 1e8
+        if self.taken == 400:
+            reward = -1e6
+        return observation, reward, *rest
+
+
 class Rich(Walk):
     reward = 1000.0
 
@@ -224,6 +240,12 @@ def test_each_array_of_an_observation_is_looked_at(doctor):
     ("kind", "name", "said"),
     [
         (Huge, "observation scale", "use normalize_observations=True"),
+        (
+            Glitch,
+            "observation scale",
+            "1 far off, first 1e+08 at step 310 (number 0), where 98% lie",
+        ),
+        (Glitch, "rewards", "1 far off, first -1e+06 at step 399, where 98%"),
         (Wide, "observations", "no members of the observation space"),
         (Rich, "rewards", "rewards reach 1e+03: use scale_rewards=True"),
         (Poor, "rewards", "none in 1000 random steps"),

@@ -329,5 +329,6 @@ def test_state_has_the_number_of_failures():
     data.refresh()
     _, other = made("PPO", FailingEnv())
     other.bind(agent)
-    other.set_state(data.get_state())
+    with pytest.warns(UserWarning, match="does not repeat itself"):
+        other.set_state(data.get_state())
     assert other.logs()["env_restarts"] == 1

@@ -1,7 +1,14 @@
 """Environments that are given their state back do the same again."""
 
 import copy
+import dataclasses
+import enum
 import functools
+import gc
+import itertools
+import os
+import typing
+from collections import deque
 
 import gymnasium
 import numpy as np
@@ -11,8 +18,10 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers import TransformReward
 
+from keras_rl2 import plain_data
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
+from keras_rl2.envs.state_keeper import StateKeeper
 from support.probe_envs import CountingEnv
 
 STEPS = 60
@@ -61,41 +70,163 @@ def reset(make, seed=3):
     return env
 
 
+def kept_of(env):
+    """Returns an environment's state as it is kept."""
+    keeper = StateKeeper(env)
+    kept = keeper.read()
+    assert keeper.refusal == ""
+    return kept
+
+
+def refusal_of(env):
+    """Says why no state of an environment is kept."""
+    keeper = StateKeeper(env)
+    assert keeper.read() is None
+    return keeper.refusal
+
+
+def put(env, kept, adapter, observation=None):
+    """Gives an environment the state of another one."""
+    env.set_state(adapter)
+    assert StateKeeper(env).write(kept, observation)
+
+
 @pytest.mark.parametrize("case", ENVS)
 def test_another_one_goes_on_where_it_was(case):
     env = reset(ENVS[case])
     play(env, 20)
-    assert env_state.repeats(env)
-    state, adapter = env_state.read(env.env), env.get_state()
+    kept, adapter = kept_of(env), env.get_state()
     expected = play(env)
-    # As in another process: made anew, and somewhere else by then.
-    other = reset(ENVS[case], seed=8)
-    play(other, 5)
-    env_state.write(other.env, state)
-    other.set_state(adapter)
-    np.testing.assert_equal(play(other), expected)
+    # As in another process: made anew, and perhaps somewhere else by then.
+    for other in (as_vector_env(ENVS[case]()), reset(ENVS[case], seed=8)):
+        if other.resets:
+            play(other, 5)
+        put(other, kept, adapter)
+        np.testing.assert_equal(play(other), expected)
     # It can be given more than once.
-    env_state.write(env.env, state)
-    env.set_state(adapter)
+    put(env, kept, adapter)
     np.testing.assert_equal(play(env), expected)
 
 
 def test_looking_changes_nothing():
     env, twin = (reset(ENVS["native"]) for _ in range(2))
-    assert env_state.repeats(env)
+    kept_of(env)
     np.testing.assert_equal(play(env), play(twin))
+
+
+def test_what_is_drawn_elsewhere_is_not_drawn():
+    class Global(CountingEnv):
+        def step(self, action):
+            np.random.rand()  # noqa: NPY002
+            return super().step(action)
+
+    env = as_vector_env(Global)
+    env.reset(seed=0)
+    before = np.random.get_state()[2]  # noqa: NPY002
+    kept_of(env)
+    assert np.random.get_state()[2] == before  # noqa: NPY002
 
 
 def test_a_time_limit_is_a_part_of_it():
     env = reset(ENVS["wrapped"])
     play(env, 3)
-    state = env_state.read(env.env)
+    state = env_state.read(env.env, env.made)
     assert state["kind"] == "TransformReward"
     limit = state["within"]["env"]
-    assert (limit["kind"], limit["attributes"]["_elapsed_steps"]) == (
+    assert (limit["kind"], limit["attributes"]) == (
         "TimeLimit",
-        3,
+        {"_elapsed_steps": 3},
     )
+
+
+class Phase(enum.Enum):
+    """What an environment may be at."""
+
+    FIRST = 1
+    SECOND = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Car:
+    """Something that moves."""
+
+    place: np.ndarray
+    phase: Phase = Phase.FIRST
+
+
+class Road(gymnasium.Env):
+    """Holds its state in objects, and a setting."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, weight=1.0, lengths=(5, 9)):
+        self.weight = weight
+        self.lengths = list(lengths)
+        self.last = deque(maxlen=3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cars = [Car(self.np_random.normal(size=1)) for _ in range(3)]
+        self.steps, self.draw = 0, self.np_random
+        return self._seen(), {}
+
+    def step(self, action):
+        phase = Phase.SECOND if action else Phase.FIRST
+        moved = self.draw.normal(size=(3, 1))
+        self.cars = [
+            Car(car.place + move, phase)
+            for car, move in zip(self.cars, moved, strict=True)
+        ]
+        self.last.append(float(self.cars[0].place[0]))
+        self.steps += 1
+        reward = self.weight * (sum(self.last) + self.cars[0].phase.value)
+        return self._seen(), reward, False, self.steps == self.lengths[0], {}
+
+    def _seen(self):
+        return np.concatenate([car.place for car in self.cars]).astype("f")
+
+
+def test_objects_that_are_their_values():
+    env = as_vector_env(Road)
+    env.reset(seed=3)
+    play(env, 8)
+    kept, adapter = kept_of(env), env.get_state()
+    assert kept["proven"]
+    # As it is written to a file.
+    kept = plain_data.from_json(*plain_data.to_json(kept))
+    expected = play(env)
+    other = as_vector_env(Road)
+    put(other, kept, adapter)
+    np.testing.assert_equal(play(other), expected)
+
+
+@pytest.mark.parametrize("of_the_last_release", [False, True])
+def test_settings_are_those_of_the_program(of_the_last_release):
+    env = as_vector_env(Road)
+    env.reset(seed=3)
+    play(env, 4)
+    kept, adapter = kept_of(env), env.get_state()
+    if of_the_last_release:
+        # All that was plain data.
+        kept = env_state.read(env.env)
+    other = as_vector_env(functools.partial(Road, weight=5.0, lengths=(50,)))
+    put(other, kept, adapter)
+    road = other.env
+    assert (road.weight, road.lengths) == (
+        (1.0, [5, 9]) if of_the_last_release else (5.0, [50])
+    )
+    assert road.steps == env.env.steps == 4
+
+
+def test_what_was_as_it_was_made_is_so_again():
+    env = as_vector_env(Road)
+    env.reset(seed=3)
+    kept, adapter = kept_of(env), env.get_state()
+    assert "last" not in kept["state"]["attributes"]
+    play(env, 3)
+    put(env, kept, adapter)
+    assert list(env.env.last) == []
 
 
 class Hidden(gymnasium.Env):
@@ -147,30 +278,134 @@ class Refuses(Hidden):
 def test_methods_of_its_own():
     env = reset(lambda: TimeLimit(Own(), 9))
     play(env, 4)
-    assert env_state.repeats(env)
-    state, adapter = env_state.read(env.env), env.get_state()
-    assert state["within"]["env"] == {"own": 4}
+    kept, adapter = kept_of(env), env.get_state()
+    assert kept["state"]["within"]["env"] == {"own": 4}
     expected = play(env)
     other = reset(lambda: TimeLimit(Own(), 9))
-    env_state.write(other.env, state)
-    other.set_state(adapter)
+    put(other, kept, adapter)
     np.testing.assert_equal(play(other), expected)
 
 
-@pytest.mark.parametrize("vector", [False, True])
-def test_a_state_that_is_not_found(vector):
+@pytest.mark.parametrize("form", ["vector", "function", "instance"])
+def test_a_state_that_is_not_found(form):
     def make():
-        return SyncVectorEnv([Hidden] * 2) if vector else Hidden()
+        if form == "vector":
+            return SyncVectorEnv([Hidden] * 2)
+        return Hidden if form == "function" else Hidden()
 
     env, twin = reset(make), reset(make)
-    assert not env_state.repeats(env)
+    assert "Hidden.steps" in refusal_of(env)
     np.testing.assert_equal(play(env), play(twin))
 
 
 def test_an_environment_may_refuse():
-    env = reset(Refuses)
-    assert not env_state.repeats(env)
+    env = reset(lambda: Refuses)
+    assert "NotImplementedError" in refusal_of(env)
     assert Refuses.tried == 0
+
+
+class Handle(gymnasium.Env):
+    """Has a simulator elsewhere, by a number that `__del__` closes."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+    simulators: typing.ClassVar = {}
+    numbers = itertools.count()
+
+    def __init__(self):
+        self.client = next(self.numbers)
+        self.simulators[self.client] = 0.0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.simulators[self.client] = self.np_random.normal()
+        return self._seen(), {}
+
+    def step(self, action):
+        self.simulators[self.client] += 1.0 + action
+        return self._seen(), 0.0, False, False, {}
+
+    def _seen(self):
+        return np.array([self.simulators[self.client]])
+
+    def __del__(self):
+        del self.simulators[self.client]
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_the_number_of_a_connection_is_neither_copied_nor_kept(made):
+    env = reset(Handle if made else lambda: Handle)
+    play(env, 3)
+    before = dict(Handle.simulators)
+    keeper = StateKeeper(env)
+    kept = keeper.read()
+    gc.collect()
+    assert Handle.simulators == before
+    if not made:
+        assert "do not do the same" in keeper.refusal
+        return
+    # Nobody can tell so far: it is found out when it is given to another one.
+    assert "client" not in kept["state"]["attributes"]
+    other = reset(Handle)
+    client = other.env.client
+    assert not StateKeeper(other).write(kept, None)
+    assert other.env.client == client
+    assert env.env.client in Handle.simulators
+
+
+class Piped(Road):
+    """Speaks to somebody through a pipe."""
+
+    def __init__(self):
+        super().__init__()
+        self.ours, self.theirs = os.pipe()
+
+    def reset(self, *, seed=None, options=None):
+        os.write(self.theirs, b"r")
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        os.write(self.theirs, b"s")
+        return super().step(action)
+
+    def close(self):
+        self.__del__()
+
+    def __del__(self):
+        for end in ("ours", "theirs"):
+            if hasattr(self, end):
+                os.close(getattr(self, end))
+                delattr(self, end)
+
+
+def test_a_pipe_goes_on_to_be_its_own():
+    env = as_vector_env(Piped)
+    env.reset(seed=3)
+    play(env, 8)
+    kept, adapter = kept_of(env), env.get_state()
+    expected = play(env)
+    other = as_vector_env(Piped)
+    ends = other.env.ours, other.env.theirs
+    put(other, kept, adapter)
+    np.testing.assert_equal(play(other), expected)
+    assert (other.env.ours, other.env.theirs) == ends
+    assert len(os.read(other.env.ours, 10**6)) > STEPS
+
+
+def test_an_open_file_is_not_opened_again(tmp_path):
+    made = []
+
+    class Logs(Road):
+        def __init__(self):
+            super().__init__()
+            made.append(1)
+            self.file = (tmp_path / "log").open("w")
+
+    env = as_vector_env(Logs)
+    env.reset(seed=0)
+    assert "same files" in refusal_of(env)
+    assert len(made) == 1
+    env.env.file.close()
 
 
 def test_another_kind_of_environment():
@@ -187,21 +422,30 @@ def test_another_number_of_environments():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Hopper-v5", "Ant-v5"])
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        f"{name}-v5"
+        for name in (
+            *("Ant", "HalfCheetah", "Hopper", "Humanoid", "HumanoidStandup"),
+            *("InvertedDoublePendulum", "InvertedPendulum", "Pusher"),
+            *("Reacher", "Swimmer", "Walker2d"),
+        )
+    ],
+)
 def test_mujoco(env_id):
     pytest.importorskip("mujoco")
     env = reset(lambda: gymnasium.make(env_id))
     play(env, 20)
-    assert env_state.repeats(env)
-    state, adapter = env_state.read(env.env), env.get_state()
+    kept, adapter = kept_of(env), env.get_state()
+    assert kept["proven"]
     expected = play(env)
     other = reset(lambda: gymnasium.make(env_id), seed=8)
-    env_state.write(other.env, state)
-    other.set_state(adapter)
+    put(other, kept, adapter)
     np.testing.assert_equal(play(other), expected)
 
 
 def test_box2d_begins_anew():
     pytest.importorskip("Box2D")
     env = reset(lambda: gymnasium.make("LunarLander-v3"))
-    assert not env_state.repeats(env)
+    assert "LunarLander.lander" in refusal_of(env)

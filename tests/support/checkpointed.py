@@ -25,15 +25,20 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import tensorflow as tf
+from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
 from keras_rl2 import plain_data
 from keras_rl2.cli import main as command_line
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
+from support import kept_envs
+from support import stock_callbacks
 
 EPOCHS = 6
 COMMAND = "command"
+# TD3 with Keras' own callbacks.
+STOCK = "stock"
 SMALL = [
     "--set",
     "networks.hidden=[8]",
@@ -130,6 +135,25 @@ def streamed_cql():
     return cql(memory_limit=4000)
 
 
+def ppo_in(env, **settings):
+    data = rollouts(env, **settings)
+    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
+    return agent, data
+
+
+def processes():
+    made = [kept_envs.normalized_walk, kept_envs.Piped]
+    return ppo_in(AsyncVectorEnv(made, context="fork"))
+
+
+def statistics():
+    return ppo_in("CartPole-v1", wrappers=[kept_envs.normalized])
+
+
+def sticky():
+    return ppo_in("CartPole-v1", wrappers=[kept_envs.sticky])
+
+
 CASES = {
     "PPO": ppo,
     "RecurrentPPO": recurrent_ppo,
@@ -141,6 +165,14 @@ CASES = {
     "TD3": td3,
     "CQL": cql,
     "StreamedCQL": streamed_cql,
+}
+
+
+# What the state of environments is made of.
+ENV_CASES = {
+    "Processes": processes,
+    "Statistics": statistics,
+    "Sticky": sticky,
 }
 
 
@@ -172,8 +204,13 @@ def counted(at_event):
     """
     one_at_a_time = threading.RLock()
 
+    process = os.getpid()
+
     def telling(function):
         def call(*args, **kwargs):
+            if os.getpid() != process:
+                # Environments are tried in their own processes.
+                return function(*args, **kwargs)
             with one_at_a_time:
                 at_event()
                 return function(*args, **kwargs)
@@ -203,7 +240,7 @@ def train(case, directory, events):
     if case == COMMAND:
         outcome = outcome_of_command(directory)
     else:
-        outcome = outcome_of_fit(*made(case), directory)
+        outcome = outcome_of_fit(case, *made(case), directory)
     write(outcome, directory)
     (directory / "events").write_text(str(events - left[0]))
 
@@ -217,17 +254,32 @@ def write(outcome, directory):
 
 def made(case):
     """Makes an agent and its data."""
-    agent, data = CASES[case]()
+    settings = {}
+    if case == STOCK:
+        agent, data = td3()
+        for name in ("optimizer", "critic_optimizer"):
+            settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
+    else:
+        agent, data = {**CASES, **ENV_CASES}[case]()
     # Compiling would take longer than all else.
-    agent.compile(jit_compile=False)
+    agent.compile(**settings, jit_compile=False)
     return agent, data
 
 
-def outcome_of_fit(agent, data, directory):
+def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
+    stock = stock_callbacks.made(directory) if case == STOCK else []
+    if not any(directory.glob("checkpoint-*")):
+        # Nothing tells what a life without a checkpoint has left.
+        shutil.rmtree(directory / "board", ignore_errors=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
-    history = agent.fit(data, epochs=EPOCHS, callbacks=[checkpoint], verbose=0)
-    return outcome_of(agent, data, history)
+    history = agent.fit(
+        data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
+    )
+    outcome = outcome_of(agent, data, history)
+    if stock:
+        outcome["stock"] = stock_callbacks.left_by(stock, directory)
+    return outcome
 
 
 def go_on_from_copies(case, directory, events):
@@ -253,14 +305,14 @@ def go_on_from_copies(case, directory, events):
 
     counted(copy)
     agent, data = made(case)
-    write(outcome_of_fit(agent, data, directory), directory)
+    write(outcome_of_fit(case, agent, data, directory), directory)
     not_counting.extend(events)
     for event in events:
         stopped = beside(directory, event)
         # Nothing but a checkpoint makes of a trained agent an earlier one.
         begun = any(stopped.glob("checkpoint-*"))
         one = (agent, data) if begun else made(case)
-        write(outcome_of_fit(*one, stopped), stopped)
+        write(outcome_of_fit(case, *one, stopped), stopped)
 
 
 def beside(directory, event):

@@ -1,0 +1,142 @@
+"""Calling functions in the processes of `gymnasium.vector.AsyncVectorEnv`.
+
+Gymnasium calls methods of the environments there, sets attributes of them, and
+pickles both by name. So `gymnasium.Env` gets one more attribute, in those
+processes only: to set it is to call a function with the environment, and to
+get it is to get what came of that.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import cloudpickle
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import create_empty_array
+
+from keras_rl2.envs.worker_processes import failed_workers
+
+_NAME = "keras_rl2_call"
+
+Workers = AsyncVectorEnv[Any, Any]
+
+
+def can_be_asked(env: Any) -> bool:
+    """Says whether processes do what Gymnasium's own do.
+
+    Args:
+        env: Any.
+    """
+    return isinstance(env, AsyncVectorEnv) and env.worker is None
+
+
+def ask(
+    env: Workers,
+    function: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]] | None = None,
+) -> list[Any]:
+    """Calls a function in each process, with its environment.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`, none of whose calls is under
+            way.
+        function: Callable of a module, from an environment and more.
+        arguments: Sequence of tuples. What else it is given in each process.
+            Defaults to `None`: nothing.
+
+    Returns:
+        list of what it returned. It must be possible to pickle it.
+
+    Raises:
+        RuntimeError: If it raised something.
+        ValueError: If the processes have a `worker` of their own.
+    """
+    if not can_be_asked(env):
+        raise ValueError(
+            "Expected environments in processes with Gymnasium's own `worker`. "
+            f"Received: worker={env.worker}"
+        )
+    if arguments is None:
+        arguments = [()] * env.num_envs
+    calls = [(cloudpickle.dumps(function), *each) for each in arguments]
+    try:
+        env.call("has_wrapper_attr", _Name())
+        env.set_attr(_NAME, calls)
+        answers = env.get_attr(_NAME)
+    except KeyboardInterrupt as error:
+        # Gymnasium raises here what has ended a process.
+        if not failed_workers(env).any():
+            raise
+        raise RuntimeError("Ctrl-C has ended processes") from error
+    for index, (went_well, answer) in enumerate(answers):
+        if not went_well:
+            raise RuntimeError(f"{answer}, in environment {index}")
+    return [answer for _, answer in answers]
+
+
+def end_episodes(
+    env: Workers, ended: np.ndarray, observations: Sequence[Any]
+) -> None:
+    """Has environments begin new episodes with the next step, or go on.
+
+    A process knows by itself what the step before it has ended, and nothing
+    else tells it: so each is made to take one that does nothing.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`.
+        ended: `[B]` bool. Whether the last step of each ended an episode.
+        observations: Sequence of what each has shown last.
+    """
+    if env.autoreset_mode is not AutoresetMode.NEXT_STEP:
+        return
+    ask(env, _pretend, [*zip(ended.tolist(), observations, strict=True)])
+    env.step(create_empty_array(env.single_action_space, env.num_envs))
+
+
+class _Name(str):
+    """A name that is there as soon as it has come to a process."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> "_Name":
+        return super().__new__(cls, _NAME)
+
+    def __reduce__(self) -> Any:
+        return _add_name, ()
+
+
+class _Called:
+    """Calls what it is set to, and gives what came of it."""
+
+    answer: Any = (True, None)
+
+    def __get__(self, env: Any, kind: type) -> Any:
+        return self.answer
+
+    def __set__(self, env: Any, call: tuple[Any, ...]) -> None:
+        # An error would end the process.
+        try:
+            function = cloudpickle.loads(call[0])
+            self.answer = True, function(env, *call[1:])
+        except Exception as error:
+            self.answer = False, repr(error)
+
+
+def _add_name() -> str:
+    """Gives environments of this process the attribute."""
+    if not hasattr(gymnasium.Env, _NAME):
+        setattr(gymnasium.Env, _NAME, _Called())
+    return _NAME
+
+
+def _pretend(env: Any, ended: bool, observation: Any) -> None:
+    """Has the next step of an environment, and no other, be none."""
+
+    def step(action: Any) -> Any:
+        del env.step
+        return observation, 0.0, ended, False, {}
+
+    vars(env)["step"] = step

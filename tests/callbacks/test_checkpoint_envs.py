@@ -1,0 +1,157 @@
+"""A run that was stopped goes on in the environments that it was in."""
+
+import contextlib
+import functools
+
+import keras
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv
+
+import keras_rl2 as rl
+from support import failing_envs
+from support.checkpointed import outcome_of
+from support.kept_envs import Handle
+from support.kept_envs import Hidden
+from support.kept_envs import Piped
+from support.kept_envs import Walk
+from support.kept_envs import normalized
+from support.kept_envs import normalized_walk
+from support.kept_envs import sticky
+
+EPOCHS = 3
+in_processes = failing_envs.in_processes
+
+
+class Epochs(keras.callbacks.Callback):
+    """Counts epochs; ends a process, or something like it, after some."""
+
+    def __init__(self, most=None):
+        super().__init__()
+        self.most, self.count = most, 0
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.count += 1
+        if self.count == self.most:
+            raise RuntimeError("the power is out")
+
+
+def trained(env, folder, *callbacks, epochs=EPOCHS, **settings):
+    """Trains in environments that are made for it, and says what came of it."""
+    data = rl.RolloutDataset(
+        env() if callable(env) else env,
+        horizon=7,
+        passes=1,
+        batch_size=None,
+        seed=0,
+        **settings,
+    )
+    agent = rl.A2C.for_env(data.env, hidden=(4,), seed=0)
+    agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
+    checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
+    try:
+        history = agent.fit(
+            data, epochs=epochs, callbacks=[*callbacks, checkpoint], verbose=0
+        )
+        return outcome_of(agent, data, history)
+    finally:
+        data.close()
+
+
+def stop_and_go_on(env, folder, warning=None, **settings):
+    """Returns what a run comes to, that was stopped, and one that was not."""
+    told = (
+        contextlib.nullcontext
+        if warning is None
+        else functools.partial(pytest.warns, UserWarning, match=warning)
+    )
+    with told():
+        whole = trained(env, folder / "whole", **settings)
+    with told(), pytest.raises(RuntimeError, match="the power is out"):
+        trained(env, folder / "stopped", Epochs(2), **settings)
+    epochs = Epochs()
+    with told():
+        resumed = trained(env, folder / "stopped", epochs, **settings)
+    # From the checkpoint of the first epoch.
+    assert epochs.count == EPOCHS - 1
+    return resumed, whole
+
+
+CASES = {
+    "processes": (lambda: in_processes([normalized_walk, Walk]), {}),
+    "pipe": (lambda: Piped, {}),
+    "processes with pipes": (lambda: in_processes([Piped, Piped]), {}),
+    "instance": (Walk, {}),
+    "statistics": ("CartPole-v1", {"wrappers": [normalized], "num_envs": 2}),
+    "sticky": ("CartPole-v1", {"wrappers": [sticky]}),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *(case for case in CASES if case != "processes with pipes"),
+        pytest.param("processes with pipes", marks=pytest.mark.slow),
+    ],
+)
+def test_it_goes_on_bit_for_bit(case, tmp_path):
+    env, settings = CASES[case]
+    resumed, whole = stop_and_go_on(env, tmp_path, **settings)
+    np.testing.assert_equal(resumed, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_processes_however_they_are_started(context, tmp_path):
+    def make():
+        return AsyncVectorEnv([normalized_walk, Walk], context=context)
+
+    resumed, whole = stop_and_go_on(make, tmp_path)
+    np.testing.assert_equal(resumed, whole)
+
+
+OTHERS = {
+    "handle": (lambda: Handle, "do not do the same"),
+    "hidden": (lambda: Hidden, r"cannot be saved: Hidden\.counter"),
+    "instance": (Hidden, r"nobody knows .* Hidden\.counter"),
+    "processes": (
+        lambda: in_processes([Walk, Hidden]),
+        r"cannot be saved: Hidden\.counter",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "handle",
+        "hidden",
+        pytest.param("instance", marks=pytest.mark.slow),
+        pytest.param("processes", marks=pytest.mark.slow),
+    ],
+)
+def test_others_begin_new_episodes_with_a_warning(case, tmp_path):
+    env, warning = OTHERS[case]
+    resumed, whole = stop_and_go_on(env, tmp_path, warning)
+    # Trained as long, and to something else.
+    assert resumed["epoch"] == whole["epoch"] == [*range(EPOCHS)]
+    assert resumed["text"] != whole["text"]
+
+
+def test_a_handle_that_was_given_is_found_out_when_it_is_resumed(tmp_path):
+    with pytest.raises(RuntimeError, match="the power is out"):
+        trained(Handle, tmp_path, Epochs(2))
+    with pytest.warns(UserWarning, match="does not repeat itself"):
+        resumed = trained(Handle, tmp_path)
+    assert resumed["epoch"] == [*range(EPOCHS)]
+
+
+def test_a_setting_that_was_edited_is_heeded(tmp_path):
+    def rewards(weight):
+        make = functools.partial(Walk, weight)
+        return trained(lambda: make, tmp_path, epochs=int(2 + weight))
+
+    before = rewards(1.0)["history"]["episode_return"]
+    after = rewards(5.0)["history"]["episode_return"]
+    assert before[-1] == 9.0
+    assert 9.0 < after[-1] <= 45.0
