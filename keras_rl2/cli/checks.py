@@ -171,7 +171,9 @@ def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
         return Finding(SCALE, True, text)
     if isinstance(space, MultiBinary):
         return Finding(SCALE, True, "switches, zeros and ones")
-    return _far_off(SCALE, values) or _scale(values.astype(np.float64), values.dtype)
+    return _far_off(SCALE, values) or _scale(
+        values.astype(np.float64), values.dtype
+    )
 
 
 def _inside(rollout: RandomRollout, space: Space[Any]) -> Finding:
