@@ -11,6 +11,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import present
 from keras_rl2.outliers import FEWEST_EXAMPLES
 from keras_rl2.outliers import MAX_DEVIATIONS
 from keras_rl2.shapes import Tensor
@@ -76,6 +78,7 @@ class ObservationNormalization(keras.layers.Layer):
         # Under mixed precision, large observations would be rounded before
         # their mean is taken off.
         super().__init__(autocast=False, **kwargs)
+        check_above_zero(**present(max_deviations=max_deviations))
         self.clip = clip
         self.epsilon = epsilon
         self.key = key

@@ -244,9 +244,9 @@ class RewardScaler:
         grown *= 1.0 + self.num_envs / FEWEST_EXAMPLES
         if grown * end.count <= min(0.5 * before.count, most) * squares:
             return False
-        count = valid.sum(axis=1)
-        total_after = before.count + np.cumsum(count)
-        total = total_after - count
+        counted = np.count_nonzero(valid, axis=1)
+        total_after = before.count + np.cumsum(counted)
+        total = total_after - counted
         earlier = np.append(before.variance, variance[:-1])
         grown = variance * total_after - earlier * total
         limit = np.minimum(0.5 * total, most) * earlier * total

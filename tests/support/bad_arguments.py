@@ -303,6 +303,7 @@ ENVIRONMENTS = {
         "num_envs": bad.COUNT,
         "clip": bad.SCALE,
         "epsilon": bad.SCALE,
+        "max_deviations": bad.SCALE,
     },
     "RunningMoments": {"epsilon": bad.SCALE, "shape": ("x", (-1,), (1.5,))},
     "GaussianBanditEnv": {
