@@ -24,6 +24,7 @@ from keras_rl2 import plain_data
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_values
 from keras_rl2.envs import mujoco_state
+from keras_rl2.envs import space_draws
 
 _ATTRIBUTES, _METHODS, _PROCESSES = "attributes", "own", "processes"
 # Larger arrays are not copied to be compared with, which their mark is for.
@@ -162,6 +163,19 @@ def has_own_methods(env: Any) -> bool:
     return isinstance(inner, Copyable)
 
 
+def all_spaces(env: Any) -> list[gymnasium.Space[Any]]:
+    """Returns the spaces of an environment and of those within it.
+
+    Args:
+        env: As of `read`. What is in other processes is left out.
+    """
+    return [
+        space
+        for _, layer in _layers(env)
+        for space in space_draws.of(layer).values()
+    ]
+
+
 def not_kept(env: Any) -> list[str]:
     """Names the attributes that cannot be saved.
 
@@ -229,6 +243,7 @@ def _read(env: Any, made: AllMade, path: Path) -> Any:
     shared: dict[str, str] = {}
     within: dict[str, Any] = {}
     simulated: dict[str, Any] = {}
+    own = made.get(path, {})
     for name, value in vars(env).items():
         if _is_env(value):
             within[name] = _read(value, made, (*path, name))
@@ -241,12 +256,16 @@ def _read(env: Any, made: AllMade, path: Path) -> Any:
             simulated[name] = mujoco_state.read(env.model, value)
         elif (same := _same_generator(attributes, value)) is not None:
             shared[name] = same
-        elif _has_changed(value, made.get(path, {}).get(name)):
+        elif _has_changed(value, own.get(name)):
             attributes[name] = value
     return {
         "kind": type(env).__name__,
         _ATTRIBUTES: attributes,
         "shared": shared,
+        "drawn": {
+            name: space_draws.read(space)
+            for name, space in space_draws.of(env).items()
+        },
         "within": within,
         "simulated": simulated,
     }
@@ -281,6 +300,9 @@ def _write(env: Any, state: dict[str, Any]) -> None:
     # States of earlier releases have none.
     for name, same in state.get("shared", {}).items():
         own[name] = own[same]
+    spaces = space_draws.of(env)
+    for name, drawn in state.get("drawn", {}).items():
+        space_draws.write(spaces[name], drawn)
 
 
 def _same_generator(attributes: dict[str, Any], value: Any) -> str | None:

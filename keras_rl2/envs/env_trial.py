@@ -10,6 +10,7 @@ import functools
 import random
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -25,6 +26,7 @@ from gymnasium.vector.utils import batch_space
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_state
 from keras_rl2.envs import env_values
+from keras_rl2.envs import space_draws
 from keras_rl2.envs.adapt import as_vector_env
 
 if TYPE_CHECKING:
@@ -65,14 +67,14 @@ def repeats(env: "VectorEnvAdapter") -> bool | None:
     if isinstance(inner, SyncVectorEnv):
         kinds = [env_state.kinds(each) for each in inner.envs]
         return all(
-            _one_repeats(inner.env_fns[index], kind)
+            _one_repeats(inner.env_fns[index], inner.envs[index])
             for index, kind in enumerate(kinds)
             if kinds.index(kind) == index
         )
     make = env.remake or _maker_of(env.env)
     if make is None:
         return None
-    return _one_repeats(make, env_state.kinds(env.env))
+    return _one_repeats(make, env.env)
 
 
 def goes_on(env: "VectorEnvAdapter", state: dict[str, Any]) -> bool:
@@ -117,20 +119,20 @@ def _maker_of(env: Any) -> Maker | None:
     return functools.partial(gymnasium.make, spec)
 
 
-def _one_repeats(make: Maker, kind: list[Any]) -> bool | None:
+def _one_repeats(make: Maker, env: Any) -> bool | None:
     """Says whether environments that are made in some way repeat themselves.
 
     Args:
         make: Callable. Makes one.
-        kind: As of `env_state.kinds`. What was made by it.
+        env: What was made by it, which is left as it is.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_same_global_state())
+        stack.enter_context(_same_draws(env_state.all_spaces(env)))
         twins = []
         for _ in range(2):
             made = make()
             stack.callback(_close, made)
-            if env_state.kinds(made) != kind:
+            if env_state.kinds(made) != env_state.kinds(env):
                 return None
             twins.append(as_vector_env(made))
         first, second = twins
@@ -138,16 +140,19 @@ def _one_repeats(make: Maker, kind: list[Any]) -> bool | None:
         first.reset(seed=0)
         _play(first)
         state = env_state.read(first.env, noted[0])
+        own = first.get_state()
+        played = _play(first)
+        # Afterwards: they may share what they draw from.
         env_state.write(second.env, state, noted[1])
-        second.set_state(first.get_state())
-        return _play(first) == _play(second)
+        second.set_state(own)
+        return played == _play(second)
 
 
 def _repeats_here(env: Any, maker: bytes | None) -> bool | None:
     """Does the same in the process of an environment."""
     if maker is None:
         return True
-    return _one_repeats(cloudpickle.loads(maker), env_state.kinds(env))
+    return _one_repeats(cloudpickle.loads(maker), env)
 
 
 def _close(env: Any) -> None:
@@ -157,14 +162,17 @@ def _close(env: Any) -> None:
 
 
 @contextlib.contextmanager
-def _same_global_state() -> Iterator[None]:
-    """Leaves random numbers as they were that are drawn by no generator."""
+def _same_draws(spaces: Sequence[gymnasium.Space[Any]]) -> Iterator[None]:
+    """Leaves random numbers as they were that environments may share."""
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
+    drawn = [space_draws.read(space) for space in spaces]
     try:
         yield
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
+        for space, states in zip(spaces, drawn, strict=True):
+            space_draws.write(space, states)
 
 
 def _play(env: "VectorEnvAdapter") -> bytes | None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import NormalizeObservation
 from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers import TransformReward
 
@@ -228,6 +229,53 @@ def test_what_was_as_it_was_made_is_so_again():
     play(env, 3)
     put(env, kept, adapter)
     assert list(env.env.last) == []
+
+
+SPACES = gymnasium.spaces.Dict(
+    {"goal": gymnasium.spaces.Box(-1, 1, (3,), np.float32)}
+)
+
+
+class Goals(Road):
+    """Draws from spaces: one of its own, one of its class, one of all."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        super().__init__()
+        self.shared = SPACES
+        self.own = gymnasium.spaces.Discrete(9)
+
+    def _seen(self):
+        drawn = self.own.sample() + self.action_space.sample()
+        return self.shared.sample()["goal"] + drawn
+
+
+def test_what_is_drawn_from_spaces():
+    env = as_vector_env(Goals)
+    env.reset(seed=3)
+    play(env, 4)
+    before = [env_state.read(env.env)["drawn"] for _ in range(2)]
+    kept, adapter = kept_of(env), env.get_state()
+    # Others have drawn from what they share.
+    assert [env_state.read(env.env)["drawn"]] * 2 == before
+    expected = play(env)
+    other = as_vector_env(Goals)
+    put(other, kept, adapter)
+    np.testing.assert_equal(play(other), expected)
+
+
+def test_what_others_hold_too_stays_what_it_is():
+    env = as_vector_env(lambda: NormalizeObservation(Road()))
+    env.reset(seed=3)
+    kept, adapter = kept_of(env), env.get_state()
+    statistics, draw = env.env.obs_rms, env.env.unwrapped.np_random
+    before = float(statistics.count), draw.bit_generator.state
+    play(env, 4)
+    put(env, kept, adapter)
+    assert (statistics.count, draw.bit_generator.state) == before
+    assert env.env.obs_rms is statistics
+    assert env.env.unwrapped.np_random is draw
 
 
 class Hidden(gymnasium.Env):
