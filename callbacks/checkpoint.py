@@ -70,7 +70,7 @@ class Checkpoint(keras.callbacks.Callback):
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one
     that had been finished by the time of the newest checkpoint does nothing.
-Finished is also what a callback has stopped, `EarlyStopping` say, until
+    Finished is also what a callback has stopped, `EarlyStopping` say, until
     more steps or epochs are asked for, or that callback is another one.
     Callbacks of Keras go on where they were, and so do their files; those of
     your own if they have methods `get_state()` and `set_state(state)`.
