@@ -131,8 +131,8 @@ class TestStock:
             pytest.param(9, lose_power, marks=pytest.mark.slow),
             pytest.param(12, lose_power, marks=pytest.mark.slow),
             (15, lose_power),
-            pytest.param(3, interrupt, marks=pytest.mark.slow),
-            (5, interrupt),
+            (3, interrupt),
+            pytest.param(5, interrupt, marks=pytest.mark.slow),
             pytest.param(9, interrupt, marks=pytest.mark.slow),
         ],
     )
