@@ -45,6 +45,7 @@ def load(
     Of the directory of a `keras_rl2.callbacks.Checkpoint` it loads the agent
     alone, from the newest checkpoint that is whole: to act, to be exported, or
     to be trained otherwise. (To go on with the run, run its program again.)
+    Of a directory less is looked at: load your own only.
 
     Args:
         path: str or path. A `.keras` file on this machine; or a directory of
