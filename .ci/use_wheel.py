@@ -1,7 +1,9 @@
 """Uses an installed wheel as its user would, far from any checkout."""
 
+import importlib.metadata
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
@@ -17,7 +19,9 @@ assert root not in package.parents, f"this is the checkout: {package}"
 assert (package / "py.typed").is_file()
 for name in ("callbacks", "tests", "examples"):
     assert not (package.parent / name).exists(), f"{name} was installed"
-
+described = importlib.metadata.metadata("keras-rl2-fit").get_payload()
+assert "trains PPO on CartPole-v1" in described
+assert not re.search(r"\]\((?!https:)", described), "a relative link"
 
 # Beside the package where `pip install --target` put it.
 scripts = package.parent / "bin"

@@ -2,33 +2,44 @@
 
 import contextlib
 import dataclasses
+import logging
 import math
 import os
 import signal
 import time
 import warnings
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from typing import cast
 
 import keras
 import numpy as np
 
+from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_path
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
-from keras_rl2.callbacks import resumable
+from keras_rl2.callbacks import saved_run
+from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
+from keras_rl2.callbacks.fit_end import FitEnd
+from keras_rl2.callbacks.fit_end import described
+from keras_rl2.callbacks.fit_end import may_stop
+from keras_rl2.callbacks.fit_end import who_stopped
 from keras_rl2.callbacks.fit_position import FitPosition
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
+from keras_rl2.callbacks.resumable import CallbackStates
 from keras_rl2.callbacks.signals import StopSignal
-from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.checkpoint_folder import Saved
+
+logger = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 60.0
 
@@ -46,10 +57,12 @@ class Checkpoint(keras.callbacks.Callback):
     Python, MuJoCo's, and those with methods `get_state()` and
     `set_state(state)` of their own. Others begin new episodes.
 
-    A checkpoint is written at the end of a Keras epoch, as a whole or not at
-    all; one that is damaged is passed over for the one before. Where none can
-    be written, on a full disk say, `fit` warns, goes on, and tries again when
-    it is time to. No pickle is written or read. While `fit` lasts, SIGINT and
+    A checkpoint is of the end of a Keras epoch, as a whole or not at all; one
+    that is damaged is passed over for the one before. It is written in a
+    thread beside training, from a copy: the next one and the end of `fit` wait
+    for it. Where none can be written, on a full disk say, `fit` warns and goes
+    on; after an hour of that it ends. No pickle is written or read, and one
+    process at a time writes to a directory. While `fit` lasts, SIGINT and
     SIGTERM (a batch system's way of saying that time is up) end it after the
     round that it is in, with a checkpoint: with `KeyboardInterrupt`, and with
     the environments closed and `SystemExit(143)`. A second signal ends it at
@@ -57,8 +70,10 @@ class Checkpoint(keras.callbacks.Callback):
 
     Each `fit` of a program that is given the same `Checkpoint` counts: one
     that had been finished by the time of the newest checkpoint does nothing.
-    Callbacks of your own go on where they were if they have methods
-    `get_state()` and `set_state(state)`.
+    Finished is also what a callback has stopped, `EarlyStopping` say, until
+    more steps or epochs are asked for, or that callback is another one.
+    Callbacks of Keras go on where they were, and so do their files; those of
+    your own if they have methods `get_state()` and `set_state(state)`.
 
     Args:
         directory: str or path. Of one run; made when there is something to
@@ -69,11 +84,20 @@ class Checkpoint(keras.callbacks.Callback):
         every_seconds: float or None. Seconds from one to the next, likewise.
             Where neither is given, 60. Defaults to `None`.
         keep: int. Checkpoints that are kept. Defaults to `3`.
+        after_save: Callable or None. Is given the path of each checkpoint
+            that is whole, in the thread that has written it, to copy it
+            elsewhere say. Nothing is written or removed until it returns; what
+            it raises becomes a warning. Defaults to `None`.
+        clock: Callable. Returns the time in seconds. Defaults to
+            `time.monotonic`.
 
     Raises:
-        ValueError: If a number is out of bounds; in `fit`, if the directory
-            holds the checkpoint of another kind of agent or dataset, none
-            that is whole, or one that a later version has written.
+        ValueError: If a number is out of bounds; in `fit`, if another process
+            writes to the directory, or if it holds the checkpoint of another
+            algorithm, environment, seed, network or dataset, none that is
+            whole, or one that a later version has written.
+        OSError: In `fit`, if the directory cannot be written to; if no
+            checkpoint could be written for an hour.
 
     Example:
 
@@ -100,9 +124,13 @@ class Checkpoint(keras.callbacks.Callback):
         every_steps: int | None = None,
         every_seconds: float | None = None,
         keep: int = 3,
+        after_save: Callable[[Path], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         check_path(directory=directory)
+        functions = {"clock": clock, **present(after_save=after_save)}
+        check_has("a function", "__call__", **functions)
         check_positive(keep=keep, **present(every_steps=every_steps))
         if every_seconds is not None:
             check_in_range(every_seconds=(every_seconds, 0, math.inf))
@@ -112,20 +140,35 @@ class Checkpoint(keras.callbacks.Callback):
         self.every_steps = every_steps
         self.every_seconds = every_seconds
         self.keep = keep
-        self._folder = CheckpointFolder(directory, keep)
-        self._log = self._folder.new_log()
+        self.clock = clock
+        self._writer = CheckpointWriter(directory, keep, after_save, clock)
         self._stop = StopSignal()
         self._fits = 0
         self._agent: SavedAgent | None = None
         self._rounds: Rounds | None = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
+        self._states = CallbackStates(())
         self._position: FitPosition | None = None
+        # The epoch to end before, and the steps that were asked for.
+        self._asked: tuple[int, int | None] = (0, None)
+        self._end_before: FitEnd | None = None
+        self._stops: dict[str, keras.callbacks.Callback] = {}
+        self._model_as_json: str | None = None
         self._resumed: dict[str, Any] | None = None
         self._saved_at = (0.0, 0)
         self._epoch = 0
         self._is_saved = False
 
     # What `fit` asks for.
+
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps other processes from writing to the directory meanwhile.
+
+        Raises:
+            ValueError: By `with`, if one does.
+            OSError: By `with`, if the directory cannot be written to.
+        """
+        return self._writer.alone()
 
     def begin(
         self, agent: SavedAgent, rounds: Rounds, position: FitPosition
@@ -145,27 +188,49 @@ class Checkpoint(keras.callbacks.Callback):
                 dataset.
         """
         self._agent, self._rounds = agent, rounds
-        self._resumed = None
+        self._resumed = self._end_before = None
+        self._model_as_json = saved_run.model_as_json(agent)
         this, self._fits = self._fits, self._fits + 1
-        saved = self._folder.newest()
+        saved = self._writer.newest()
         if saved is not None and saved.state["number_of_fit"] > this:
             position = position.past_all()
         elif saved is not None and saved.state["number_of_fit"] == this:
             position = self._put_back(saved)
         self._position = position
         self._is_saved = self._resumed is not None
-        self._saved_at = time.monotonic(), self._done()
+        self._saved_at = self.clock(), self._done()
         return position
 
-    def end_at(self, total_steps: int | None, epoch: int) -> None:
-        """Is told where `fit` is to end, for a process that goes on with it.
+    def end_at(
+        self,
+        total_steps: int | None,
+        epoch: int,
+        callbacks: Sequence[keras.callbacks.Callback],
+    ) -> int:
+        """Is told where `fit` is to end, and says where it does.
 
         Args:
             total_steps: int or None. Environment steps that it is asked for.
-            epoch: int. The Keras epoch that it ends before.
+            epoch: int. The Keras epoch that it is to end before.
+            callbacks: Sequence of `keras.callbacks.Callback`. Those that it
+                was given, which have not been used.
+
+        Returns:
+            int: the Keras epoch that it ends before: the same, or that of the
+            checkpoint, where nothing is left to do.
         """
         assert self._position is not None
+        self._asked = epoch, total_steps
+        self._stops = {described(c): c for c in callbacks if may_stop(c)}
         self._position = self._position.until(total_steps, epoch)
+        end = self._end_before
+        if end is None:
+            return epoch
+        if end.is_one_for(epoch, total_steps, self._stops):
+            logger.info("%s: the run is %s.", self.directory, end)
+            return self._position.epoch
+        logger.info("%s: the run was %s; it goes on.", self.directory, end)
+        return epoch
 
     @contextlib.contextmanager
     def watching(
@@ -180,15 +245,11 @@ class Checkpoint(keras.callbacks.Callback):
         try:
             with self._stop.noticed():
                 yield
+                self._writer.wait()
                 # In the last epoch.
                 self._end()
         except Exception as error:
-            if paths := self._folder.paths():
-                # Its weights are finite, whatever they are by now.
-                error.add_note(
-                    f"The newest checkpoint is {paths[-1]}: the same program, "
-                    "run again, goes on from there."
-                )
+            self._writer.end_by(error)
             raise
         finally:
             self._callbacks = ()
@@ -203,12 +264,19 @@ class Checkpoint(keras.callbacks.Callback):
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
+        self._states = CallbackStates(
+            [*self._callbacks, cast(Any, self.model).history],
+            self._resumed and self._resumed["callbacks"],
+            has_ended=self._position.is_past_all,
+        )
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Saves what has been done so far, if it is time to."""
         self._epoch = epoch
+        self._writer.report()
+        self._states.begin()
         if self._resumed is not None:
             # Only now: callbacks forget all when training begins, metrics
             # when an epoch does.
@@ -216,38 +284,43 @@ class Checkpoint(keras.callbacks.Callback):
         elif self._stop.received is not None:
             self._leave(epoch)
         elif self._is_due():
-            self._try_to_save(epoch)
+            self._save_beside(epoch)
         self._is_saved = False
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Stops before the next round, if a signal asked for it."""
+        self._writer.report()
+        if self._resumed is not None:
+            # In the midst of an epoch, which others have begun once more.
+            self._finish_putting_back()
+            self._resumed = None
         # Not where a round ends: Keras would wait for the logs of each.
         if self._stop.received is None:
             return
-        begin = cast(FitPosition, self._position)
         rounds, within = divmod(
             batch, cast(Rounds, self._rounds).updates_per_round
         )
-        # Of an epoch that was resumed, some have been made before.
-        done = begin.rounds if begin.epoch == self._epoch else 0
-        if not within and rounds >= done:
+        if not within:
             self._leave(self._epoch, rounds)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Saves what has come out."""
         assert self._position is not None
+        self._states.begin()
         if self._resumed is not None:
             self._finish_putting_back()
         if self._position.is_past_all or self._is_saved:
             return
-        history = cast(Any, self.model).history
-        done = history.epoch[-1] + 1 if history.epoch else self._epoch
-        self._try_to_save(done)
+        trained = self.model.history.epoch
+        done = trained[-1] + 1 if trained else self._epoch
+        self._save_beside(done, self._end_after(done))
 
     def save(self, epoch: int, rounds: int = 0) -> None:
         """Writes a checkpoint, unless the agent has numbers that are none.
+
+        In this thread, whatever is being written beside it.
 
         Args:
             epoch: int. The Keras epoch to go on with.
@@ -256,46 +329,55 @@ class Checkpoint(keras.callbacks.Callback):
         Raises:
             OSError: If it cannot be written; those before are still there.
         """
+        state = self._read(epoch, rounds)
+        if state is not None:
+            self._writer.write(state)
+
+    def wait(self) -> None:
+        """Waits until what is being written beside training is written."""
+        self._writer.wait()
+
+    def _save_beside(self, epoch: int, end: FitEnd | None = None) -> None:
+        """Saves a copy of all, while training goes on."""
+        state = self._read(epoch)
+        if state is not None:
+            self._writer.write_beside(state, end)
+
+    def _read(self, epoch: int, rounds: int = 0) -> dict[str, Any] | None:
+        """Returns what is saved; None if the agent has numbers that are none.
+
+        Once the checkpoint before is written: what is new since is not known
+        any sooner.
+        """
         assert self._position is not None
+        self._writer.wait()
         agent = cast(SavedAgent, self._agent).get_state()
         if not all(map(_is_finite, agent["variables"])):
             warnings.warn(
                 "No checkpoint is written: the agent's weights are not finite.",
                 stacklevel=2,
             )
-            return
+            return None
         position = self._position.at(epoch, rounds)
-        self._folder.write(
-            {
-                "number_of_fit": self._fits - 1,
-                "position": dataclasses.asdict(position),
-                "agent": agent,
-                "rounds": cast(Rounds, self._rounds).get_state(self._log),
-                "callbacks": resumable.read(self._remembering()),
-            },
-            self._log,
-        )
-        self._saved_at = time.monotonic(), self._done()
+        # Whether it can be written or not: not again before it is time.
+        self._saved_at = self.clock(), self._done()
         self._is_saved = True
-
-    def _try_to_save(self, epoch: int, rounds: int = 0) -> None:
-        """Saves; where that fails training is worth more than a checkpoint."""
-        try:
-            self.save(epoch, rounds)
-        except OSError as error:
-            # Not again before it is time.
-            self._saved_at = time.monotonic(), self._done()
-            paths = self._folder.paths()
-            newest = paths[-1] if paths else "There is none"
-            warnings.warn(
-                "No checkpoint could be written, and training goes on: "
-                f"{error}. The newest one: {newest}",
-                stacklevel=2,
-            )
+        return {
+            "number_of_fit": self._fits - 1,
+            "run": saved_run.identity(self._agent, self._rounds),
+            "model": self._model_as_json,
+            "position": dataclasses.asdict(position),
+            "agent": agent,
+            "rounds": cast(Rounds, self._rounds).get_state(self._writer.log),
+            "callbacks": self._states.read(),
+        }
 
     def _put_back(self, saved: Saved) -> FitPosition:
         """Puts agent and dataset back, and returns where they were."""
+        run = saved_run.identity(self._agent, self._rounds)
         try:
+            # Releases before 0.2 have noted none.
+            saved_run.check_identity(saved.state.get("run"), run)
             cast(Rounds, self._rounds).set_state(
                 saved.state["rounds"], saved.log
             )
@@ -306,19 +388,18 @@ class Checkpoint(keras.callbacks.Callback):
                 "training: give another one a directory of its own. "
                 f"Received: {error}"
             ) from error
-        self._resumed, self._log = saved.state, saved.log
+        self._resumed, self._writer.log = saved.state, saved.log
+        if saved.ended is not None:
+            self._end_before = FitEnd.from_json(saved.ended)
         return FitPosition(**saved.state["position"])
 
     def _finish_putting_back(self) -> None:
         """Puts back what `fit` has begun anew."""
         assert self._resumed is not None
         cast(SavedAgent, self._agent).set_state(self._resumed["agent"])
-        resumable.write(self._remembering(), self._resumed["callbacks"])
-        self._resumed = None
-
-    def _remembering(self) -> list[keras.callbacks.Callback]:
-        """Returns the callbacks of `fit`, with what it adds of its own."""
-        return [*self._callbacks, cast(Any, self.model).history]
+        self._states.write(self._resumed["callbacks"])
+        if not self._resumed["position"]["rounds"]:
+            self._resumed = None
 
     def _is_due(self) -> bool:
         """Whether it is time for a checkpoint."""
@@ -330,7 +411,7 @@ class Checkpoint(keras.callbacks.Callback):
             return True
         return (
             self.every_seconds is not None
-            and time.monotonic() - seconds >= self.every_seconds
+            and self.clock() - seconds >= self.every_seconds
         )
 
     def _done(self) -> int:
@@ -340,9 +421,26 @@ class Checkpoint(keras.callbacks.Callback):
             return env_steps(agent) or 0
         return updates(agent)
 
+    def _end_after(self, epoch: int) -> FitEnd | None:
+        """Returns why a `fit` has ended before an epoch."""
+        epochs, total_steps = self._asked
+        begin = cast(FitPosition, self._position)
+        has_steps = total_steps is not None and (
+            (env_steps(self._agent) or 0) - begin.env_steps >= total_steps
+        )
+        if epoch >= epochs or has_steps:
+            return FitEnd("done", epochs, total_steps)
+        if self.model.stop_training:
+            stops = who_stopped(self._stops)
+            return FitEnd("stopped", epochs, total_steps, stops)
+        return None
+
     def _leave(self, epoch: int, rounds: int = 0) -> None:
         """Saves, and ends as a signal has asked for."""
-        self._try_to_save(epoch, rounds)
+        try:
+            self.save(epoch, rounds)
+        except OSError as error:
+            self._writer.warn(error)
         self._end()
 
     def _end(self) -> None:

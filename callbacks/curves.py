@@ -28,6 +28,8 @@ _TAGS = {
     "epsilon": "rollout/exploration_rate",
     "env_restarts": "rollout/env_restarts",
     "lag": "rollout/lag",
+    "clipped_observations": "rollout/clipped_observations",
+    "clipped_rewards": "rollout/clipped_rewards",
     "val_episode_return": "eval/mean_reward",
     "val_episode_length": "eval/mean_ep_length",
 }

@@ -7,7 +7,11 @@ not numbers, are no reason for any (but of a gradient's norm).
 
 import math
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Any
+
+from keras_rl2.outliers import Outliers
 
 Rule = Callable[[Mapping[str, float]], str | None]
 
@@ -208,11 +212,47 @@ def many_dead_units(
     )
 
 
+class FarOff:
+    """Warns of a value that running statistics did not follow.
+
+    Args:
+        key: str. Their number in the logs.
+        outliers: `keras_rl2.outliers.Outliers`. What is counted there; those
+            that there are already are no reason to warn.
+    """
+
+    def __init__(self, key: str, outliers: Outliers) -> None:
+        self.key = key
+        self.outliers = outliers
+        self.before = outliers.count
+
+    def __call__(self, logs: Mapping[str, float]) -> str | None:
+        """Looks whether there are more of them.
+
+        Args:
+            logs: dict of floats. Not needed.
+
+        Returns:
+            The warning, or None.
+        """
+        del logs
+        count = self.outliers.count
+        if count <= self.before:
+            return None
+        return (
+            "A value is so far from all others that normalisation does not "
+            f"follow it: {self.outliers.newest}, {self.key}={count}. If the "
+            "environment is at fault, mend it there, e.g. clip what a sensor "
+            "gives. What is rare but right does no harm"
+        )
+
+
 def rules_for(
     *,
     discrete: bool = False,
     gamma: float | None = None,
     scales_loss: bool = False,
+    outliers: Mapping[str, Outliers] | None = None,
 ) -> list[Rule]:
     """Returns the rules that make sense for an agent.
 
@@ -222,6 +262,8 @@ def rules_for(
         scales_loss: bool. Whether the optimizer scales the loss, and makes
             no update where gradients overflow: that is no fault. Defaults to
             `False`.
+        outliers: Mapping or None. What running statistics do not follow, by
+            its key in the logs. Defaults to `None`.
 
     Returns:
         list of rules, fresh ones.
@@ -233,4 +275,49 @@ def rules_for(
         rules.append(Overestimation(gamma))
     if not scales_loss:
         rules.append(gradient_not_finite)
+    rules += [FarOff(key, each) for key, each in (outliers or {}).items()]
     return rules
+
+
+def get_state(rules: Iterable[Rule]) -> dict[str, dict[str, Any]]:
+    """Returns what rules have seen.
+
+    Args:
+        rules: Iterable of rules: those that have not warned yet.
+
+    Returns:
+        dict of plain data by the name of a rule.
+    """
+    return {
+        _name(rule): {
+            name: value for name, value in vars(rule).items() if name in _SEEN
+        }
+        for rule in rules
+    }
+
+
+def set_state(
+    rules: Iterable[Rule], state: Mapping[str, Mapping[str, Any]]
+) -> list[Rule]:
+    """Returns the rules that have not warned yet, with what they have seen.
+
+    Args:
+        rules: Iterable of rules, fresh ones.
+        state: dict, as returned by `get_state`.
+
+    Returns:
+        list of those rules that are in the state.
+    """
+    left = [rule for rule in rules if _name(rule) in state]
+    for rule in left:
+        vars(rule).update(state[_name(rule)])
+    return left
+
+
+# Attributes of rules that compare what they see with what they saw before.
+_SEEN = ("first", "in_a_row")
+
+
+def _name(rule: Rule) -> str:
+    """Returns the name of a function, or of the class of an object."""
+    return getattr(rule, "__name__", type(rule).__name__)

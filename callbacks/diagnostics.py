@@ -12,6 +12,7 @@ from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_path
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
+from keras_rl2.callbacks import diagnostic_rules
 from keras_rl2.callbacks.diagnostic_rules import Rule
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
 from keras_rl2.callbacks.diagnostic_rules import rules_for
@@ -56,7 +57,8 @@ class Diagnostics(keras.callbacks.Callback):
     `fit`, with a remedy: a policy that moves too far (`approx_kl`) or does not
     explore any more (`entropy`), a critic that predicts nothing
     (`explained_variance`), overestimated values (`q_value`), gradients that
-    are not finite (`gradient_norm`), dead units.
+    are not finite (`gradient_norm`), dead units, single observations and
+    rewards that are far off (`clipped_observations`, `clipped_rewards`).
 
     Args:
         log_dir: str or path or None. Where the above and `gradient_norm` are
@@ -114,9 +116,9 @@ class Diagnostics(keras.callbacks.Callback):
         """Begins to watch the agent and its dataset."""
         # An earlier `fit` may have been interrupted.
         self._stop_watching()
-        self._rules = _rules_of(self.model) if self.warn else []
         self._agent = agent = as_agent(self.model)
         self._rounds = None if agent is None else agent.rollouts
+        self._rules = _rules_of(self.model, self._rounds) if self.warn else []
         self._units = None if agent is None else HiddenUnits(agent)
         if agent is not None:
             agent.observers.add(self._steps.take)
@@ -154,20 +156,35 @@ class Diagnostics(keras.callbacks.Callback):
             logs.update(measured := self._measure())
             norms = {"gradient_norm": logs.get("gradient_norm")}
             self._write({**norms, **measured}, logs)
+            self._weights = None
         self._check(logs)
 
-    def get_state(self) -> dict[str, int] | None:
-        """Returns what has been written so far, for a `fit` that is resumed."""
-        return None if self._writer is None else self._writer.get_state()
+    def get_state(self) -> dict[str, Any]:
+        """Returns what a `fit` that is resumed goes on with."""
+        return {
+            "files": self._writer and self._writer.get_state(),
+            "steps": self._steps.get_state(),
+            "rules": diagnostic_rules.get_state(self._rules),
+            "weights": self._weights,
+        }
 
-    def set_state(self, state: dict[str, int] | None) -> None:
+    def set_state(self, state: dict[str, Any] | None) -> None:
         """Takes back what `get_state` gave; cuts off what was written since.
 
         Args:
-            state: dict or None, as returned by `get_state`.
+            state: dict, as returned by `get_state`; or what it gave in 0.2,
+                the files alone.
         """
-        if self._writer is not None and state is not None:
-            self._writer.set_state(state)
+        if state is None or "steps" not in state:
+            state = {"files": state}
+        else:
+            self._steps.set_state(state["steps"])
+            self._rules = diagnostic_rules.set_state(
+                self._rules, state["rules"]
+            )
+            self._weights = state["weights"]
+        if self._writer is not None and state["files"] is not None:
+            self._writer.set_state(state["files"])
 
     def _stop_watching(self) -> None:
         """Is told nothing any more."""
@@ -243,7 +260,7 @@ def _stopwatch_of(rounds: Rounds | None) -> Stopwatch:
     return rounds.stopwatch
 
 
-def _rules_of(model: Any) -> list[Rule]:
+def _rules_of(model: Any, rounds: Rounds | None) -> list[Rule]:
     """Returns the rules that make sense for a model."""
     return rules_for(
         discrete=isinstance(getattr(model, "action_space", None), _CHOICES),
@@ -251,4 +268,5 @@ def _rules_of(model: Any) -> list[Rule]:
         scales_loss=isinstance(
             model.optimizer, keras.optimizers.LossScaleOptimizer
         ),
+        outliers=None if rounds is None else rounds.outliers,
     )

@@ -107,6 +107,24 @@ class OptunaPruning(keras.callbacks.Callback):
                 f"{self.monitor}={value:.6g} after {step} steps"
             )
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns where on Optuna's axis it is, for a resumed `fit`."""
+        return {
+            "epochs": self._epochs,
+            "seen": self._seen,
+            "steps": self._steps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self._epochs = state["epochs"]
+        self._seen = state["seen"]
+        self._steps = state["steps"]
+
     def _count(self, logs: dict[str, Any]) -> int:
         """Counts an epoch, and returns the place on Optuna's axis."""
         if self._steps is not None and self._steps_per_epoch:

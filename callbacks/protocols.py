@@ -4,6 +4,7 @@ Callbacks know neither `keras_rl2.agents` nor `keras_rl2.data`: this is all
 that they rely on, and a plain Keras model has none of it.
 """
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
@@ -13,6 +14,7 @@ import keras
 import numpy as np
 
 from keras_rl2.observers import Observers
+from keras_rl2.outliers import Outliers
 from keras_rl2.stopwatch import Stopwatch
 
 
@@ -72,6 +74,10 @@ class Rounds(Protocol):
 
     def logs(self) -> dict[str, float]:
         """Returns what the last rounds say about training."""
+
+    @property
+    def outliers(self) -> Mapping[str, Outliers]:
+        """What running statistics did not follow, by its key in the logs."""
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that it was made with."""

@@ -43,6 +43,19 @@ class RecentSteps:
         while len(self) - len(self._parts[0][1]) >= self.rows:
             self._parts.popleft()
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns what is kept, as plain data, not copied."""
+        return {"largest": self.largest_reward, "parts": [*self._parts]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self.largest_reward = state["largest"]
+        self._parts = deque(state["parts"])
+
     def __len__(self) -> int:
         """Returns the number of steps that are kept."""
         return sum(len(action) for _, action in self._parts)

@@ -169,6 +169,18 @@ class RecordVideo(keras.callbacks.Callback):
         self._made.close()
         self._made = None
 
+    def get_state(self) -> int:
+        """Returns at which step it has looked last, for a resumed `fit`."""
+        return self._looked
+
+    def set_state(self, state: int) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: int, as returned by `get_state`.
+        """
+        self._looked = state
+
     @property
     def _plays_here(self) -> bool:
         """Whether this process plays, in the environment that it has made.

@@ -23,11 +23,6 @@ class RolloutRefresh(keras.callbacks.Callback):
     Args:
         rollouts: `keras_rl2.RolloutDataset`. What is refreshed.
 
-    Attributes:
-        rounds_done: int. Rounds of the first epoch that are not collected
-            again, where a `fit` is resumed in the midst of it; 0, the default,
-            where it is not.
-
     Example:
 
     A plain Keras model trained on an agent's minibatches:
@@ -56,7 +51,6 @@ class RolloutRefresh(keras.callbacks.Callback):
             rollouts=rollouts,
         )
         self.rollouts = rollouts
-        self.rounds_done = 0
         self._started = 0.0
         self._steps = 0
 
@@ -75,11 +69,7 @@ class RolloutRefresh(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Refreshes at the first update of each round."""
-        if batch % self.rollouts.updates_per_round:
-            return
-        if self.rounds_done:
-            self.rounds_done -= 1
-        else:
+        if batch % self.rollouts.updates_per_round == 0:
             self.rollouts.refresh()
 
     def on_epoch_end(

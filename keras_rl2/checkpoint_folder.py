@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import warnings
 import zipfile
@@ -21,13 +22,17 @@ from keras_rl2.segment_log import Segment
 from keras_rl2.segment_log import SegmentLog
 from keras_rl2.segment_log import digest
 from keras_rl2.segment_log import segments_from
+from keras_rl2.segment_log import size_of
 from keras_rl2.version import __version__
+from keras_rl2.writer_lock import WriterLock
 
 #: Of the files of a checkpoint; raised where older versions cannot read them.
 FORMAT = 1
 _PREFIX = "checkpoint-"
 _SEGMENTS = "segments"
 _MANIFEST, _STATE, _ARRAYS = "manifest.json", "state.json", "arrays.npz"
+# As they are written: `checkpoint-7` and `checkpoint-00000007.old` are not.
+_NAME = re.compile(rf"{_PREFIX}(0[0-9]{{7}}|[1-9][0-9]{{7,}})")
 # Of files that are not there, which nobody will ever read.
 _MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
@@ -40,12 +45,15 @@ class Saved(NamedTuple):
         number: int. Of how many it is the last, counted from 0.
         state: Tree of plain data. What was given to `write`.
         log: `SegmentLog`. Rows that the state refers to.
+        ended: dict or None. Why what is saved came to its end; None where it
+            was to go on.
     """
 
     path: Path
     number: int
     state: Any
     log: SegmentLog
+    ended: dict[str, Any] | None
 
 
 class _LaterFormatError(ValueError):
@@ -93,14 +101,15 @@ class CheckpointFolder:
         """Returns the folders of all checkpoints, from old to new."""
         if not self.directory.is_dir():
             return []
-        return sorted(
-            each
-            for each in self.directory.glob(f"{_PREFIX}*")
-            if each.name.removeprefix(_PREFIX).isdigit()
-        )
+        found = self.directory.glob(f"{_PREFIX}*")
+        named = [each for each in found if _NAME.fullmatch(each.name)]
+        return sorted(named, key=_number)
 
-    def newest(self) -> Saved | None:
+    def newest(self, with_rows: bool = True) -> Saved | None:
         """Reads the newest checkpoint that is whole.
+
+        Args:
+            with_rows: bool. As of `read`. Defaults to `True`.
 
         Returns:
             `Saved`; None if there is no checkpoint. One that is damaged is
@@ -115,7 +124,7 @@ class CheckpointFolder:
         paths = self.paths()
         for path in reversed(paths):
             try:
-                return self.read(path)
+                return self.read(path, with_rows)
             except _LaterFormatError:
                 raise
             except (ValueError, *_MISSING) as error:
@@ -132,11 +141,13 @@ class CheckpointFolder:
                 )
         return None
 
-    def read(self, path: Path) -> Saved:
+    def read(self, path: Path, with_rows: bool = True) -> Saved:
         """Reads one checkpoint.
 
         Args:
             path: Path. Its folder.
+            with_rows: bool. Whether the rows of its log have to be whole,
+                which takes the longest to find out. Defaults to `True`.
 
         Returns:
             `Saved`.
@@ -146,12 +157,14 @@ class CheckpointFolder:
                 version of the library has written it.
             FileNotFoundError: If it has no manifest.
         """
+        _refuse_links(path)
         content = _read_manifest(path)
         _check_members(path, content["members"])
         log = SegmentLog(
             self.directory / _SEGMENTS, segments_from(content["segments"])
         )
-        log.check()
+        if with_rows:
+            log.check()
         text = (path / _STATE).read_text(encoding="utf-8")
         try:
             state = plain_data.from_json(
@@ -159,19 +172,26 @@ class CheckpointFolder:
             )
         except (RecursionError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path}: {error}") from error
-        return Saved(path, _number(path), state, log)
+        return Saved(path, _number(path), state, log, content.get("ended"))
 
     def new_log(self) -> SegmentLog:
         """Returns a log of rows with nothing in it, for `write`."""
         return SegmentLog(self.directory / _SEGMENTS)
 
-    def write(self, state: Any, log: SegmentLog | None = None) -> Path:
+    def write(
+        self,
+        state: Any,
+        log: SegmentLog | None = None,
+        ended: Mapping[str, Any] | None = None,
+    ) -> Path:
         """Writes a checkpoint, and removes those that are not to be kept.
 
         Args:
             state: Tree of plain data; see `plain_data.to_json`.
             log: `SegmentLog` or None. Of this folder, with the rows that the
                 state refers to. Defaults to `None`: it refers to none.
+            ended: dict or None. As of `Saved`, what JSON can hold. Defaults
+                to `None`.
 
         Returns:
             Path of its folder.
@@ -181,6 +201,26 @@ class CheckpointFolder:
             TypeError: If there is something in it that is no plain data.
         """
         taken, arrays = plain_data.to_json(state)
+        return self.write_parts(taken, arrays, log, ended)
+
+    def write_parts(
+        self,
+        taken: Any,
+        arrays: Mapping[str, np.ndarray],
+        log: SegmentLog | None = None,
+        ended: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Writes a state that has been taken apart, as of `write`.
+
+        Args:
+            taken: What JSON can hold, as of `plain_data.to_json`.
+            arrays: dict of arrays, as of it.
+            log: `SegmentLog` or None. As of `write`. Defaults to `None`.
+            ended: dict or None. As of `write`. Defaults to `None`.
+
+        Returns:
+            Path of its folder.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         paths = self.paths()
         number = _number(paths[-1]) + 1 if paths else 0
@@ -192,17 +232,41 @@ class CheckpointFolder:
             np.savez(unfinished / _ARRAYS, **arrays)  # type: ignore[arg-type]
             text = json.dumps(taken)
             (unfinished / _STATE).write_text(text, encoding="utf-8")
-            _write_manifest(unfinished, segments)
+            _write_manifest(unfinished, segments, ended)
         # Not before: who failed to write it would write to the same files.
         log.accept(segments)
         self._tidy()
         return path
 
+    def note_end(self, ended: Mapping[str, Any]) -> None:
+        """Writes into the newest checkpoint why nothing came after it.
+
+        Args:
+            ended: dict. As of `write`. What is noted there stays.
+
+        Raises:
+            OSError: If it cannot be written.
+            ValueError: If the newest checkpoint is damaged.
+        """
+        if not (paths := self.paths()):
+            return
+        content = _read_manifest(paths[-1])
+        if content.get("ended") is None:
+            with replacing(paths[-1] / _MANIFEST) as unfinished:
+                unfinished.write_bytes(_signed({**content, "ended": ended}))
+
     def clear(self) -> None:
-        """Removes all checkpoints, and nothing else."""
-        for path in self.paths():
-            shutil.rmtree(path)
-        self._tidy()
+        """Removes all checkpoints, and nothing else.
+
+        Raises:
+            ValueError: If another process writes them.
+        """
+        if not self.directory.is_dir():
+            return
+        with WriterLock(self.directory):
+            for path in self.paths():
+                _remove(path)
+            self._tidy()
         for folder in (self.directory / _SEGMENTS, self.directory):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -211,7 +275,7 @@ class CheckpointFolder:
         """Removes what is not to be kept, and segments of no checkpoint."""
         paths = self.paths()
         for old in paths[: -self.keep]:
-            shutil.rmtree(old)
+            _remove(old)
         needed: set[str] = set()
         for path in paths[-self.keep :]:
             try:
@@ -234,6 +298,14 @@ def _number(path: Path) -> int:
     return int(path.name.removeprefix(_PREFIX))
 
 
+def _remove(path: Path) -> None:
+    """Removes a checkpoint, or a file or link that has the name of one."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+    else:
+        shutil.rmtree(path)
+
+
 def _members(folder: Path) -> Iterator[Path]:
     """Gives the files of a checkpoint, but its manifest."""
     for each in sorted(folder.iterdir()):
@@ -242,10 +314,12 @@ def _members(folder: Path) -> Iterator[Path]:
 
 
 def _write_manifest(
-    folder: Path, segments: Mapping[str, Iterable[Segment]]
+    folder: Path,
+    segments: Mapping[str, Iterable[Segment]],
+    ended: Mapping[str, Any] | None,
 ) -> None:
     """Writes what all other files of a checkpoint are."""
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
         "members": {
@@ -257,6 +331,8 @@ def _write_manifest(
         },
         "segments": segments,
     }
+    if ended is not None:
+        content["ended"] = ended
     (folder / _MANIFEST).write_bytes(_signed(content))
 
 
@@ -279,11 +355,18 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return content
 
 
+def _refuse_links(folder: Path) -> None:
+    """Refuses a checkpoint that lies elsewhere, or a file of it that does."""
+    for path in (folder, *(folder / n for n in (_MANIFEST, _STATE, _ARRAYS))):
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, which is not followed.")
+
+
 def _check_members(folder: Path, members: Mapping[str, Any]) -> None:
     """Refuses a checkpoint whose files are not what was written."""
     for name, member in members.items():
         path = folder / name
-        size = path.stat().st_size if path.is_file() else None
+        size = size_of(path)
         if size != member["bytes"] or digest(path) != member["sha256"]:
             raise ValueError(f"{path} is damaged, or not all of it is there.")
 

@@ -8,11 +8,18 @@ from typing import Any
 from typing import cast
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_rl2.arguments import check_above_zero
+from keras_rl2.arguments import present
+from keras_rl2.outliers import FEWEST_EXAMPLES
+from keras_rl2.outliers import MAX_DEVIATIONS
 from keras_rl2.shapes import Tensor
 
 __all__ = ["ObservationNormalization"]
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -27,12 +34,21 @@ class ObservationNormalization(keras.layers.Layer):
 
         y = clip((x - mean) / sqrt(variance + epsilon), -clip, clip)
 
+    One value that is far off does not spoil them: of 1000 observations and
+    more, one beyond `max_deviations` standard deviations (of fewer than
+    `max_deviations` squared: beyond the square root of their number) is taken
+    in as if it were just there. An entry that has been constant is exempt,
+    since nothing is known of its scale.
+
     Args:
         clip: float. Bound of the normalised observation. Defaults to `10.0`.
         epsilon: float. Added to the variance. Defaults to `1e-8`.
         key: str. Which array of a Dict or Tuple observation it scales:
             `"position"`, `"arm.angle"` for a key within a key, `"0"` in a
             Tuple. Defaults to `""`, the only one.
+        max_deviations: float or None. Distance from the mean, in standard
+            deviations, beyond which a value moves the statistics no further.
+            None for no such limit. Defaults to `100.0`.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
 
     Example:
@@ -56,14 +72,17 @@ class ObservationNormalization(keras.layers.Layer):
         clip: float = 10.0,
         epsilon: float = 1e-8,
         key: str = "",
+        max_deviations: float | None = MAX_DEVIATIONS,
         **kwargs: Any,
     ) -> None:
         # Under mixed precision, large observations would be rounded before
         # their mean is taken off.
         super().__init__(autocast=False, **kwargs)
+        check_above_zero(**present(max_deviations=max_deviations))
         self.clip = clip
         self.epsilon = epsilon
         self.key = key
+        self.max_deviations = max_deviations
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Creates the statistics, one of each per observation entry."""
@@ -105,10 +124,41 @@ class ObservationNormalization(keras.layers.Layer):
             not, since the squares of observations are not finite in float32,
             nothing is taken in.
         """
-        found = self.moments_with(observation, weight)
+        found = self.moments_with(self.bounded(observation), weight)
         finite = all_finite(found)
         self.keep_moments(found, finite)
         return finite
+
+    def bounded(self, observation: Tensor) -> Tensor:
+        """Returns observations without outliers, as the statistics take them.
+
+        Args:
+            observation: `[B, *D]`. Observations.
+
+        Returns:
+            `[B, *D]` float32. What lies too far from the mean is moved to the
+            nearest place that does not, unless its square is not finite: that
+            is for `accumulate` to refuse.
+        """
+        x = ops.cast(observation, "float32")
+        if self.max_deviations is None:
+            return x
+        mean, variance, count = (
+            ops.convert_to_tensor(each)
+            for each in (self.running_mean, self.running_variance, self.count)
+        )
+        # What rounding leaves of the variance of a constant is no scale.
+        known = (variance > 1e-10 * ops.square(mean)) & (
+            count >= FEWEST_EXAMPLES
+        )
+        most = ops.minimum(count, self.max_deviations**2)
+        reach = ops.where(known, ops.sqrt(variance * most), float("inf"))
+        found: Tensor = ops.where(
+            ops.isfinite(ops.square(x)),
+            ops.clip(x, mean - reach, mean + reach),
+            x,
+        )
+        return found
 
     def moments_with(
         self, observation: Tensor, weight: Tensor
@@ -147,18 +197,50 @@ class ObservationNormalization(keras.layers.Layer):
         )
         return self.running_mean + delta * share, variance, total
 
+    def are_ordinary(self, moments: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Says whether there can have been no outlier among new observations.
+
+        One would have let the variance grow by a share that is known: that
+        takes an array `[*D]` instead of `[B, *D]`.
+
+        Args:
+            moments: As of `moments_with`, of observations as they are.
+
+        Returns:
+            scalar bool. False also where the moments are not finite.
+        """
+        _, variance, total = moments
+        limit = largest = ops.full_like(variance, _LARGEST)
+        if self.max_deviations is not None:
+            most = ops.minimum(self.count, self.max_deviations**2)
+            # Half of what an outlier adds, for what is lost by rounding.
+            growth = (1.0 + 0.5 * most / total) * self.count / total
+            limit = ops.where(
+                self.count >= FEWEST_EXAMPLES,
+                self.running_variance * growth,
+                largest,
+            )
+        # A comparison with NaN is false.
+        found: Tensor = ops.all(variance <= limit)
+        return found
+
     def keep_moments(
-        self, moments: tuple[Tensor, Tensor, Tensor], enabled: Tensor
+        self,
+        moments: tuple[Tensor, Tensor, Tensor],
+        enabled: Tensor | None = None,
     ) -> None:
         """Replaces the running statistics.
 
         Args:
             moments: As of `moments_with`.
-            enabled: scalar bool. Whether they are replaced at all.
+            enabled: scalar bool. Whether they are replaced at all; None if
+                they are. Defaults to `None`.
         """
         own = (self.running_mean, self.running_variance, self.count)
         for variable, value in zip(own, moments, strict=True):
-            variable.assign(ops.where(enabled, value, variable))
+            if enabled is not None:
+                value = ops.where(enabled, value, variable)
+            variable.assign(value)
 
     def commit(self) -> None:
         """Puts the running statistics into use."""
@@ -176,6 +258,7 @@ class ObservationNormalization(keras.layers.Layer):
             "clip": self.clip,
             "epsilon": self.epsilon,
             "key": self.key,
+            "max_deviations": self.max_deviations,
         }
 
 

@@ -1,17 +1,36 @@
 """Rows that only ever grow, kept in files that are written once."""
 
 import hashlib
+import zipfile
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
+from typing import Protocol
 
 import numpy as np
 
 from keras_rl2.atomic_files import replacing
 
-Arrays = Mapping[str, np.ndarray]
+
+class Chunks(Protocol):
+    """An array that is given some rows at a time."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its dtype."""
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Gives its rows, each until the next one is asked for."""
+
+
+Arrays = Mapping[str, np.ndarray | Chunks]
 
 
 class Segment(NamedTuple):
@@ -77,7 +96,8 @@ class SegmentLog:
         Args:
             name: str. Of the log.
             stop: int. Row that it goes up to with them.
-            arrays: dict of arrays. Held until then, and not copied.
+            arrays: dict of arrays, or of `Chunks`, which are read then. Held
+                until then, and not copied.
         """
         self._pending[name] = stop, arrays
 
@@ -115,7 +135,7 @@ class SegmentLog:
         for segments in self.segments.values():
             for segment in segments:
                 path = self.directory / segment.file
-                size = path.stat().st_size if path.is_file() else None
+                size = size_of(path)
                 if size != segment.bytes or digest(path) != segment.sha256:
                     raise ValueError(
                         f"{path} is damaged, or not all of it is there."
@@ -143,7 +163,7 @@ class SegmentLog:
             self.directory.mkdir(exist_ok=True)
             path = self.directory / f"{name}-{label}.npz"
             with replacing(path) as unfinished:
-                np.savez(unfinished, **arrays)  # type: ignore[arg-type]
+                _write_arrays(unfinished, arrays)
                 size, its = unfinished.stat().st_size, digest(unfinished)
             segment = Segment(path.name, stop, size, its)
             segments[name] = [*self.segments.get(name, []), segment]
@@ -165,6 +185,25 @@ class SegmentLog:
             return {name: arrays[name] for name in arrays.files}
 
 
+def _write_arrays(path: Path, arrays: Arrays) -> None:
+    """Writes a file as `numpy.savez` does, whose arrays may be in chunks."""
+    whole = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
+    np.savez(path, **whole)  # type: ignore[arg-type]
+    with zipfile.ZipFile(path, "a") as file:
+        for name, array in arrays.items():
+            if isinstance(array, np.ndarray):
+                continue
+            header = {
+                "descr": np.lib.format.dtype_to_descr(array.dtype),
+                "fortran_order": False,
+                "shape": array.shape,
+            }
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, header)
+                for chunk in array.chunks():
+                    member.write(chunk.data)
+
+
 def digest(path: Path) -> str:
     """Returns the SHA-256 of a file.
 
@@ -173,6 +212,16 @@ def digest(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def size_of(path: Path) -> int | None:
+    """Returns the bytes of a file; None if it is none, or a link to one.
+
+    Args:
+        path: Path. The file.
+    """
+    is_file = path.is_file() and not path.is_symlink()
+    return path.stat().st_size if is_file else None
 
 
 def segments_from(given: Mapping[str, Any]) -> dict[str, list[Segment]]:

@@ -4,6 +4,7 @@ Reading it runs nothing, so that an agent is saved with its spaces and can be
 loaded from a file of unknown origin.
 """
 
+import inspect
 import math
 import reprlib
 from collections.abc import Callable
@@ -254,6 +255,11 @@ def _read_discrete(config: dict[str, Any]) -> Space[Any]:
     n, start = _read_integer(config["n"]), _read_integer(config["start"])
     dtype = _read_dtype(config["dtype"], "iu")
     _require_values([n], [start], dtype)
+    if dtype == np.int64:
+        # The only one before Gymnasium 1.3, which takes no dtype there.
+        return Discrete(n, start=start)
+    known = "dtype" in inspect.signature(Discrete).parameters
+    _require(known, "dtype int64, or Gymnasium 1.3 or newer for another")
     return Discrete(n, start=start, dtype=dtype.type)
 
 

@@ -75,6 +75,135 @@ def test_accumulating_is_not_seen_before_commit(layer):
     assert (layer(x).numpy() != before).any()
 
 
+# What is far off.
+
+
+def moments_after(count, value, **arguments):
+    """Returns a layer that saw `count` rows of 1 number, and then a value."""
+    layer = ObservationNormalization(**arguments)
+    layer.build((None, 1))
+    layer.accumulate(np.resize([-2.0, 2.0], (count, 1)), np.ones(count))
+    assert layer.accumulate(np.array([[value]]), np.ones(1))
+    return float(layer.running_mean[0]), float(layer.running_variance[0])
+
+
+@pytest.mark.parametrize(
+    ("count", "deviations"), [(1000, 1000**0.5), (40_000, 100.0)]
+)
+@pytest.mark.parametrize("value", [1e8, -1e15])
+def test_a_value_far_off_counts_like_one_at_the_limit(count, deviations, value):
+    at_limit = np.sign(value) * 2.0 * deviations
+    far_off = moments_after(count, value)
+    np.testing.assert_allclose(
+        far_off, moments_after(count, at_limit), rtol=1e-5
+    )
+    # One value doubles the variance, at most.
+    assert far_off[1] < 4.0 * (1.0 + min(1.0, 100.0**2 / count)) * 1.001
+
+
+@pytest.mark.parametrize("arguments", [{"max_deviations": None}, {}])
+def test_without_a_limit_or_early_on_everything_is_taken_in(arguments):
+    count = 40_000 if arguments else 998
+    _, variance = moments_after(count, 1e8, **arguments)
+    assert variance > 1e11
+
+
+def test_what_is_not_far_off_is_taken_in_bit_for_bit():
+    limited, plain = (
+        ObservationNormalization(max_deviations=most) for most in (100.0, None)
+    )
+    x = rows(4000)
+    # 40 deviations: the limit after 2000 rows is 44.
+    x[3000] = [81.0, -90.0, -200.0]
+    for layer in (limited, plain):
+        layer.build((None, 3))
+        for part in np.split(x, [2000]):
+            layer.accumulate(part, np.ones(len(part)))
+    for ours, theirs in zip(limited.weights, plain.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -7e5])
+def test_an_entry_that_was_constant_is_exempt(constant):
+    layer = ObservationNormalization()
+    layer.build((None, 1))
+    for _ in range(2):
+        layer.accumulate(np.full((3000, 1), constant), np.ones(3000))
+    x = np.array([[constant], [2.0]], "float32")
+    np.testing.assert_array_equal(layer.bounded(x), x)
+
+
+def test_a_flag_seldom_set_is_not_far_off():
+    """Of n rows with one that differs, it lies sqrt(n) deviations off."""
+    layer = ObservationNormalization()
+    layer.build((None, 1))
+    x = (np.arange(9000) == 500).astype("float32")[:, None]
+    layer.accumulate(x, np.ones(9000))
+    np.testing.assert_array_equal(layer.bounded(x), x)
+
+
+@pytest.mark.parametrize("batch", [1, 500])
+def test_what_has_moved_for_good_is_followed(batch):
+    """By 1e4 deviations: the limit grows with what it lets in."""
+    layer = ObservationNormalization()
+    layer.build((None, 1))
+    generator = np.random.default_rng(0)
+    layer.accumulate(generator.normal(size=(20_000, 1)), np.ones(20_000))
+    for _ in range(400 // batch + 10):
+        x = generator.normal(1e4, 1.0, (batch, 1)).astype("float32")
+        layer.accumulate(x, np.ones(batch))
+    np.testing.assert_array_equal(layer.bounded(x), x)
+    layer.commit()
+    # As far as `clip` lets through.
+    assert abs(layer(x).numpy()).max() < 10.0
+
+
+def test_what_is_far_off_in_a_row_that_does_not_count_is_left_out(layer):
+    for _ in range(2):
+        layer.accumulate(rows(1000), np.ones(1000))
+    x = rows(20)
+    x[10:] = 1e8
+    layer.accumulate(x, np.arange(20) < 10)
+    assert float(layer.count) == 2010
+    np.testing.assert_allclose(
+        layer.running_variance, rows(1000).var(0), rtol=0.05
+    )
+
+
+def test_late_as_early_what_has_no_finite_square_is_refused(layer):
+    layer.accumulate(rows(2000), np.ones(2000))
+    before = [np.array(weight) for weight in layer.weights]
+    for value in (1e30, -3e38, np.inf, np.nan):
+        x = rows(5)
+        x[3, 1] = value
+        assert not layer.accumulate(x, np.ones(5))
+    for weight, expected in zip(layer.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_moments_tell_of_each_value_far_off(seed):
+    """`are_ordinary` may be wrong about what is ordinary, not the other way."""
+    generator = np.random.default_rng(seed)
+    layer = ObservationNormalization()
+    layer.build((None, 2))
+    count = int(10 ** generator.uniform(3, 4.5))
+    layer.accumulate(generator.normal(3.0, 2.0, (count, 2)), np.ones(count))
+    x = generator.normal(3.0, 2.0, (int(10 ** generator.uniform(0, 3)), 2))
+    weight = np.ones(len(x))
+    ordinary = layer.are_ordinary(layer.moments_with(x, weight))
+    assert len(x) > 0.4 * min(count, 1e4) or ordinary
+    limit = min(count**0.5, 100.0)
+    x[0, 1] = 3.0 + 2.0 * limit * generator.choice([-1.03, 1.03])
+    assert (layer.bounded(x).numpy()[0, 1] != np.float32(x[0, 1])).all()
+    assert not layer.are_ordinary(layer.moments_with(x, weight))
+
+
+def test_a_limit_that_lets_nothing_in_is_refused():
+    with pytest.raises(ValueError, match="max_deviations"):
+        ObservationNormalization(max_deviations=0.0)
+
+
 def test_values_are_clipped_and_constant_entries_stay_finite():
     layer = ObservationNormalization(clip=2.0)
     layer.build((None, 1))
@@ -109,9 +238,17 @@ def test_mixed_precision_normalises_in_float32(dtype):
 
 
 def test_config_round_trip():
-    layer = ObservationNormalization(clip=3.0, epsilon=0.1, name="scale")
-    again = ObservationNormalization.from_config(layer.get_config())
+    layer = ObservationNormalization(
+        clip=3.0, epsilon=0.1, max_deviations=5.0, name="scale"
+    )
+    config = layer.get_config()
+    again = ObservationNormalization.from_config(config)
     assert (again.clip, again.epsilon, again.name) == (3.0, 0.1, "scale")
+    assert again.max_deviations == 5.0
+    # As earlier releases have saved it.
+    del config["max_deviations"]
+    again = ObservationNormalization.from_config(config)
+    assert again.max_deviations == 100.0
 
 
 def test_a_model_saves_the_statistics(tmp_path):

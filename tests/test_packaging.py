@@ -4,6 +4,7 @@ import ast
 import configparser
 import inspect
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -119,6 +120,20 @@ def test_what_is_imported_is_declared():
     assert sometimes - required - extras == set()
 
 
+def test_types_are_given_to_no_class_that_takes_none():
+    """Before Gymnasium 1.4; in text, as `Workers` is, they are not seen."""
+    given = [
+        f"{path.name}:{node.lineno}"
+        for path in (ROOT / "keras_rl2").rglob("*.py")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Subscript)
+        and ast.unparse(node.value).endswith(
+            ("AsyncVectorEnv", "SyncVectorEnv")
+        )
+    ]
+    assert given == []
+
+
 def test_each_python_that_is_promised_is_the_oldest_or_newer():
     options = _config()
     oldest = options["options"]["python_requires"].removeprefix(">=")
@@ -154,3 +169,46 @@ def test_names_have_one_home():
 def test_the_citation_is_of_this_version():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {keras_rl2.__version__}\n" in citation
+
+
+@pytest.fixture
+def build():
+    """What setup.py defines, which setuptools alone runs."""
+    pytest.importorskip("setuptools")
+    return runpy.run_path(str(ROOT / "setup.py"))
+
+
+def test_links_of_the_description_are_absolute_or_words(build):
+    readme = (
+        "![A curve](docs/a.png) [a](docs/a.md#b), [`e/`](e/README.md)"
+        " and [c](https://example.org/c)"
+    )
+    there = "https://example.org/us/it"
+    assert build["description"](readme, there) == (
+        f"![A curve]({there}/raw/HEAD/docs/a.png)"
+        f" [a]({there}/blob/HEAD/docs/a.md#b),"
+        f" [`e/`]({there}/blob/HEAD/e/README.md)"
+        " and [c](https://example.org/c)"
+    )
+    assert build["description"](readme, "") == (
+        "A curve a, `e/` and [c](https://example.org/c)"
+    )
+
+
+def test_the_source_is_that_of_the_project_urls(build):
+    config = configparser.ConfigParser()
+    assert build["source_of"](config) == ""
+    config.read_string(
+        "[metadata]\nproject_urls =\n"
+        "    Tracker = https://example.org/bugs\n"
+        "    Source = https://example.org/us/it/\n"
+    )
+    assert build["source_of"](config) == "https://example.org/us/it"
+
+
+def test_no_relative_link_of_the_readme_is_left(build):
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.search(r"\]\(docs/", text)
+    for source in ("", build["source_of"](_config()), "https://example.org"):
+        left = re.findall(r"\]\(([^)]*)\)", build["description"](text, source))
+        assert [link for link in left if not link.startswith("https:")] == []

@@ -91,7 +91,10 @@ def registered():
                 observation, _, *ends, info = super().step(action)
                 return observation, reward(action), *ends, info
 
-        gymnasium.register("Mine-v0", Mine, max_episode_steps=4)
+        # A class of Wrapper is none that Gymnasium before 1.3 makes.
+        gymnasium.register(
+            "Mine-v0", lambda **given: Mine(**given), max_episode_steps=4
+        )
         ids.append("Mine-v0")
         return IdEnv("Mine-v0")
 

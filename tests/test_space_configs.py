@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from keras_rl2 import space_configs
 from keras_rl2.space_configs import as_space
 from keras_rl2.space_configs import space_from_config
 from keras_rl2.space_configs import space_to_config
@@ -168,3 +169,16 @@ def test_too_many_spaces(config):
 def test_what_is_no_config(config, expected):
     with raises(expected, "config="):
         space_from_config(config)
+
+
+def test_a_discrete_of_another_dtype_wants_a_gymnasium_that_has_it(monkeypatch):
+    """Those before 1.3 have int64 alone."""
+
+    class Older(spaces.Discrete):
+        def __init__(self, n, seed=None, start=0):
+            super().__init__(n, seed, start)
+
+    monkeypatch.setattr(space_configs, "Discrete", Older)
+    assert space_from_config(DISCRETE) == spaces.Discrete(2)
+    with raises("int64, or Gymnasium 1.3 or newer", "int32"):
+        space_from_config({**DISCRETE, "dtype": "int32"})

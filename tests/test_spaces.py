@@ -11,6 +11,7 @@ from keras_rl2.spaces import check_action_space
 from keras_rl2.spaces import check_observation_space
 from keras_rl2.spaces import describe
 from keras_rl2.spaces import same_space
+from support.discrete import of_32_bits
 
 SPACES = [
     spaces.Box(-1.0, 1.0, (3,), np.float32),
@@ -23,7 +24,7 @@ SPACES = [
     spaces.Box(0, 1, (2,), np.bool_),
     spaces.Discrete(4),
     spaces.Discrete(4, start=-2),
-    spaces.Discrete(4, dtype=np.int32),
+    of_32_bits(4),
     spaces.MultiDiscrete([2, 3]),
     spaces.MultiDiscrete([2, 3], start=[1, -1]),
     spaces.MultiDiscrete([[2, 3], [4, 5]], dtype=np.int32),

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
+
+from keras_rl2 import tensorflow_notes
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -37,6 +40,7 @@ agent.evaluate("CartPole-v1", episodes=2)
 agent.act(rollouts.env.observation_space.sample())
 agent.export("policy")
 agent.export("policy.tflite", format="litert")
+agent.export("policy.onnx", format="onnx")
 assert "IPython" not in sys.modules
 """
 
@@ -76,19 +80,24 @@ def said(code, folder, **environment):
     return [line for line in lines if not UNAVOIDABLE.match(line)]
 
 
-@pytest.mark.slow
-def test_a_first_fit_and_exports_write_nothing_of_their_own(tmp_path):
-    assert said(FIT, tmp_path) == []
+EITHER_FIRST = pytest.mark.parametrize("first", ["keras", "keras_rl2"])
 
 
 @pytest.mark.slow
-def test_the_setting_of_the_user_wins(tmp_path):
-    lines = said(FIT, tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
+@EITHER_FIRST
+def test_a_first_fit_and_exports_write_nothing_of_their_own(tmp_path, first):
+    assert said(f"import {first}\n{FIT}", tmp_path) == []
+
+
+@pytest.mark.slow
+@EITHER_FIRST
+def test_the_setting_of_the_user_wins(tmp_path, first):
+    lines = said(f"import {first}\n{FIT}", tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
     assert any("XLA" in line for line in lines)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["keras", "keras_rl2"])
+@EITHER_FIRST
 def test_a_crash_within_a_conversion_shows_its_message(tmp_path, first):
     done = run(f"import {first}\n{CRASH}", tmp_path)
     assert done.returncode < 0
@@ -101,6 +110,13 @@ def test_nothing_stands_between_python_and_tensorflow():
     assert "keras_rl2" in sys.modules
     for finder in sys.meta_path:
         assert not type(finder).__module__.startswith(keras_rl2.__name__)
+
+
+def test_a_tensorflow_without_such_a_log_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tf.sysconfig, "get_include", lambda: str(tmp_path))
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    tensorflow_notes.prepare()
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "2"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from keras_rl2.agents.batch_model import BatchModel
 from keras_rl2.agents.compile_arguments import CompileArguments
 from keras_rl2.agents.compile_arguments import GivenOptimizer
 from keras_rl2.agents.default_agent import as_given
+from keras_rl2.agents.fit_alone import fit_alone
 from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.agents.skipped_updates import SkippedUpdates
@@ -34,6 +35,7 @@ from keras_rl2.data import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.observers import Observers
+from keras_rl2.outliers import Outliers
 from keras_rl2.shapes import Tensor
 from keras_rl2.space_configs import GivenSpace
 from keras_rl2.target_networks import TargetNetworks
@@ -280,6 +282,16 @@ class Agent(BatchModel):
         self.normalizing.observe(trajectory)
         self.observers(trajectory)
 
+    @property
+    def outliers(self) -> dict[str, Outliers]:
+        """Observations that statistics did not follow, by a key of the logs.
+
+        Nothing where no network keeps any.
+        """
+        if not self.normalizing.changing:
+            return {}
+        return {"clipped_observations": self.normalizing.outliers}
+
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
         self.normalizing.commit()
@@ -391,8 +403,9 @@ class Agent(BatchModel):
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
         """Does what `fit` says."""
-        self.check_loaded()
-        return fitting.fit(self, super().fit, x, **given)
+        with fit_alone(self):
+            self.check_loaded()
+            return fitting.fit(self, super().fit, x, **given)
 
     @arguments.standing_for(_fit)
     def fit(
@@ -439,9 +452,11 @@ class Agent(BatchModel):
 
         Raises:
             ValueError: If the agent's networks or spaces do not fit the
-                environment, or the numbers do not fit each other.
+                environment, or the numbers do not fit each other; or within a
+                `tf.function`.
             FloatingPointError: If so many updates in a row as `compile` was
                 told were skipped, since something was not finite.
+            RuntimeError: If another `fit` of the agent has not ended.
         """
         raise NotImplementedError
 

@@ -40,6 +40,7 @@ def read(agent: "SaveableModel") -> dict[str, Any]:
         "class": type(agent).__name__,
         "env_steps": agent.env_steps,
         "skipped_in_a_row": int(agent.skipped.in_a_row.numpy()),
+        "clipped_observations": agent.normalizing.outliers.count,
         "paths": [each.path for each in variables],
         "variables": [_stored(each.value.numpy()) for each in variables],
     }
@@ -70,6 +71,9 @@ def write(agent: "SaveableModel", state: Mapping[str, Any]) -> None:
         variable.assign(array)
     agent.env_steps = int(state["env_steps"])
     agent.skipped.in_a_row.assign(state["skipped_in_a_row"])
+    # States of earlier releases have none.
+    clipped = int(state.get("clipped_observations", 0))
+    agent.normalizing.outliers.count = clipped
 
 
 def _stored(array: np.ndarray) -> np.ndarray:

@@ -12,6 +12,9 @@ class FitCallbacks(keras.callbacks.CallbackList):
     ask for none: of short rounds that is a part of the time. Here logs that
     are numbers already are passed on as they are.
 
+    Of an epoch that is resumed in its midst, callbacks are not told of what
+    they have been told before: Keras begins each epoch with its first batch.
+
     Args:
         callbacks: list of `keras.callbacks.Callback`.
         **settings: As of `keras.callbacks.CallbackList`.
@@ -24,10 +27,15 @@ class FitCallbacks(keras.callbacks.CallbackList):
     3 {'loss': 0.5}
     """
 
+    _is_made = False
+
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Tells all callbacks that a batch begins."""
+        self._is_made = getattr(self.model, "updates_already_made", 0) > 0
+        if self._is_made:
+            return
         # Keras passes none.
         given = logs or {}
         for callback in self.callbacks:
@@ -37,6 +45,8 @@ class FitCallbacks(keras.callbacks.CallbackList):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         """Tells all callbacks that a batch has ended."""
+        if self._is_made:
+            return
         given = logs or {}
         if not all(type(value) is float for value in given.values()):
             super().on_train_batch_end(batch, logs)

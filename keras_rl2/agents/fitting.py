@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
@@ -11,15 +10,14 @@ from typing import cast
 import keras
 import tensorflow as tf
 
+from keras_rl2.agents import fit_arguments
 from keras_rl2.agents import round_execution
 from keras_rl2.agents.fit_callbacks import FitCallbacks
 from keras_rl2.agents.offline_evaluation import OfflineEvaluation
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_choice
-from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
 from keras_rl2.arguments import present
-from keras_rl2.arguments import refuse_unknown
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
@@ -82,7 +80,6 @@ def fit(
         FloatingPointError: If too many updates in a row were skipped; its
             notes name the last checkpoint of callbacks that keep any.
     """
-    _refuse_scope()
     kwargs.setdefault("shuffle", False)
     check_positive(
         **present(epochs=epochs, total_steps=total_steps),
@@ -96,8 +93,8 @@ def fit(
     # An earlier `fit` may have been interrupted.
     agent.target_networks.forget()
     if not isinstance(x, RoundDataset):
-        _refuse_other_data(agent, x, total_steps)
-        _refuse_said_elsewhere(kwargs, of_minibatches=True)
+        fit_arguments.refuse_other_data(agent, x, total_steps)
+        fit_arguments.refuse_said_elsewhere(kwargs, of_minibatches=True)
         if not agent.compiled:
             agent.compile()
         agent.trained.check()
@@ -110,51 +107,52 @@ def fit(
             verbose=verbose,
             **kwargs,
         )
-    _refuse_arguments(kwargs)
+    fit_arguments.refuse_arguments(kwargs)
     _refuse_steps(x, total_steps)
     data = _data_of(agent, x, total_steps)
     begin = FitPosition.beginning(agent, x, initial_epoch)
     # Before anything is put back: what does not fit each other is refused.
     rounds = _rounds_per_epoch(x, total_steps, begin)
+    _epochs(x, rounds, epochs, total_steps, begin)
     checkpoint = _checkpoint(given)
-    if checkpoint is not None:
-        begin = checkpoint.begin(agent, cast(Rounds, x), begin)
-        rounds = _rounds_per_epoch(x, total_steps, begin)
-    last = _epochs(x, rounds, epochs, total_steps, begin)
-    if checkpoint is not None:
-        last = max(last, _resumed_end(agent, x, rounds, total_steps, begin))
-        checkpoint.end_at(total_steps, last)
-    all_callbacks = _with_refresh(
-        x,
-        [*_stop(begin, agent, total_steps), *extra],
-        _with_progress(verbose, _with_sync(agent, given)),
-        begin.rounds,
-    )
-    agent.updates_already_made = begin.rounds * x.updates_per_round
-    steps_per_epoch = rounds * x.updates_per_round
-    shown = 0 if verbose == "auto" else verbose
-    told = FitCallbacks(
-        all_callbacks,
-        add_history=True,
-        add_progbar=shown != 0,
-        model=agent,
-        verbose=shown,
-        epochs=last,
-        steps=steps_per_epoch,
-    )
-    with (
-        _watching(checkpoint, all_callbacks),
-        round_execution.handing_over(agent, x),
-    ):
-        return keras_fit(
-            data,
-            initial_epoch=min(begin.epoch, last),
-            epochs=last,
-            steps_per_epoch=steps_per_epoch,
-            callbacks=told,
-            verbose=shown,
-            **kwargs,
+    with checkpoint.alone() if checkpoint else contextlib.nullcontext():
+        if checkpoint is not None:
+            begin = checkpoint.begin(agent, cast(Rounds, x), begin)
+            rounds = _rounds_per_epoch(x, total_steps, begin)
+        last = _epochs(x, rounds, epochs, total_steps, begin)
+        if checkpoint is not None:
+            end = _resumed_end(agent, x, rounds, total_steps, begin)
+            last = checkpoint.end_at(total_steps, max(last, end), given)
+        all_callbacks = _with_refresh(
+            x,
+            [*_stop(begin, agent, total_steps), *extra],
+            _with_progress(verbose, _with_sync(agent, given)),
         )
+        agent.updates_already_made = begin.rounds * x.updates_per_round
+        steps_per_epoch = rounds * x.updates_per_round
+        shown = 0 if verbose == "auto" else verbose
+        told = FitCallbacks(
+            all_callbacks,
+            add_history=True,
+            add_progbar=shown != 0,
+            model=agent,
+            verbose=shown,
+            epochs=last,
+            steps=steps_per_epoch,
+        )
+        with (
+            _watching(checkpoint, all_callbacks),
+            round_execution.handing_over(agent, x),
+        ):
+            return keras_fit(
+                data,
+                initial_epoch=min(begin.epoch, last),
+                epochs=last,
+                steps_per_epoch=steps_per_epoch,
+                callbacks=told,
+                verbose=shown,
+                **kwargs,
+            )
 
 
 def _data_of(
@@ -180,20 +178,6 @@ def _data_of(
     return data
 
 
-def _refuse_scope() -> None:
-    """Refuses to train within a scope of `tf.distribute`.
-
-    Raises:
-        ValueError: If there is one.
-    """
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            "Expected `fit` after the `strategy.scope()` in which the agent "
-            "was made, which it enters where it needs to. Received: `fit` "
-            f"within one of {type(tf.distribute.get_strategy()).__name__}"
-        )
-
-
 class _StopAtSteps(keras.callbacks.Callback):
     """Ends `fit` with the epoch in which enough steps have been taken."""
 
@@ -214,6 +198,14 @@ def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
         raise ValueError(
             "Expected at most one `Checkpoint` among the callbacks. "
             f"Received: {len(given)} of them"
+        )
+    if given and any(
+        isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks
+    ):
+        raise ValueError(
+            "Expected a `Checkpoint` alone, which restores weights, optimizers "
+            "and the epoch too. Received: `BackupAndRestore` beside it, which "
+            "begins `fit` with weights and at an epoch of its own"
         )
     return given[0] if given else None
 
@@ -338,7 +330,6 @@ def _with_refresh(
     x: RoundDataset,
     extra: Callbacks,
     callbacks: Callbacks,
-    rounds_done: int,
 ) -> Callbacks:
     """Puts the refresh first: what it logs is for all the others.
 
@@ -355,7 +346,6 @@ def _with_refresh(
         )
     # It is bound by now: its agent is there.
     [refresh] = given or [RolloutRefresh(cast(Rounds, x))]
-    refresh.rounds_done = rounds_done
     return [*first, refresh, *extra, *others]
 
 
@@ -387,62 +377,3 @@ def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
     if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
         validation_data = EvaluationDataset(validation_data)
     return [Evaluation(validation_data, validation_freq)]
-
-
-def _refuse_other_data(
-    agent: "Agent", x: object, total_steps: int | None
-) -> None:
-    """Refuses what an agent cannot be trained on, an environment above all."""
-    if total_steps is not None or not isinstance(x, tf.data.Dataset):
-        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
-        made = repr(x) if isinstance(x, str) else "env"
-        raise ValueError(
-            f"Expected a `keras_rl2.{kind}`, of an environment "
-            f"`keras_rl2.{kind}({made})` (or a `tf.data.Dataset` of minibatch "
-            f"dicts, with `epochs`). Received: x={x!r}, "
-            f"total_steps={total_steps}"
-        )
-
-
-# With rounds; a `tf.data.Dataset` leaves all others to Keras.
-_TAKEN = (
-    *("epochs", "total_steps", "callbacks", "validation_data", "shuffle"),
-    *("validation_freq", "initial_epoch", "verbose"),
-)
-# What Keras takes, and what says it here.
-_SAID_ELSEWHERE = {
-    "y": "nothing: actions and returns come from the environment",
-    "batch_size": "`batch_size` of the dataset",
-    "steps_per_epoch": "`rounds_per_epoch` of the dataset",
-    "validation_steps": "`episodes` of the `EvaluationDataset`",
-    "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
-    "validation_split": "`validation_data`, an `EvaluationDataset`",
-    "class_weight": "nothing: there are no classes",
-    "sample_weight": "`weight` of each minibatch, which the dataset gives",
-}
-
-
-def _refuse_arguments(given: Mapping[str, object]) -> None:
-    """Refuses arguments of Keras that mean nothing where rounds are trained."""
-    _refuse_said_elsewhere(given)
-    check_flag(shuffle=given["shuffle"])
-    others = {
-        name: value
-        for name, value in given.items()
-        if name not in _SAID_ELSEWHERE
-    }
-    refuse_unknown("`fit`", others, _TAKEN)
-
-
-def _refuse_said_elsewhere(
-    given: Mapping[str, object], of_minibatches: bool = False
-) -> None:
-    """Refuses arguments of Keras that something else says here."""
-    for name, value in given.items():
-        if of_minibatches and name == "steps_per_epoch":
-            continue
-        if name in _SAID_ELSEWHERE and value is not None:
-            raise ValueError(
-                f"Expected `fit` without `{name}`; what says it is "
-                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
-            )

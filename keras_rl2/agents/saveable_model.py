@@ -14,6 +14,7 @@ from keras_rl2.agents import finite_weights
 from keras_rl2.agents import saved_networks
 from keras_rl2.agents import saving
 from keras_rl2.agents.exportable_model import ExportableModel
+from keras_rl2.agents.normalizing import Normalizing
 from keras_rl2.agents.skipped_updates import SkippedUpdates
 from keras_rl2.arguments import present
 
@@ -31,6 +32,8 @@ class SaveableModel(ExportableModel):
     env_steps = 0
     #: Updates that were not made, which a subclass counts.
     skipped: SkippedUpdates
+    #: Statistics of observations, which a subclass keeps.
+    normalizing: Normalizing
     _is_loaded = False
 
     @abc.abstractmethod

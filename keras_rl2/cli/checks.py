@@ -25,6 +25,8 @@ from keras_rl2.trees import named_leaves
 _LARGE_OBSERVATION = 10.0
 _LARGE_REWARD = 100.0
 _SMALL_DEVIATION = 0.01
+# Of the range of nearly all, where a bonus that is found once may be 100.
+_FAR_OFF = 1e4
 #: Name of the finding that says whether to normalise observations.
 SCALE = "observation scale"
 
@@ -109,7 +111,7 @@ def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
 
     Example:
 
-    >>> (finding,) = check_masks(gymnasium.make("Taxi-v4"), seed=0)
+    >>> (finding,) = check_masks(gymnasium.make("Taxi"), seed=0)
     >>> finding.text
     'info has an action mask: `wrappers=[keras_rl2.envs.ActionMask]` puts it
     into the observation, and no agent does what is forbidden'
@@ -169,7 +171,9 @@ def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
         return Finding(SCALE, True, text)
     if isinstance(space, MultiBinary):
         return Finding(SCALE, True, "switches, zeros and ones")
-    return _scale(values.astype(np.float64), values.dtype)
+    return _far_off(SCALE, values) or _scale(
+        values.astype(np.float64), values.dtype
+    )
 
 
 def _inside(rollout: RandomRollout, space: Space[Any]) -> Finding:
@@ -190,6 +194,26 @@ def _inside(rollout: RandomRollout, space: Space[Any]) -> Finding:
             where = f"{path}, " if path else ""
             text += f" ({where}{array.dtype} of shape {array.shape}, in {leaf})"
     return Finding("observations", False, text)
+
+
+def _far_off(name: str, values: np.ndarray) -> Finding | None:
+    """Looks for values `[N, ...]` of another size than nearly all others."""
+    columns = values.reshape(len(values), -1).astype(np.float64)
+    low, middle, high = np.quantile(columns, [0.01, 0.5, 0.99], axis=0)
+    # What is constant has no size to compare with.
+    reach = np.where(high > low, _FAR_OFF * (high - low), np.inf)
+    found = np.argwhere(np.abs(columns - middle) > reach)
+    if not len(found):
+        return None
+    step, place = found[0]
+    number = f" (number {place})" if columns.shape[1] > 1 else ""
+    return Finding(
+        name,
+        False,
+        f"{len(found)} far off, first {columns[step, place]:.3g} at step "
+        f"{step}{number}, where 98% lie from {low[place]:.3g} to "
+        f"{high[place]:.3g}: mend or clip it in the environment",
+    )
 
 
 def _scale(values: np.ndarray, dtype: np.dtype[Any]) -> Finding:
@@ -230,6 +254,9 @@ def check_rewards(rollout: RandomRollout) -> Finding:
     if not np.isfinite(reward).all():
         text = "NaN or infinity was received: mend the environment"
         return Finding(name, False, text)
+    far_off = _far_off(name, reward)
+    if far_off is not None:
+        return far_off
     largest = float(np.abs(reward).max())
     seen = (
         f"{reward.min():.3g} to {reward.max():.3g}, mean {reward.mean():.3g}, "

@@ -107,7 +107,7 @@ class RunFolder:
     @property
     def holds_checkpoint(self) -> bool:
         """Whether there is something that a training goes on from exactly."""
-        return any(self.checkpoints.glob("checkpoint-*"))
+        return any(self.checkpoints.glob(f"checkpoint-{'[0-9]' * 8}*"))
 
     def read_preset(self) -> dict[str, Any]:
         """Returns what the training was made from.
@@ -168,7 +168,15 @@ class RunFolder:
         write_json(self.preset, preset)
 
     def clear(self) -> None:
-        """Removes what an earlier training wrote, and nothing else."""
+        """Removes what an earlier training wrote, and nothing else.
+
+        Raises:
+            ValueError: If it is under way; nothing is removed then.
+        """
+        # Not sooner: it imports NumPy.
+        from keras_rl2.checkpoint_folder import CheckpointFolder
+
+        CheckpointFolder(self.checkpoints).clear()
         for pattern in (
             "agent*.keras",
             "best*.keras",
@@ -179,10 +187,6 @@ class RunFolder:
         ):
             for file in self.path.glob(pattern):
                 file.unlink()
-        # Not sooner: it imports NumPy.
-        from keras_rl2.checkpoint_folder import CheckpointFolder
-
-        CheckpointFolder(self.checkpoints).clear()
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ a `keras_rl2.Agent`. In shapes T are steps, B environments, and what follows
 belongs to one observation, action or draw of noise.
 """
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NoReturn
@@ -21,6 +22,7 @@ from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.own_round import OwnRollout
 from keras_rl2.distributions import Distribution
+from keras_rl2.outliers import Outliers
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.shapes import Tensor
 from keras_rl2.trees import Tree
@@ -288,6 +290,20 @@ def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
         bool. The opposite of `learns_from_rollouts`.
     """
     return not agent.on_policy
+
+
+def outliers_of(agent: CollectingAgent | None) -> Mapping[str, Outliers]:
+    """Returns what an agent's statistics of observations did not follow.
+
+    Args:
+        agent: `CollectingAgent`, or None.
+
+    Returns:
+        Mapping. Its attribute `outliers`, by keys of the logs; empty where it
+        has none, since it keeps no statistics.
+    """
+    found: Mapping[str, Outliers] = getattr(agent, "outliers", {})
+    return found
 
 
 def learns_offline(agent: CollectingAgent) -> bool:

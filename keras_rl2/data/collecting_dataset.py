@@ -329,7 +329,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes, and what failed."""
+        """Returns the mean of the last 100 episodes, and what was wrong."""
         collector = self._collector
         logs = {"episode_return": np.nan, "episode_length": np.nan}
         if collector is not None and collector.episodes.returns:
@@ -343,7 +343,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             logs["env_restarts"] = float(restarts)
         if self._rounds_ahead:
             logs["lag"] = float(self._lag)
-        return logs
+        return {**logs, **self._clipped()}
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that rounds are made with, for people."""

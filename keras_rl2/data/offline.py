@@ -263,8 +263,8 @@ class OfflineDataset(RoundDataset):
         return batch | {"weight": np.ones(batch_size, np.float32)}
 
     def logs(self) -> dict[str, float]:
-        """Returns nothing: no episodes are played."""
-        return {}
+        """Returns no returns: no episodes are played."""
+        return self._clipped()
 
     def describe(self) -> dict[str, Any]:
         """Returns what the dataset holds.

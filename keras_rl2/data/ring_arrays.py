@@ -1,5 +1,6 @@
 """The arrays of a ring, a row for each step of all environments."""
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy.typing as npt
 
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.data.final_observations import Layout
+from keras_rl2.data.late_rows import LateRows
 from keras_rl2.data.memory import check_memory
 from keras_rl2.trees import Tree
 from keras_rl2.trees import named_leaves
@@ -68,6 +70,8 @@ class RingArrays:
         # One row is that of the observation after the newest step.
         capacity = (rows - 1) * num_envs
         check_memory(needed, f"a replay buffer of {capacity} transitions")
+        # Of those that somebody is still to read.
+        self._late: list[weakref.ref[LateRows]] = []
         # Zeros cost nothing until they are written to.
         self._arrays = {
             key: np.zeros((*leading, *shape), dtype)
@@ -108,8 +112,17 @@ class RingArrays:
             start: int. The first of their rows that is written.
         """
         stop = start + rows.stop - rows.start
+        self._keep(rows.start, rows.stop - rows.start)
         for key, array in given.items():
             self._arrays[key][rows] = array[start:stop]
+
+    def _keep(self, row: int, count: int) -> None:
+        """Has rows copied that are to be overwritten and still to be read."""
+        if self._late:
+            alive = [late for ref in self._late if (late := ref()) is not None]
+            self._late = [weakref.ref(each) for each in alive]
+            for late in alive:
+                late.keep(row, count)
 
     # Observations.
 
@@ -200,16 +213,28 @@ class RingArrays:
         """
         return {key: a[:count].copy() for key, a in self._arrays.items()}
 
-    def rows_at(self, place: np.ndarray) -> dict[str, np.ndarray]:
-        """Returns some rows, copied.
+    def rows_from(
+        self, first: int, count: int
+    ) -> dict[str, np.ndarray | LateRows]:
+        """Returns rows that follow on each other in the ring.
 
         Args:
-            place: `[N]` ints. Which.
+            first: int. The first of them.
+            count: int. How many, N.
 
         Returns:
-            dict of `[N, B, ...]`.
+            dict of `[N, B, ...]`. Observations are copied when they are read,
+            or overwritten; all else is copied.
         """
-        return {key: array[place] for key, array in self._arrays.items()}
+        place = np.arange(first, first + count) % len(self["reward"])
+        found: dict[str, np.ndarray | LateRows] = {}
+        for key, array in self._arrays.items():
+            if key in self.observation:
+                late = found[key] = LateRows(array, int(place[0]), count)
+                self._late.append(weakref.ref(late))
+            else:
+                found[key] = array[place]
+        return found
 
     def check_first_rows(
         self, state: Mapping[str, Any], count: int
@@ -247,6 +272,7 @@ class RingArrays:
         Args:
             given: dict, as of `check_first_rows`.
         """
+        self._keep(0, len(self["reward"]))
         for key, own in self._arrays.items():
             count = len(given[key])
             own[:count] = given[key]

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from keras_rl2.data.late_rows import LateRows
+
 _FINAL = "final_"
 
 
@@ -18,7 +20,7 @@ class StateLog(Protocol):
         """Returns the row that a log goes up to."""
 
     def append(
-        self, name: str, stop: int, arrays: Mapping[str, np.ndarray]
+        self, name: str, stop: int, arrays: Mapping[str, np.ndarray | LateRows]
     ) -> None:
         """Adds rows."""
 

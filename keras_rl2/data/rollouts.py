@@ -30,6 +30,7 @@ from keras_rl2.data.ring_log import StateLog
 from keras_rl2.data.shuffling import shuffled_rows
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
+from keras_rl2.outliers import Outliers
 from keras_rl2.stopwatch import in_section
 from keras_rl2.trees import map_leaves
 from keras_rl2.workers import WorkerEnv
@@ -439,6 +440,14 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes and of the last round."""
         return {**super().logs(), **self._statistics}
+
+    @property
+    def outliers(self) -> dict[str, Outliers]:
+        """What running statistics did not follow, by its key in the logs."""
+        found = super().outliers
+        if self._scaler is not None:
+            found["clipped_rewards"] = self._scaler.outliers
+        return found
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns all that later rollouts depend on, as plain data."""

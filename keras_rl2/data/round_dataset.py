@@ -13,7 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_rl2.data.agent_protocols import CollectingAgent
+from keras_rl2.data.agent_protocols import outliers_of
 from keras_rl2.data.ring_log import StateLog
+from keras_rl2.outliers import Outliers
 from keras_rl2.shapes import Tensor
 from keras_rl2.stopwatch import Stopwatch
 from keras_rl2.trees import Tree
@@ -91,6 +93,15 @@ class RoundDataset(abc.ABC):
     @abc.abstractmethod
     def logs(self) -> dict[str, float]:
         """Returns what the last rounds say about training, for the logs."""
+
+    @property
+    def outliers(self) -> dict[str, Outliers]:
+        """What running statistics did not follow, by its key in the logs."""
+        return dict(outliers_of(self.agent))
+
+    def _clipped(self) -> dict[str, float]:
+        """Returns how many of them there were, for the logs."""
+        return {key: float(x.count) for key, x in self.outliers.items()}
 
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Mapping
 from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.final_observations import FinalObservations
 from keras_rl2.data.final_observations import Layout
 from keras_rl2.data.final_observations import check_final_index
+from keras_rl2.data.late_rows import LateRows
 from keras_rl2.data.replay_sizes import check_settings
 from keras_rl2.data.ring_arrays import RingArrays
 from keras_rl2.data.ring_log import StateLog
@@ -237,8 +239,8 @@ class StepRing(abc.ABC):
         self._steps += stop - start
         following = self._steps % self._rows
         self._close(slice(following, following + 1))
-        for key in self._keys:
-            self._arrays[key][following] = given[key][stop]
+        next_one = {key: given[key] for key in self._keys}
+        self._arrays.write(slice(following, following + 1), next_one, stop)
 
     def _keep(
         self, place: np.ndarray, observation: dict[str, np.ndarray]
@@ -299,8 +301,8 @@ class StepRing(abc.ABC):
             **self._settings(),
         }
 
-    def steps_from(self, first: int) -> dict[str, np.ndarray]:
-        """Returns steps from one on, copied.
+    def steps_from(self, first: int) -> dict[str, np.ndarray | LateRows]:
+        """Returns steps from one on, copied sooner or later.
 
         Args:
             first: int. The first step that is wanted, one that is held.
@@ -310,15 +312,15 @@ class StepRing(abc.ABC):
             the newest step; the last observations `[K, ...]`, which `slot`
             numbers; and `first`, a number.
         """
-        place = np.arange(first, self._steps + 1) % self._rows
-        rows = self._arrays.rows_at(place)
-        kept = rows["slot"] >= 0
-        chosen = rows["slot"][kept]
+        rows = self._arrays.rows_from(first, self._steps + 1 - first)
+        slot = cast(np.ndarray, rows["slot"])
+        kept = slot >= 0
+        chosen = slot[kept]
         by_age = np.argsort(self._final.places()[chosen])
         chosen = chosen[by_age]
         rank = np.empty_like(chosen)
         rank[by_age] = np.arange(chosen.size)
-        rows["slot"][kept] = rank
+        slot[kept] = rank
         final = {
             f"final_{key}": array[chosen]
             for key, array in self._final.arrays.items()

@@ -17,11 +17,10 @@ from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import create_empty_array
 
+from keras_rl2.envs.worker_processes import Workers
 from keras_rl2.envs.worker_processes import failed_workers
 
 _NAME = "keras_rl2_call"
-
-Workers = AsyncVectorEnv[Any, Any]
 
 
 def can_be_asked(env: Any) -> bool:

@@ -16,6 +16,7 @@ from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.environment_checks import find_mismatch
 from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.envs.worker_error import WorkerError
 
 # What it raises where an environment gives something else than it declares.
 _GYMNASIUMS_OWN = (
@@ -50,6 +51,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             env.single_observation_space,
             env.single_action_space,
         )
+        if self._workers is not None:
+            worker_processes.hear_errors(self._workers)
         self._seconds: float | None = None
         # Whether a failure has ended them, and nobody has closed them.
         self._ended = False
@@ -78,7 +81,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             worker_processes.close_workers(self.env, workers)
 
     @property
-    def _workers(self) -> AsyncVectorEnv[Any, Any] | None:
+    def _workers(self) -> "worker_processes.Workers | None":
         """The environments in processes, if they are."""
         inner = self.env.unwrapped
         return inner if isinstance(inner, AsyncVectorEnv) else None
@@ -123,9 +126,18 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         worker_processes.end_workers(workers)
         try:
             made = worker_processes.remake_workers(workers)
-        except BaseException:
+        except BaseException as error:
+            lost = None
+            # Those of the one that is made in this process come before.
+            if isinstance(error, EOFError | OSError) and workers.processes:
+                self.failed = worker_processes.dead_workers(workers)
+                lost = worker_processes.lost(
+                    workers, self.name, self.failed, "being made", "dead"
+                )
             worker_processes.end_workers(workers)
-            raise
+            if lost is None:
+                raise
+            raise lost from error
         if not made:
             raise RuntimeError(
                 f"Expected a gymnasium.vector.AsyncVectorEnv, which tells how "
@@ -149,18 +161,18 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 error.add_note(self._expected("step"))
         workers = self._workers
         if workers is None or workers.closed:
-            super()._fail(error, doing)
+            # One that is made again in vain has been named.
+            if not isinstance(error, WorkerError):
+                super()._fail(error, doing)
             return
-        raised = worker_processes.failed_workers(workers).any()
-        silent = isinstance(error, multiprocessing.TimeoutError)
-        broken = isinstance(error, EOFError | ConnectionError)
-        if raised or not (silent or broken):
+        how = self._loss(error, workers)
+        if how is None:
             super()._fail(error, doing)
             self._end(workers)
             return
-        find: Callable[[AsyncVectorEnv[Any, Any]], np.ndarray] = (
+        find: Callable[[worker_processes.Workers], np.ndarray] = (
             worker_processes.silent_workers
-            if silent
+            if how == "silent"
             else worker_processes.dead_workers
         )
         dead = find(workers)
@@ -170,10 +182,22 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         # some Pythons (3.12.1) cannot collect without a crash.
         try:
             raise worker_processes.lost(
-                workers, self.name, dead, doing, silent
+                workers, self.name, dead, doing, how
             ) from error
         finally:
             self._end(workers)
+
+    def _loss(
+        self, error: BaseException, workers: worker_processes.Workers
+    ) -> str | None:
+        """Says how a process is lost; None if it could say what it raised."""
+        if isinstance(error, WorkerError):
+            return "unread"
+        if worker_processes.failed_workers(workers).any():
+            return None
+        if isinstance(error, multiprocessing.TimeoutError):
+            return "silent"
+        return "dead" if isinstance(error, EOFError | OSError) else None
 
     def _mismatch(
         self, error: BaseException, call: str
@@ -211,7 +235,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             f"and (observation, {outcome}info) from `{call}({takes})`."
         )
 
-    def _end(self, workers: AsyncVectorEnv[Any, Any]) -> None:
+    def _end(self, workers: worker_processes.Workers) -> None:
         """Ends all processes after a failure."""
         worker_processes.end_workers(workers)
         self._ended = True

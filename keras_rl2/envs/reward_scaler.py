@@ -1,5 +1,6 @@
 """Rewards of a size that a value network can learn."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,11 @@ import numpy as np
 from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_in_range
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import present
 from keras_rl2.envs.running_moments import RunningMoments
+from keras_rl2.outliers import FEWEST_EXAMPLES
+from keras_rl2.outliers import MAX_DEVIATIONS
+from keras_rl2.outliers import Outliers
 
 
 class RewardScaler:
@@ -23,11 +28,25 @@ class RewardScaler:
     of the step that ended the episode, whether that was terminated or
     truncated, so that it never crosses from one episode to the next.
 
+    One reward that is far off does not spoil the scale: of 1000 returns and
+    more, one beyond `max_deviations` standard deviations (of fewer than
+    `max_deviations` squared: beyond the square root of their number) is taken
+    in as if it were just there, and the sum goes on without its reward. While
+    all returns have been the same, nothing is known of their scale, and any
+    is taken in.
+
     Args:
         gamma: float in [0, 1]. The discount γ.
         num_envs: int. Number of environments B.
         clip: float. Largest absolute scaled reward c. Defaults to `10.0`.
         epsilon: float. Added to the variance. Defaults to `1e-8`.
+        max_deviations: float or None. Distance of a return from the mean, in
+            standard deviations, beyond which it moves the scale no further.
+            None for no such limit. Defaults to `100.0`.
+
+    Attributes:
+        outliers: `keras_rl2.outliers.Outliers`. Rewards that it did not
+            follow.
 
     Raises:
         ValueError: If an argument is out of its range.
@@ -48,14 +67,21 @@ class RewardScaler:
         num_envs: int,
         clip: float = 10.0,
         epsilon: float = 1e-8,
+        max_deviations: float | None = MAX_DEVIATIONS,
     ) -> None:
         check_in_range(gamma=(gamma, 0.0, 1.0))
         check_positive(num_envs=num_envs)
-        check_above_zero(clip=clip, epsilon=epsilon)
+        check_above_zero(
+            clip=clip,
+            epsilon=epsilon,
+            **present(max_deviations=max_deviations),
+        )
         self.gamma = float(gamma)
         self.num_envs = int(num_envs)
         self.clip = float(clip)
         self.epsilon = float(epsilon)
+        self.max_deviations = max_deviations
+        self.outliers = Outliers()
         self.moments = RunningMoments()
         self.returns = np.zeros(num_envs)
 
@@ -123,13 +149,17 @@ class RewardScaler:
         over = valid & ended
         if anew is not None:
             over |= anew
-        before = self.get_state()
+        before = self.returns, copy.copy(self.moments)
         with np.errstate(over="ignore", invalid="ignore"):
-            returns = self._accumulate(rewards, over, valid)
-            variance = self._merge(returns, valid)
+            variance = self._merge(
+                self._accumulate(rewards, over, valid), valid
+            )
         if not self.moments.is_finite:
-            self.set_state(before)
+            self.returns, self.moments = before
             _refuse(np.where(valid, np.abs(rewards), 0.0))
+        if self._may_hold_outliers(before[1], variance, valid):
+            self.returns, self.moments = before
+            variance = self._merge_bounded(rewards, over, valid)
         scaled = rewards / np.sqrt(variance + self.epsilon)[:, None]
         dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)
@@ -165,13 +195,14 @@ class RewardScaler:
         gains = np.where(valid, rewards, 0.0)
         kept = np.where(valid, self.gamma, 1.0)
         goes_on = np.where(over, 0.0, 1.0)
+        kept[1:] *= goes_on[:-1]
         returns = np.empty(rewards.shape)
         current = self.returns
         for t in range(len(rewards)):
-            np.multiply(current, kept[t], out=returns[t])
-            returns[t] += gains[t]
-            current = returns[t] * goes_on[t]
-        self.returns = current
+            current = np.multiply(current, kept[t], out=returns[t])
+            current += gains[t]
+        if len(rewards):
+            self.returns = current * goes_on[-1]
         return returns
 
     def _merge(self, returns: np.ndarray, valid: np.ndarray) -> np.ndarray:
@@ -195,15 +226,67 @@ class RewardScaler:
             after[t] = moments.variance
         return after
 
+    def _may_hold_outliers(
+        self, before: RunningMoments, variance: np.ndarray, valid: np.ndarray
+    ) -> bool:
+        """Says whether the variance `[T]` has grown as by an outlier.
+
+        It is asked in such a way that nearly all rollouts take a few numbers.
+        """
+        end = self.moments
+        if self.max_deviations is None or end.count < FEWEST_EXAMPLES:
+            return False
+        # Half of what an outlier adds, for what is lost by rounding.
+        most = 0.5 * self.max_deviations**2
+        squares = before.variance * before.count
+        grown = end.variance * end.count - squares
+        # Other environments of the step weigh against it.
+        grown *= 1.0 + self.num_envs / FEWEST_EXAMPLES
+        if grown * end.count <= min(0.5 * before.count, most) * squares:
+            return False
+        counted = np.count_nonzero(valid, axis=1)
+        total_after = before.count + np.cumsum(counted)
+        total = total_after - counted
+        earlier = np.append(before.variance, variance[:-1])
+        grown = variance * total_after - earlier * total
+        limit = np.minimum(0.5 * total, most) * earlier * total
+        return bool((grown * total_after > limit).any())
+
+    def _merge_bounded(
+        self, rewards: np.ndarray, over: np.ndarray, valid: np.ndarray
+    ) -> np.ndarray:
+        """Does what `_merge` does without following outliers, step by step."""
+        after = np.empty(len(rewards))
+        for t in range(len(rewards)):
+            row = slice(t, t + 1)
+            earlier = self.returns
+            returns = self._accumulate(rewards[row], over[row], valid[row])
+            bounded = self.moments.bounded(returns, self.max_deviations)
+            moved = valid[t] & (bounded[0] != returns[0])
+            if moved.any():
+                # Else it would be met again in each later return.
+                without = np.where(over[t], 0.0, earlier * self.gamma)
+                self.returns = np.where(moved, without, self.returns)
+                env = int(moved.argmax())
+                self.outliers.add(
+                    int(np.count_nonzero(moved)),
+                    f"reward={rewards[t, env]:.6g} from environment {env} at "
+                    f"step {t} of its rollout",
+                )
+            after[t] = self._merge(bounded, valid[row])[0]
+        return after
+
     def get_state(self) -> dict[str, Any]:
         """Returns what later rewards are scaled by, as plain arrays.
 
         Returns:
-            A dictionary with `returns` `[B]` and `moments`.
+            A dictionary with `returns` `[B]`, `moments`, and the number of
+            `outliers`.
         """
         return {
             "returns": self.returns.copy(),
             "moments": self.moments.get_state(),
+            "outliers": self.outliers.count,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -223,6 +306,8 @@ class RewardScaler:
             )
         self.moments.set_state(state["moments"])
         self.returns = returns
+        # States of earlier releases have none.
+        self.outliers.count = int(state.get("outliers", 0))
 
 
 def _refuse(sizes: np.ndarray) -> None:

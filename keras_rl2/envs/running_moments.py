@@ -6,6 +6,8 @@ import numpy as np
 
 from keras_rl2.arguments import check_above_zero
 from keras_rl2.arguments import check_sizes
+from keras_rl2.outliers import FEWEST_EXAMPLES
+from keras_rl2.outliers import MAX_DEVIATIONS
 
 
 class RunningMoments:
@@ -45,6 +47,7 @@ class RunningMoments:
         self.mean: Any = np.zeros(shape)
         self.variance: Any = np.ones(shape)
         self.count = float(epsilon)
+        self._prior = float(epsilon)
 
     def update(self, batch: np.ndarray) -> None:
         """Takes a batch into account.
@@ -97,6 +100,45 @@ class RunningMoments:
         squares = squares + delta * delta * (self.count * count / total)
         self.variance = squares / total
         self.count = total
+
+    def bounded(
+        self,
+        batch: np.ndarray,
+        max_deviations: float | None = MAX_DEVIATIONS,
+    ) -> np.ndarray:
+        """Returns examples without outliers, for `update` or `merge`.
+
+        Args:
+            batch: `[N, ...]` examples.
+            max_deviations: float or None. How far from the mean they may
+                lie, in standard deviations; the square root of the number of
+                examples so far, where that is less. None for any distance.
+                Defaults to `100.0`.
+
+        Returns:
+            `[N, ...]`. What lies further is moved to that distance; nothing
+            is before 1000 examples, or if all of them were alike.
+
+        Example:
+
+        >>> moments = RunningMoments()
+        >>> moments.update(np.resize([-1.0, 1.0], 10_000))
+        >>> moments.bounded(np.array([50.0, 1e6])).round(3).tolist()
+        [50.0, 100.0]
+        """
+        if max_deviations is None:
+            return batch
+        most = min(self.count, max_deviations**2)
+        # What the prior alone makes of equal examples is no scale.
+        of_prior = 2.0 * self._prior * (1.0 + np.square(self.mean))
+        known = (self.count >= FEWEST_EXAMPLES) & (
+            self.variance * self.count > of_prior
+        )
+        reach = np.where(known, np.sqrt(self.variance * most), np.inf)
+        bounded: np.ndarray = np.clip(
+            batch, self.mean - reach, self.mean + reach
+        )
+        return bounded
 
     def get_state(self) -> dict[str, Any]:
         """Returns the moments as plain arrays and numbers.

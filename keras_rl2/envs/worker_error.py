@@ -5,8 +5,8 @@ class WorkerError(RuntimeError):
     """A process that holds an environment died, or did not answer in time.
 
     What an environment raises itself keeps its own type; this is for those
-    that can raise nothing any more. The environments' processes have all been
-    ended by the time it is raised.
+    that can raise nothing any more, and for what cannot be pickled. The
+    environments' processes have all been ended by the time it is raised.
 
     Example:
 

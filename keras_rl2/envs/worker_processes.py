@@ -1,17 +1,19 @@
 """What `gymnasium.vector.AsyncVectorEnv` leaves undone when a process fails.
 
 Its `close()` waits for ever for a process that is dead or hangs, its `step()`
-for one that hangs, and once an environment has raised, it cannot be stepped
-any more. Only public names of it are used.
+for one that hangs or has raised what cannot be pickled, and once an environment
+has raised, it cannot be stepped any more. Only public names of it are used.
 """
 
 import inspect
+import queue
 import threading
 import time
 import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
@@ -22,10 +24,94 @@ from keras_rl2.envs.worker_error import WorkerError
 _SECONDS_TO_END = 1.0
 # Environments that are well may write files as they close.
 _SECONDS_TO_CLOSE = 10.0
+# Of a process that has raised: its environment closes first, then it ends.
+_SECONDS_TO_TELL = 10.0
+# The same where the time of a step is limited, and over.
+_SECONDS_TO_SEND = 0.5
+_SECONDS_BETWEEN_LOOKS = 0.02
 # A process that was forked beside TensorFlow's threads may never begin.
 _SECONDS_TO_MAKE = 20.0
 
-Workers = AsyncVectorEnv[Any, Any]
+# Quoted: before Gymnasium 1.4 the class takes no types.
+Workers: TypeAlias = "AsyncVectorEnv[Any, Any]"
+
+
+class _ErrorQueue:
+    """Gymnasium's `error_queue`, in which it waits for ever for an error.
+
+    None comes where an environment raised what cannot be pickled, or its
+    process was killed before it had sent it; and not all can be made again
+    here, as an exception whose constructor takes two arguments.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`. Whose queue it takes over.
+
+    Attributes:
+        until: float or None. When a step has to be over, by
+            `time.monotonic()`.
+    """
+
+    def __init__(self, env: Workers) -> None:
+        # It must not hold what holds it.
+        self._env: Workers = weakref.proxy(env)
+        self._queue: Any = env.error_queue
+        self.until: float | None = None
+
+    def get(self) -> tuple[int, Any, BaseException, str]:
+        """Returns the next error, as Gymnasium takes it.
+
+        Raises:
+            WorkerError: If none comes that can be read.
+        """
+        now = time.monotonic()
+        until = now + _SECONDS_TO_TELL
+        if self.until is not None:
+            until = max(self.until, now + _SECONDS_TO_SEND)
+        try:
+            index, _, raised, trace = self._next(until)
+        except Exception as error:
+            none = isinstance(error, queue.Empty)
+            raise WorkerError(
+                "Expected an exception that can be pickled, of an environment "
+                "in a process of its own. Received: "
+                f"{'none' if none else repr(error)}"
+            ) from error
+        # Itself: not all can be made of one argument.
+        return index, lambda itself: itself, raised, trace
+
+    def _next(self, until: float) -> tuple[int, type, BaseException, str]:
+        """Waits until there is one, or none can come any more."""
+        while True:
+            # Before the look: a process that ends has sent what it could.
+            over = time.monotonic() >= until or any(
+                pipe is not None and not process.is_alive()
+                for pipe, process in zip(
+                    self._env.parent_pipes, self._env.processes, strict=True
+                )
+            )
+            try:
+                found: tuple[int, type, BaseException, str] = self._queue.get(
+                    timeout=0.0 if over else _SECONDS_BETWEEN_LOOKS
+                )
+            except queue.Empty:
+                if over:
+                    raise
+            else:
+                return found
+
+    def close(self) -> None:
+        """Gives the queue back: none that is held loses its descriptors."""
+        self._queue = None
+
+
+def hear_errors(env: Workers) -> None:
+    """Has what environments raise waited for no longer than it may come.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`.
+    """
+    if not isinstance(env.error_queue, _ErrorQueue):
+        vars(env).update(error_queue=_ErrorQueue(env))
 
 
 def failed_workers(env: Workers) -> np.ndarray:
@@ -72,8 +158,25 @@ def silent_workers(env: Workers) -> np.ndarray:
     )
 
 
+# What is expected, and how an environment is lost.
+_LOSSES = {
+    "silent": (
+        "an answer within `step_timeout`",
+        "which did not answer",
+    ),
+    "unread": (
+        "exceptions that can be pickled",
+        "which raised another; its process has printed what it could",
+    ),
+    "dead": (
+        "a process that lives",
+        "whose process ended with exit code {}",
+    ),
+}
+
+
 def lost(
-    env: Workers, name: str, dead: np.ndarray, doing: str, silent: bool
+    env: Workers, name: str, dead: np.ndarray, doing: str, how: str
 ) -> WorkerError:
     """Says that processes are lost, and how.
 
@@ -82,24 +185,21 @@ def lost(
         name: str. What it is called.
         dead: `[B]` bool. Those that are lost.
         doing: str. What they were asked for.
-        silent: bool. Whether they hang, instead of having died.
+        how: str. `"dead"`; `"silent"`, if they hang; or `"unread"`, if they
+            have raised what cannot be sent.
 
     Returns:
         `WorkerError`.
     """
-    how = [
-        f"environment {index}, which did not answer"
-        if silent
-        else f"environment {index}, whose process ended with exit code "
-        f"{env.processes[index].exitcode}"
+    expected, received = _LOSSES[how]
+    found = [
+        f"environment {index}, "
+        + received.format(env.processes[index].exitcode)
         for index in np.flatnonzero(dead).tolist()
     ]
-    expected = (
-        "an answer within `step_timeout`" if silent else "a process that lives"
-    )
     return WorkerError(
         f"Expected {expected} of every environment of {name} in {doing}. "
-        f"Received: {'; '.join(how)}"
+        f"Received: {'; '.join(found) or 'one that is not known'}"
     )
 
 
@@ -120,10 +220,17 @@ def end_workers(env: Workers) -> None:
     for pipe in env.parent_pipes:
         if pipe is not None:
             pipe.close()
-    # Of no more use; a queue that nobody closes keeps its descriptors.
-    env.error_queue.close()
     # As `close()` would say. It could raise by now, or wait.
     env.closed = True
+    _release(env)
+
+
+def _release(env: Workers) -> None:
+    """Closes what still has descriptors when all processes have ended."""
+    for process in env.processes:
+        process.close()
+    env.processes, env.parent_pipes = [], []
+    env.error_queue.close()
 
 
 def close_workers(env: Any, workers: Workers) -> None:
@@ -155,6 +262,7 @@ def close_workers(env: Any, workers: Workers) -> None:
         return
     if raised:
         raise raised[0]
+    _release(workers)
 
 
 def remake_workers(env: Workers) -> bool:
@@ -183,6 +291,7 @@ def remake_workers(env: Workers) -> bool:
         AsyncVectorEnv.__init__(env, **arguments)
     finally:
         timer.cancel()
+        hear_errors(env)
     return True
 
 
@@ -200,11 +309,16 @@ def limit_steps(env: Workers, seconds: float) -> None:
     own: Any = weakref.proxy(env)
     kind = type(env)
 
+    def limited(timeout: float | None) -> float:
+        timeout = seconds if timeout is None else timeout
+        own.error_queue.until = time.monotonic() + timeout
+        return timeout
+
     def step_wait(timeout: float | None = None) -> Any:
-        return kind.step_wait(own, seconds if timeout is None else timeout)
+        return kind.step_wait(own, limited(timeout))
 
     def reset_wait(timeout: float | None = None) -> Any:
-        return kind.reset_wait(own, seconds if timeout is None else timeout)
+        return kind.reset_wait(own, limited(timeout))
 
     vars(env).update(step_wait=step_wait, reset_wait=reset_wait)
 

@@ -1,6 +1,7 @@
 """The formats of exported policies, and how to tell a file's."""
 
 import os
+import textwrap
 from pathlib import Path
 
 from keras_rl2.plain_files import require_file
@@ -15,6 +16,7 @@ FLOAT16, INT8 = "float16", "int8"
 #: Ways to make a LiteRT file smaller.
 QUANTIZATIONS = (FLOAT16, INT8)
 
+_LONGEST_REASON = 300
 # Of every file of LiteRT, after the offset of its root.
 _LITERT_IDENTIFIER = b"TFL3"
 
@@ -51,7 +53,9 @@ def no_policy(path: str | os.PathLike[str], reason: object) -> ValueError:
         path: str or path. The file or folder.
         reason: What is wrong with it, an error perhaps.
     """
+    text = str(reason) or type(reason).__name__
     return ValueError(
         "Expected an exported policy: a .tflite or .onnx file, or the folder "
-        f"of a SavedModel. Received: {path}: {reason}"
+        f"of a SavedModel. Received: {path}: "
+        f"{textwrap.shorten(text, _LONGEST_REASON, placeholder=' ...')}"
     )

@@ -6,7 +6,6 @@ an associated file, a zip archive that is appended to the model. Whoever loads
 the model sees nothing of it.
 """
 
-import importlib.util
 import json
 import math
 import os
@@ -16,6 +15,7 @@ from typing import Any
 
 from keras_rl2.arguments import check_path
 from keras_rl2.exported import formats
+from keras_rl2.exported.onnx_model import OnnxModel
 from keras_rl2.plain_files import MOST_BYTES
 from keras_rl2.plain_files import parse_json
 from keras_rl2.plain_files import read_json
@@ -55,8 +55,7 @@ _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns what an exported policy says of itself.
 
-    Reading a SavedModel's or a LiteRT file's needs the standard library only;
-    of an ONNX file `onnx` or `onnxruntime`.
+    Reading it needs the standard library only.
 
     Args:
         path: str or path. What `agent.export` wrote: a `.tflite` or `.onnx`
@@ -178,6 +177,7 @@ def _check_array(each: Any, roles: tuple[str, ...], where: str) -> None:
     shape, name = each.get("shape"), each.get("name")
     if (
         not isinstance(name, str)
+        or not isinstance(each.get("path", ""), str)
         or each.get("role") not in roles
         or each.get("dtype") not in _DTYPES
         or not isinstance(shape, list)
@@ -227,9 +227,10 @@ def _read_litert(path: Path) -> Any:
             content = file.read(MOST_BYTES + 1)
     except KeyError:
         return None
-    # The second one is of a compression that `zipfile` does not know.
-    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-        raise ValueError(f"{path}: a damaged archive: {error}") from error
+    # Of any type: of an unknown compression, a password, damaged data.
+    except Exception as error:
+        reason = f"a damaged archive: {error}"
+        raise formats.no_policy(path, reason) from error
     if len(content) > MOST_BYTES:
         raise ValueError(
             f"Expected a manifest of at most {MOST_BYTES:,} bytes. Received: "
@@ -248,31 +249,8 @@ def _write_litert(path: Path, text: str) -> None:
 
 def _read_onnx(path: Path) -> Any:
     """Returns an entry of the metadata, None without one."""
-    text = _onnx_metadata(path).get(NAME)
-    return None if text is None else parse_json(text.encode(), str(path))
-
-
-def _onnx_metadata(path: Path) -> dict[str, str]:
-    """Returns the metadata of an ONNX file, by whatever can read it."""
-    if importlib.util.find_spec("onnxruntime") is not None:
-        import onnxruntime
-
-        try:
-            session = onnxruntime.InferenceSession(
-                path, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:
-            raise formats.no_policy(path, error) from error
-        found: dict[str, str] = session.get_modelmeta().custom_metadata_map
-        return found
-    import onnx
-
-    try:
-        model = onnx.load(path)
-    # Its parser's, which is another package.
-    except Exception as error:
-        raise formats.no_policy(path, error) from error
-    return {each.key: each.value for each in model.metadata_props}
+    text = OnnxModel(path).metadata.get(NAME)
+    return None if text is None else parse_json(text, str(path))
 
 
 def _write_onnx(path: Path, text: str) -> None:

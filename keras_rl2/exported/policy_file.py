@@ -30,7 +30,9 @@ class PolicyFile:
 
     It is run by what its format needs: LiteRT, which comes with keras_rl2;
     `onnxruntime`; or TensorFlow for a SavedModel. Neither of the first two
-    imports Keras or TensorFlow.
+    imports Keras or TensorFlow. Anybody may have made it: before a SavedModel
+    is loaded, its operations are compared with those that policies are made
+    of, and an ONNX file may not have weights in other files.
 
     Args:
         path: str or path. What `agent.export` wrote.
@@ -46,7 +48,8 @@ class PolicyFile:
     Raises:
         FileNotFoundError: If there is no such file.
         ImportError: If what runs it is not installed.
-        ValueError: If it has no manifest, or cannot be run.
+        ValueError: If it has no manifest, cannot be run, or would do more than
+            compute actions.
 
     Example:
 
@@ -82,7 +85,18 @@ class PolicyFile:
         self._seen = observation_spec(self.observation_space)
         self._action = action_spec(self.action_space)
         self._paths = [path for path, _ in named_leaves(self._seen)]
+        self._check_arrays(path)
         self._runtime = runtime_of(path, self.format)
+        self._path = path
+        for key, names in (
+            ("inputs", self._runtime.inputs),
+            ("outputs", self._runtime.outputs),
+        ):
+            described = sorted(each["name"] for each in self.manifest[key])
+            if described != sorted(names):
+                raise formats.no_policy(
+                    path, f"{key} {names}, of a manifest with {described}"
+                )
 
     @property
     def deterministic(self) -> bool:
@@ -141,12 +155,29 @@ class PolicyFile:
         given = dict(zip(self._paths, leaves(batch), strict=True))
         count = len(leaves(batch)[0])
         outputs = self._run(given, self._memory(state, count), noise, single)
-        action = self._actions(outputs)
+        action = self._actions(outputs, count)
         if single:
             action = map_leaves(lambda array: array[0], action)
         if state is None:
             return action
         return action, tuple(outputs[name] for name in self._next_states())
+
+    def _check_arrays(self, path: str | os.PathLike[str]) -> None:
+        """Refuses a manifest of other arrays than the spaces have."""
+        given, found = self.manifest["inputs"], self.manifest["outputs"]
+        paths = [path for path, _ in named_leaves(self._action)]
+        states = [*range(len(self.manifest.get("states", [])))]
+        noises = sum(each["role"] == "noise" for each in given)
+        if (
+            not {*_of_role(given, "observation", "path")} <= {*self._paths}
+            or sorted(_of_role(found, "action", "path")) != sorted(paths)
+            or sorted(_of_role(found, "next_state", "index")) != states
+            or not {*_of_role(given, "state", "index")} <= {*states}
+            or noises > (not self.deterministic)
+        ):
+            raise formats.no_policy(
+                path, "a manifest of other arrays than its spaces have"
+            )
 
     def _memory(
         self, state: Sequence[Any] | None, count: int
@@ -189,9 +220,15 @@ class PolicyFile:
             else:
                 array = observation[each.get("path", "")]
             given[each["name"]] = np.ascontiguousarray(array)
-        return self._runtime(given)
+        try:
+            found = self._runtime(given)
+        except Exception as error:
+            raise formats.no_policy(self._path, error) from error
+        return found
 
-    def _actions(self, outputs: Mapping[str, npt.NDArray[Any]]) -> Any:
+    def _actions(
+        self, outputs: Mapping[str, npt.NDArray[Any]], count: int
+    ) -> Any:
         """Returns the action as the space has it: trees, and dtypes."""
         by_path = {
             each.get("path", ""): outputs[each["name"]]
@@ -206,7 +243,13 @@ class PolicyFile:
         )
 
         def cast(spec: ArraySpec, array: npt.NDArray[Any]) -> Any:
-            return np.asarray(array).astype(spec.dtype, copy=False)
+            shape = (count, *spec.shape)
+            if array.shape != shape or array.dtype.kind not in "biuf":
+                raise formats.no_policy(
+                    self._path,
+                    f"an action {array.dtype}{[*array.shape]}, not {shape}",
+                )
+            return array.astype(spec.dtype, copy=False)
 
         return map_leaves(cast, self._action, action)
 
@@ -218,3 +261,11 @@ class PolicyFile:
             if each["role"] == "next_state"
         }
         return [name for _, name in sorted(by_index.items())]
+
+
+def _of_role(
+    arrays: Sequence[Mapping[str, Any]], role: str, key: str
+) -> list[Any]:
+    """Returns what arrays of a role are for: a path, or a state's number."""
+    default = "" if key == "path" else None
+    return [each.get(key, default) for each in arrays if each["role"] == role]

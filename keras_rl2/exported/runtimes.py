@@ -3,12 +3,16 @@
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from typing import Protocol
 
 import numpy as np
 
 from keras_rl2.exported import formats
+from keras_rl2.exported import saved_model
+from keras_rl2.exported.onnx_model import OnnxModel
+from keras_rl2.exported.saved_model import SIGNATURE
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -53,14 +57,11 @@ class _LiteRT:
 
         try:
             interpreter = Interpreter(model_path=path)
-            self._runner = interpreter.get_signature_runner("serving_default")
-        except (RuntimeError, ValueError) as error:
-            raise ValueError(
-                "Expected an exported policy that LiteRT can run. "
-                f"Received: {path}: {error}"
-            ) from None
-        self.inputs = sorted(self._runner.get_input_details())
-        self.outputs = sorted(self._runner.get_output_details())
+            self._runner = interpreter.get_signature_runner(SIGNATURE)
+            self.inputs = sorted(self._runner.get_input_details())
+            self.outputs = sorted(self._runner.get_output_details())
+        except Exception as error:
+            raise formats.no_policy(path, error) from error
 
     def __call__(self, given: Arrays) -> dict[str, np.ndarray]:
         """Runs the interpreter, for a batch of any size."""
@@ -74,18 +75,17 @@ class _ONNX:
     def __init__(self, path: str) -> None:
         import onnxruntime
 
+        # What was looked at is what is run.
+        content = OnnxModel(Path(path)).content
         try:
             session = onnxruntime.InferenceSession(
-                path, providers=["CPUExecutionProvider"]
+                content, providers=["CPUExecutionProvider"]
             )
+            self.inputs = [each.name for each in session.get_inputs()]
+            self.outputs = [each.name for each in session.get_outputs()]
         except Exception as error:
-            raise ValueError(
-                "Expected an exported policy that ONNX Runtime can run. "
-                f"Received: {path}: {error}"
-            ) from None
+            raise formats.no_policy(path, error) from error
         self._session = session
-        self.inputs = [each.name for each in session.get_inputs()]
-        self.outputs = [each.name for each in session.get_outputs()]
 
     def __call__(self, given: Arrays) -> dict[str, np.ndarray]:
         """Runs the session."""
@@ -99,11 +99,15 @@ class _SavedModel:
     def __init__(self, path: str) -> None:
         import tensorflow as tf
 
-        # Held on to: the signature does not keep the variables alive.
-        self._model: Any = tf.saved_model.load(path)
-        self._serve = self._model.signatures["serving_default"]
-        self.inputs = sorted(self._serve.structured_input_signature[1])
-        self.outputs = sorted(self._serve.structured_outputs)
+        try:
+            saved_model.check(Path(path))
+            # Held on to: the signature does not keep the variables alive.
+            self._model: Any = tf.saved_model.load(path)
+            self._serve = self._model.signatures[SIGNATURE]
+            self.inputs = sorted(self._serve.structured_input_signature[1])
+            self.outputs = sorted(self._serve.structured_outputs)
+        except Exception as error:
+            raise formats.no_policy(path, error) from error
         self._constant = tf.constant
 
     def __call__(self, given: Arrays) -> dict[str, np.ndarray]:

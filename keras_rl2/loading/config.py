@@ -1,5 +1,6 @@
 """What a config may ask for."""
 
+import types
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,25 @@ _MODULES = frozenset(
         "keras.src.models.sequential",
     }
 )
+# Those that layers are given, which compute numbers from numbers: by module,
+# or as Keras finds its own without one.
+_FUNCTION_MODULES = frozenset(
+    {"builtins", "keras.activations", "keras.losses", "keras.metrics"}
+)
+_FUNCTIONS = """
+    celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish
+    hard_tanh leaky_relu linear log_sigmoid log_softmax mish relu relu6 selu
+    sigmoid silu soft_shrink softmax softplus softsign sparse_plus
+    sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink threshold
+
+    binary_accuracy binary_crossentropy binary_focal_crossentropy
+    categorical_accuracy categorical_crossentropy
+    categorical_focal_crossentropy categorical_hinge cosine_similarity hinge
+    huber kl_divergence log_cosh mean_absolute_error
+    mean_absolute_percentage_error mean_squared_error
+    mean_squared_logarithmic_error poisson sparse_categorical_accuracy
+    sparse_categorical_crossentropy squared_hinge
+"""
 _OPERATIONS = "keras.src.ops."
 # Hold code or read files, or make tables as large as a number says.
 _NOT_MADE = frozenset(
@@ -116,13 +136,26 @@ def _check_object(part: dict[str, Any], custom: Mapping[str, Any]) -> None:
     # What is registered is code of whoever runs this.
     if name not in _NOT_MADE and _registered(part, custom) is not None:
         return
-    known = module in _MODULES or str(module).startswith(_OPERATIONS)
+    if part["class_name"] == "function":
+        known = module in _FUNCTION_MODULES and name in _FUNCTIONS.split()
+    else:
+        known = (module in _MODULES and not _is_function(module, name)) or str(
+            module
+        ).startswith(_OPERATIONS)
     # Keras finds a name within a module by dots, too.
     if name in _NOT_MADE or not known or "." in str(name):
         raise ValueError(
             f"{_name(part)}, which no agent is made of; a layer of your own "
             "is to be registered, or given in `custom_objects`"
         )
+
+
+def _is_function(module: str, name: str) -> bool:
+    """Says whether what Keras finds by the name of a class is a function."""
+    found: Any = keras
+    for part in [*module.split(".")[1:], name]:
+        found = getattr(found, part, None)
+    return isinstance(found, types.FunctionType)
 
 
 def _check_calls(calls: list[Any]) -> None:

@@ -4,6 +4,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -11,6 +12,7 @@ import numpy as np
 
 from keras_rl2.agents import Agent
 from keras_rl2.arguments import check_path
+from keras_rl2.loading import checkpoint
 from keras_rl2.loading import config
 from keras_rl2.loading import weights
 from keras_rl2.loading.archive import Archive
@@ -32,15 +34,22 @@ def load(
     a moment and before anything large is made: what is damaged (by the seal
     that `Agent.save` writes; files of earlier versions have none and load
     without), an archive, an array or a layer that would take more memory than
-    the file has numbers for, and classes that hold code or read other files.
-    And then: weights that are not finite, counts below zero.
+    the file has numbers for, classes that hold code or read other files, and
+    functions that compute no activations or losses. And then: weights that
+    are not finite, counts below zero.
 
     Layers of your own are to be registered with
     `keras.saving.register_keras_serializable`, or given in `custom_objects`,
     as with Keras. They are your code, and run.
 
+    Of the directory of a `keras_rl2.callbacks.Checkpoint` it loads the agent
+    alone, from the newest checkpoint that is whole: to act, to be exported, or
+    to be trained otherwise. (To go on with the run, run its program again.)
+    Of a directory less is looked at: load your own only.
+
     Args:
-        path: str or path. A `.keras` file on this machine.
+        path: str or path. A `.keras` file on this machine; or a directory of
+            checkpoints, or one of its folders `checkpoint-...`.
         custom_objects: Mapping or None. Classes and functions by the names
             that the file has for them. Defaults to `None`.
 
@@ -67,19 +76,15 @@ def load(
             f"by their names. Received: custom_objects={custom_objects!r}"
         )
     path = os.fspath(path)
-    if not path.endswith(_ENDING) or not os.path.exists(path):
+    is_folder = os.path.isdir(path)
+    if not is_folder and not (path.endswith(_ENDING) and os.path.exists(path)):
         _refuse_path(path)
     objects = dict(custom_objects or {})
     try:
-        with Archive(path) as archive:
-            config.check(archive.config(), objects)
-            elements = weights.check(archive.weights())
-        with no_more_weights_than(elements):
-            agent = _agent(
-                keras.saving.load_model(
-                    path, custom_objects=objects, safe_mode=True
-                )
-            )
+        if is_folder:
+            agent = _agent(checkpoint.load(Path(path), objects))
+        else:
+            agent = _agent(_model_of(path, objects))
         _check_numbers(agent)
     except Exception as error:
         # Of any type: it depends on what is wrong with the file.
@@ -88,6 +93,17 @@ def load(
             f"{_reason(error)}"
         ) from error
     return agent
+
+
+def _model_of(path: str, objects: dict[str, Any]) -> object:
+    """Returns what a file holds, once it has been looked at."""
+    with Archive(path) as archive:
+        config.check(archive.config(), objects)
+        elements = weights.check(archive.weights())
+    with no_more_weights_than(elements):
+        return keras.saving.load_model(
+            path, custom_objects=objects, safe_mode=True
+        )
 
 
 def _refuse_path(path: str) -> None:

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/checkpoints.py
 
-prints what a checkpoint of a full replay buffer takes, which share of a run's
-time that is, how much of it is written, and how long resuming takes; and what
-a `Checkpoint` costs PPO and A2C, which have short rounds, between savings.
+prints how long `fit` stands still for a checkpoint of a full replay buffer,
+which share of a run's time that is, how long writing it takes beside training,
+how much is written, and how long resuming takes; and what a `Checkpoint` costs
+PPO and A2C, which have short rounds, between savings.
 Buffers are filled with made-up steps, at once, but for those of an epoch.
 """
 
@@ -23,15 +24,16 @@ import keras
 import numpy as np
 
 import keras_rl2 as rl
+from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.collecting.trajectory import Trajectory
 
 EPISODE = 200
-PICTURE = gymnasium.spaces.Box(0, 255, (84, 84, 1), np.uint8)
 # capacity, steps from one checkpoint to the next, `prioritized`
 REPLAYS = {
     "CartPole-v1, uniform": ("CartPole-v1", 1_000_000, 50_000, False),
     "CartPole-v1, prioritised": ("CartPole-v1", 1_000_000, 50_000, True),
-    "84x84x1 pictures, uniform": ("pictures", 100_000, 10_000, False),
+    "84x84x1 pictures, uniform": ((84, 84, 1), 100_000, 10_000, False),
+    "84x84x4 pictures, uniform": ((84, 84, 4), 100_000, 10_000, False),
 }
 ROUNDS = {
     "PPO": {"horizon": 128, "passes": 4, "batch_size": 256},
@@ -43,12 +45,12 @@ CHECKPOINTS = 5
 class Pictures(gymnasium.Env):
     """Shows the same noise again and again."""
 
-    observation_space = PICTURE
     action_space = gymnasium.spaces.Discrete(4)
 
-    def __init__(self):
+    def __init__(self, shape):
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
         generator = np.random.default_rng(0)
-        self.shown = generator.integers(0, 256, (84, 84, 1), np.uint8)
+        self.shown = generator.integers(0, 256, shape, np.uint8)
         self.steps = 0
 
     def reset(self, *, seed=None, options=None):
@@ -72,6 +74,17 @@ class MadeUp(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self.counts:
             store(self.replay, self.counts.pop(0))
+
+
+class Waiting(keras.callbacks.Callback):
+    """Waits for what is written, so that nothing else is measured."""
+
+    def __init__(self, checkpoint):
+        super().__init__()
+        self.checkpoint = checkpoint
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.checkpoint.wait()
 
 
 class Clock(keras.callbacks.Callback):
@@ -142,9 +155,10 @@ def store(replay, count):
         replay.buffer.extend(made_up)
 
 
-def make(env_id, capacity, prioritized):
+def make(task, capacity, prioritized):
     """Makes an agent and its replay, in the settings of DQN on CartPole."""
-    env = Pictures() if env_id == "pictures" else gymnasium.make(env_id)
+    is_id = isinstance(task, str)
+    env = gymnasium.make(task) if is_id else Pictures(task)
     replay = rl.ReplayDataset(
         env,
         capacity=capacity,
@@ -152,7 +166,7 @@ def make(env_id, capacity, prioritized):
         steps_per_round=64,
         updates_per_round=16,
         warm_up=256,
-        rounds_per_epoch=4 if env_id == "pictures" else 32,
+        rounds_per_epoch=32 if is_id else 4,
         prioritized=prioritized,
         seed=0,
     )
@@ -160,42 +174,55 @@ def make(env_id, capacity, prioritized):
     return agent, replay
 
 
-def print_replay(case, env_id, capacity, every, prioritized):
+def print_replay(case, task, capacity, every, prioritized):
     """Prints what checkpoints of a full replay buffer cost."""
-    agent, replay = make(env_id, capacity, prioritized)
+    agent, replay = make(task, capacity, prioritized)
     clock = Clock()
     agent.fit(replay, epochs=6, callbacks=[clock], verbose=0)
     directory = Path(tempfile.mkdtemp())
+    write_parts = CheckpointFolder.write_parts
     try:
-        checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
-        taken = clocked(checkpoint, "save")
-        sizes = []
-        written(checkpoint, directory, sizes)
+        known, sizes = set(), []
+        checkpoint = rl.callbacks.Checkpoint(
+            directory,
+            every_steps=1,
+            after_save=lambda _: sizes.append(new_bytes(directory, known)),
+        )
+        taken = clocked(checkpoint, "on_epoch_begin")
+        writing = clocked(CheckpointFolder, "write_parts")
         counts = [capacity, *[every] * CHECKPOINTS]
         epochs = len(counts) + 1
         agent.fit(
             replay,
             epochs=epochs,
-            callbacks=[checkpoint, MadeUp(replay, counts)],
+            callbacks=[checkpoint, Waiting(checkpoint), MadeUp(replay, counts)],
             verbose=0,
         )
         print(f"{case}: {capacity:,} transitions, a checkpoint every {every:,}")
-        # Each at the beginning of an epoch; the last has what was played.
-        whole, later = taken[0], taken[1 : 1 + CHECKPOINTS]
+        # Each at the beginning of an epoch, but for the first epoch, and the
+        # last one, which has what was played.
+        whole, *later = taken[1 : 2 + CHECKPOINTS]
+        written, *written_later = writing[: 1 + CHECKPOINTS]
         seconds = statistics.median(later)
         between = every / clock.steps_per_second
-        print(f"  the first, of all: {whole:.2f} s, {mib(sizes[0])} MiB")
         print(
-            f"  later: {seconds:.2f} s (to {max(later):.2f} s), "
+            f"  the first, of all: fit stands still for {whole:.2f} s; written "
+            f"in {written:.2f} s ({100 * whole / (whole + written):.1f} % of "
+            f"both), {mib(sizes[0])} MiB"
+        )
+        print(
+            f"  later: {seconds:.3f} s (to {max(later):.3f} s); written in "
+            f"{statistics.median(written_later):.2f} s, "
             f"{mib(statistics.median(sizes[1 : 1 + CHECKPOINTS]))} MiB each"
         )
         print(
-            f"  {clock.steps_per_second:,.0f} steps/s: "
+            f"  {clock.steps_per_second:,.0f} steps/s: stands still "
             f"{100 * seconds / between:.2f} % of the run's time"
         )
-        seconds = resume(directory, epochs, env_id, capacity, prioritized)
+        seconds = resume(directory, epochs, task, capacity, prioritized)
         print(f"  resumed in {seconds:.2f} s")
     finally:
+        CheckpointFolder.write_parts = write_parts
         shutil.rmtree(directory)
 
 
@@ -214,17 +241,11 @@ def clocked(owner, name):
     return taken
 
 
-def written(checkpoint, directory, sizes):
-    """Has the bytes of each saving noted: files that were not there before."""
-    method, known = checkpoint.save, set()
-
-    def noted(*args, **kwargs):
-        method(*args, **kwargs)
-        files = {each for each in directory.rglob("*") if each.is_file()}
-        sizes.append(sum(each.stat().st_size for each in files - known))
-        known.update(files)
-
-    checkpoint.save = noted
+def new_bytes(directory, known):
+    """Returns the bytes of files that are not known, which then are."""
+    files = {each for each in directory.rglob("*") if each.is_file()} - known
+    known.update(files)
+    return sum(each.stat().st_size for each in files)
 
 
 def mib(size):
@@ -279,7 +300,7 @@ def run(algorithm, steps, directory):
     clock, callbacks, taken, checks = Clock(), [], [], []
     if directory:
         checkpoint = rl.callbacks.Checkpoint(directory, every_seconds=60)
-        taken = clocked(checkpoint, "save")
+        taken = clocked(checkpoint, "_save_beside")
         checks = [
             clocked(checkpoint, name)
             for name in ("on_epoch_begin", "on_train_batch_begin")

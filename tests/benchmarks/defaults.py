@@ -110,15 +110,8 @@ def main():
     if arguments.run:
         print(json.dumps(train(*ROWS[arguments.run], arguments)))
         return
-    names = arguments.rows or list(ROWS)
     if not arguments.report:
-        jobs = [
-            (name, side, seed)
-            for name in names
-            for seed in range(arguments.seeds)
-            for side in sides(name, arguments)
-        ]
-        train_all(jobs, arguments)
+        run_all(jobs(arguments), KEPT, arguments)
     if not arguments.settings:
         write_between(TABLE, "defaults", table())
 
@@ -152,31 +145,46 @@ def sides(name, arguments):
     return [each for each in there if arguments.side in (None, each)]
 
 
-def train_all(jobs, arguments):
-    """Trains what has not been trained, several at a time."""
-    writing = threading.Lock()
-
-    def train_one(job):
-        name, side, seed = job
+def jobs(arguments):
+    """Yields what is to be run: name, settings, side, seed and command."""
+    for name in arguments.rows or ROWS:
         algorithm, env, steps = ROWS[name]
         settings = {"algorithm": algorithm, "environment": env, "steps": steps}
+        for seed in range(arguments.seeds):
+            for side in sides(name, arguments):
+                run = command(name, side, seed, arguments)
+                yield name, settings, side, seed, run
+
+
+def run_all(jobs, folder, arguments):
+    """Runs what has not been run, several at a time, and keeps it.
+
+    Args:
+        jobs: iterable of name, settings, side, seed and command.
+        folder: Path. Where it is kept.
+        arguments: Of the command line: `jobs` at a time; with `settings` all
+            is run and nothing kept, with `again` ours is run anew.
+    """
+    writing = threading.Lock()
+
+    def run_one(name, settings, side, seed, command):
         with writing:
-            kept = Results.of(KEPT, name, settings)
+            kept = Results.of(folder, name, settings)
         again = arguments.settings or (arguments.again and side == OURS)
         if kept.has(side, seed) and not again:
             return
-        run = peers.run(command(name, side, seed, arguments))
+        run = peers.run(command)
         print(name, seed, side, json.dumps(run), flush=True)
         if arguments.settings:
             return
         with writing:
-            kept = Results.of(KEPT, name, settings)
+            kept = Results.of(folder, name, settings)
             kept.add(side, seed, run)
-            kept.write(KEPT)
+            kept.write(folder)
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         # A failure is raised by what reads the results.
-        for done in [pool.submit(train_one, job) for job in jobs]:
+        for done in [pool.submit(run_one, *job) for job in jobs]:
             done.result()
 
 

@@ -21,7 +21,8 @@ def main():
     import torch
 
     # As many as there are cores to run on: more of them wait for each other.
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    cores = len(os.sched_getaffinity(0))
+    torch.set_num_threads(task.get("threads", cores))
     from stable_baselines3.common.callbacks import BaseCallback
 
     class RoundStarts(BaseCallback):
@@ -93,11 +94,11 @@ def make_model(task):
 
     if task["case"] == "masks":
         return MaskablePPO("MlpPolicy", env, **settings), played(masked)
-    # One LSTM for policy and value, as ours.
+    shared = task.get("shared", True)
     policy = {
         "lstm_hidden_size": task["cell"],
-        "shared_lstm": True,
-        "enable_critic_lstm": False,
+        "shared_lstm": shared,
+        "enable_critic_lstm": not shared,
     }
     model = RecurrentPPO("MlpLstmPolicy", env, policy_kwargs=policy, **settings)
     return model, played(evaluation)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import gymnasium
@@ -18,6 +19,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2 import plain_data
+from keras_rl2.checkpoint_folder import CheckpointFolder
 from support import checkpointed
 from support.checkpointed import CASES
 from support.checkpointed import outcome_of
@@ -38,6 +40,19 @@ class StopAfter(keras.callbacks.Callback):
         self.rounds -= 1
         if not self.rounds:
             raise RuntimeError("the power is out")
+
+    def get_state(self):
+        """Remembers nothing: each process ends by its own count."""
+
+    def set_state(self, state):
+        pass
+
+
+def wait_for_checkpoint():
+    """Waits for one that is being written beside training."""
+    for thread in threading.enumerate():
+        if thread.name == "checkpoint":
+            thread.join()
 
 
 def made(case):
@@ -115,6 +130,32 @@ def test_the_same_without_checkpoints(whole):
     agent, data = begin("PPO")
     history = agent.fit(data, epochs=EPOCHS, verbose=0)
     np.testing.assert_equal(outcome_of(agent, data, history), whole("PPO"))
+
+
+@pytest.mark.parametrize(
+    "case", ["PPO", "DQN", pytest.param("SAC", marks=pytest.mark.slow)]
+)
+def test_what_is_written_late_is_what_was(case, tmp_path, whole, monkeypatch):
+    """A checkpoint is that of its moment, however far training is by then."""
+    is_further, write = threading.Event(), CheckpointFolder.write_parts
+
+    def write_late(*args, **kwargs):
+        assert is_further.wait(60)
+        return write(*args, **kwargs)
+
+    class GoOn(keras.callbacks.Callback):
+        """In the third epoch, of the one before which is written."""
+
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                is_further.clear()
+
+        def on_train_batch_end(self, batch, logs=None):
+            is_further.set()
+
+    monkeypatch.setattr(CheckpointFolder, "write_parts", write_late)
+    interrupted(case, tmp_path, 5, GoOn())
+    np.testing.assert_equal(fit(case, tmp_path), whole(case))
 
 
 def test_steps_of_all_processes_are_counted(tmp_path):
@@ -290,22 +331,19 @@ class TestFullDisk:
         class Full(keras.callbacks.Callback):
             """In the second epoch, and the third."""
 
-            def __init__(self, stack):
-                super().__init__()
-                self.stack = stack
-
             def on_epoch_begin(self, epoch, logs=None):
                 # After the checkpoint of this epoch.
+                wait_for_checkpoint()
                 if epoch == 0:
-                    self.stack.enter_context(room_for(100))
+                    stack.enter_context(room_for(100))
                 elif epoch == 2:
-                    self.stack.close()
+                    stack.close()
 
         with (
             contextlib.ExitStack() as stack,
             pytest.warns(UserWarning, match="training goes on") as warned,
         ):
-            interrupted(case, tmp_path, 7, Full(stack))
+            interrupted(case, tmp_path, 7, Full())
         messages = [str(each.message) for each in warned]
         failed = [each for each in messages if "No checkpoint could" in each]
         assert len(failed) == 2
@@ -417,7 +455,7 @@ class TestSignals:
         assert before == after
 
 
-# What is traced anew in each process is most of its work: in five of six cases
+# What is traced anew in each process is most of its work: in six of seven cases
 # copies, made where a kill might have come, are gone on from in one.
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -429,6 +467,7 @@ class TestSignals:
         ("DQN", 4, 20),
         ("CQL", 4, 20),
         *((case, 4, 4) for case in checkpointed.ENV_CASES),
+        (checkpointed.STOCK, 4, 20),
         (checkpointed.COMMAND, 20, 0),
     ],
 )

@@ -23,17 +23,14 @@ EPOCHS = 3
 in_processes = failing_envs.in_processes
 
 
-class Epochs(keras.callbacks.Callback):
-    """Counts epochs; ends a process, or something like it, after some."""
+def ends_after(most):
+    """Returns a callback that ends a process, or something like it."""
 
-    def __init__(self, most=None):
-        super().__init__()
-        self.most, self.count = most, 0
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.count += 1
-        if self.count == self.most:
+    def end(epoch, logs):
+        if epoch + 1 == most:
             raise RuntimeError("the power is out")
+
+    return keras.callbacks.LambdaCallback(on_epoch_end=end)
 
 
 def trained(env, folder, *callbacks, epochs=EPOCHS, **settings):
@@ -68,12 +65,15 @@ def stop_and_go_on(env, folder, warning=None, **settings):
     with told():
         whole = trained(env, folder / "whole", **settings)
     with told(), pytest.raises(RuntimeError, match="the power is out"):
-        trained(env, folder / "stopped", Epochs(2), **settings)
-    epochs = Epochs()
+        trained(env, folder / "stopped", ends_after(2), **settings)
+    epochs = []
+    counts = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: epochs.append(epoch)
+    )
     with told():
-        resumed = trained(env, folder / "stopped", epochs, **settings)
+        resumed = trained(env, folder / "stopped", counts, **settings)
     # From the checkpoint of the first epoch.
-    assert epochs.count == EPOCHS - 1
+    assert epochs == [*range(1, EPOCHS)]
     return resumed, whole
 
 
@@ -140,7 +140,7 @@ def test_others_begin_new_episodes_with_a_warning(case, tmp_path):
 
 def test_a_handle_that_was_given_is_found_out_when_it_is_resumed(tmp_path):
     with pytest.raises(RuntimeError, match="the power is out"):
-        trained(Handle, tmp_path, Epochs(2))
+        trained(Handle, tmp_path, ends_after(2))
     with pytest.warns(UserWarning, match="does not repeat itself"):
         resumed = trained(Handle, tmp_path)
     assert resumed["epoch"] == [*range(EPOCHS)]

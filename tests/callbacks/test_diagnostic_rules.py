@@ -3,12 +3,14 @@ import math
 import pytest
 
 from keras_rl2.callbacks.diagnostic_rules import EntropyCollapse
+from keras_rl2.callbacks.diagnostic_rules import FarOff
 from keras_rl2.callbacks.diagnostic_rules import Overestimation
 from keras_rl2.callbacks.diagnostic_rules import UselessCritic
 from keras_rl2.callbacks.diagnostic_rules import gradient_not_finite
 from keras_rl2.callbacks.diagnostic_rules import large_policy_step
 from keras_rl2.callbacks.diagnostic_rules import many_dead_units
 from keras_rl2.callbacks.diagnostic_rules import rules_for
+from keras_rl2.outliers import Outliers
 
 
 def warned(rule, logs):
@@ -158,3 +160,12 @@ def test_no_logs_are_no_reason_to_warn():
 def test_rules_that_make_no_sense_are_left_out(arguments, logs):
     rules = rules_for(**arguments)
     assert not any(any(warned(rule, logs)) for rule in rules)
+
+
+def test_outliers_of_an_earlier_fit_are_no_reason_to_warn():
+    outliers = Outliers()
+    outliers.add(2, "reward=1e+06")
+    rule = FarOff("clipped_rewards", outliers)
+    assert rule({"clipped_rewards": 2.0}) is None
+    outliers.add(1, "reward=-1e+07")
+    assert "reward=-1e+07, clipped_rewards=3." in rule({})

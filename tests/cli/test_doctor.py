@@ -9,6 +9,7 @@ import keras_rl2 as rl
 from keras_rl2.cli import checks
 from keras_rl2.cli import random_rollout
 from keras_rl2.cli.main import main
+from support.taxi import TAXI
 
 
 class Walk(gymnasium.Env):
@@ -51,6 +52,22 @@ class Huge(Walk):
 
 class Wide(Walk):
     drift = 0.5
+
+
+class Glitch(Walk):
+    """One observation and one reward of 1000 are far off."""
+
+    high = 1e9
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        self.taken = getattr(self, "taken", 0) + 1
+        reward += 0.1 * self.np_random.normal()
+        if self.taken == 310:
+            observation[0] = 1e8
+        if self.taken == 400:
+            reward = -1e6
+        return observation, reward, *rest
 
 
 class Rich(Walk):
@@ -224,6 +241,12 @@ def test_each_array_of_an_observation_is_looked_at(doctor):
     ("kind", "name", "said"),
     [
         (Huge, "observation scale", "use normalize_observations=True"),
+        (
+            Glitch,
+            "observation scale",
+            "1 far off, first 1e+08 at step 310 (number 0), where 98% lie",
+        ),
+        (Glitch, "rewards", "1 far off, first -1e+06 at step 399, where 98%"),
         (Wide, "observations", "no members of the observation space"),
         (Rich, "rewards", "rewards reach 1e+03: use scale_rewards=True"),
         (Poor, "rewards", "none in 1000 random steps"),
@@ -320,7 +343,7 @@ class OfMethod(gymnasium.Wrapper):
 
 
 def test_a_mask_that_agents_do_not_see_is_pointed_to(capsys):
-    assert main(["doctor", "Taxi-v4", "--steps", "50"]) == 0
+    assert main(["doctor", TAXI, "--steps", "50"]) == 0
     assert "info has an action mask: `wrappers=[" in capsys.readouterr().out
     env = OfMethod(gymnasium.make("CartPole-v1"))
     (finding,) = checks.check_masks(env, seed=0)

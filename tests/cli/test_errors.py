@@ -4,6 +4,7 @@ import pytest
 
 from keras_rl2.cli import errors
 from keras_rl2.cli.main import main
+from support.taxi import TAXI
 
 TRAIN = ("train", "ppo", "CartPole-v1")
 
@@ -59,7 +60,7 @@ def test_a_mistake_is_told_in_one_line(
     [
         ("LunarLander-v3", 'pip install "gymnasium[box2d]"'),
         ("Ant-v5", 'pip install "gymnasium[mujoco]"'),
-        ("Taxi-v4", 'pip install "gymnasium[toy-text]"'),
+        (TAXI, 'pip install "gymnasium[toy-text]"'),
     ],
 )
 @pytest.mark.parametrize("command", [["doctor"], ["train", "ppo"]])

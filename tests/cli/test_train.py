@@ -16,6 +16,7 @@ from keras_rl2.cli.main import main
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
 from support.run_folders import rows_of
+from support.taxi import TAXI
 
 
 def train(logdir, *options, algorithm="ppo"):
@@ -163,10 +164,10 @@ class TestWhatIsAskedFor:
     def test_the_defaults_where_there_is_no_preset(
         self, asked, tmp_path, capsys
     ):
-        arguments = ["train", "reinforce", "Taxi-v4"]
+        arguments = ["train", "reinforce", TAXI]
         assert main([*arguments, "--logdir", str(tmp_path)]) == 0
-        assert asked[0][0] == presets.default("REINFORCE", "Taxi-v4")
-        said = "no preset of REINFORCE for Taxi-v4: the algorithm's defaults\n"
+        assert asked[0][0] == presets.default("REINFORCE", TAXI)
+        said = f"no preset of REINFORCE for {TAXI}: the algorithm's defaults\n"
         assert capsys.readouterr().out == said
 
     def test_seeds_that_have_no_agent_are_begun(self, asked, run_folder):

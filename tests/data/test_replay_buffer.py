@@ -276,6 +276,19 @@ def test_an_episode_that_is_broken_off_counts_as_truncated(n_step, how):
     assert len(buffer) == (5 if n_step == 1 else 3)
 
 
+def test_only_the_episode_under_way_is_discarded():
+    buffer = make()
+    add_chain(buffer, [1, 2, 4, 8], terminated=[1])
+    buffer.discard_episodes(np.array([True]))
+    assert sorted(by_number(buffer)) == [0, 1]
+    add_chain(buffer, [16, 32], truncated=[5], first=4)
+    # Nothing is under way, and what comes next is another episode.
+    buffer.discard_episodes(np.array([True]))
+    add_chain(buffer, [64], first=6)
+    assert sorted(by_number(buffer)) == [0, 1, 4, 5, 6]
+    assert len(buffer) == 5
+
+
 def test_a_last_observation_survives_a_reset_by_others():
     """NEXT_STEP: the row after an end is the end, unless it is replaced."""
     buffer = make()

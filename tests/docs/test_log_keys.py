@@ -88,6 +88,8 @@ def trained(name, log_dir):
         return fit(agent, recorded, log_dir, recorded)
     case, settings, data = EVERY_AGENT[name], {}, {}
     env = make_env(case.pair)
+    if name == "PPO":
+        settings["normalize_observations"] = data["scale_rewards"] = True
     if name == "DDPG":
         decay = keras.optimizers.schedules.PolynomialDecay(0.5, 100, 0.1)
         settings["exploration"] = rl.exploration.GaussianNoise(decay)

@@ -12,6 +12,7 @@ from keras_rl2.envs import ActionMask
 from keras_rl2.envs import as_vector_env
 from keras_rl2.spaces import is_masked
 from support.errors import raises
+from support.taxi import TAXI
 from support.vector_envs import MODES
 
 POSITIONS, WAYS = spaces.Discrete(5), spaces.Discrete(2)
@@ -215,7 +216,6 @@ def test_in_a_vector_of_any_autoreset_mode(mode):
 
 
 def test_as_a_wrapper_of_an_environment_by_name():
-    newest = max(id for id in gymnasium.registry if id.startswith("Taxi-v"))
-    env = as_vector_env(newest, num_envs=2, wrappers=[ActionMask])
+    env = as_vector_env(TAXI, num_envs=2, wrappers=[ActionMask])
     assert is_masked(env.observation_space)
     assert env.reset(seed=0)["action_mask"].shape == (2, 6)

@@ -24,6 +24,7 @@ from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
 from keras_rl2.envs.state_keeper import StateKeeper
 from support.probe_envs import CountingEnv
+from support.taxi import TAXI
 
 STEPS = 60
 
@@ -38,7 +39,7 @@ def pendulums(mode):
 ENVS = {
     "single": lambda: gymnasium.make("MountainCarContinuous-v0"),
     "native": lambda: gymnasium.make_vec("CartPole-v1", num_envs=3),
-    "taxi": lambda: gymnasium.make("Taxi-v4"),
+    "taxi": lambda: gymnasium.make(TAXI),
     "frozen_lake": lambda: gymnasium.make("FrozenLake-v1"),
     "blackjack": lambda: gymnasium.make("Blackjack-v1"),
     "cliff": lambda: gymnasium.make("CliffWalking-v1"),

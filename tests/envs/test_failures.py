@@ -183,6 +183,118 @@ def test_a_hung_process_ends_within_the_timeout(wrapped):
     assert not children()
 
 
+@pytest.fixture(scope="module")
+def server():
+    """What multiprocessing begins once and for all."""
+    env = in_processes(failing_envs.raises, at=None)
+    env.close()
+
+
+#: What is raised here of what environments do in their processes.
+FAULTS = {
+    "raises": EnvCrash,
+    "raises_what_cannot_be_pickled": WorkerError,
+    "raises_what_cannot_be_made_again": WorkerError,
+    "raises_what_is_made_of_two": failing_envs.WholeError,
+    "raises_and_hangs": WorkerError,
+    "hangs": WorkerError,
+    "is_killed": WorkerError,
+    "exits": WorkerError,
+    "shows_another_space": ValueError,
+}
+_DEFAULT_FAULTS = {
+    ("step", "raises_what_cannot_be_pickled"),
+    ("step", "raises_and_hangs"),
+    ("reset", "raises_what_cannot_be_made_again"),
+    ("reset", "raises_what_is_made_of_two"),
+    ("make", "raises_what_cannot_be_pickled"),
+}
+_LIMIT = 0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        pytest.param(
+            call,
+            name,
+            marks=[] if (call, name) in _DEFAULT_FAULTS else pytest.mark.slow,
+        )
+        for call in ("make", "reset", "step")
+        for name in FAULTS
+        # Nothing limits how long an environment may be made but a constant.
+        if call != "make" or name not in ("hangs", "shows_another_space")
+    ],
+)
+def test_each_fault_is_raised_in_time_and_leaves_nothing(
+    call, name, server, tmp_path, record_property
+):
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    fail, flag = getattr(failing_envs, name), tmp_path / "flag"
+    before = descriptors()
+    env = as_vector_env(
+        failing_envs.in_processes(
+            [
+                functools.partial(
+                    failing_envs.FailingCall, index, call, fail, flag
+                )
+                for index in range(3)
+            ]
+        )
+    )
+    env.limit_steps(_LIMIT)
+    env.reset(seed=0)
+    if call == "make":
+        env.env.processes[2].kill()
+        with pytest.raises(WorkerError):
+            env.step(ACTION)
+        flag.touch()
+    began = time.perf_counter()
+    kind = WorkerError if call == "make" else FAULTS[name]
+    failing = env.reset
+    if call == "step":
+        for _ in range(3):
+            env.step(ACTION)
+        failing = functools.partial(env.step, ACTION)
+    with pytest.raises(kind) as caught:
+        failing()
+    seconds = time.perf_counter() - began
+    record_property("seconds", seconds)
+    # Processes that are made again import what they need.
+    assert seconds < _LIMIT + 1.0 or call == "make"
+    text = " ".join(
+        [str(caught.value), *getattr(caught.value, "__notes__", [])]
+    )
+    if name == "raises_and_hangs" and call != "make":
+        # Nothing of it says which one it was.
+        assert "Received: one that is not known" in text
+        assert env.failed.all()
+    else:
+        assert "environment 1" in text
+        assert env.failed.tolist() == [False, True, False]
+    del caught
+    began = time.perf_counter()
+    env.close()
+    assert time.perf_counter() - began < 0.5
+    assert not children()
+    assert descriptors() <= before
+
+
+@pytest.mark.slow
+def test_fit_without_a_timeout_ends_by_what_cannot_be_pickled():
+    env = failing_envs.in_processes(
+        makers(failing_envs.raises_what_cannot_be_pickled, at=9)
+    )
+    agent = rl.PPO.for_env(env, hidden=(4,), seed=0)
+    rollouts = rl.RolloutDataset(env, horizon=16)
+    with pytest.raises(WorkerError, match="environment 1, which raised"):
+        agent.fit(rollouts, epochs=2, verbose=0)
+    assert not children()
+    rollouts.close()
+
+
 def test_a_timeout_needs_processes():
     for env in (FailingEnv(), SyncVectorEnv(makers(failing_envs.hangs))):
         for make in (rl.RolloutDataset, rl.ReplayDataset, rl.EvaluationDataset):

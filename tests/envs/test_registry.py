@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from support.taxi import TAXI
 
 # One game stands for all of them; their spaces are alike.
 _GAMES = ("ALE/Pong-v5", "ALE/Breakout-v5")
@@ -66,7 +67,7 @@ def test_it_is_trained_or_refused_in_words(env_id):
 def test_blackjack_and_taxi_are_trained():
     for env_id, wrappers in (
         ("Blackjack-v1", []),
-        ("Taxi-v4", [rl.envs.ActionMask]),
+        (TAXI, [rl.envs.ActionMask]),
     ):
         rollouts = rl.RolloutDataset(
             env_id, horizon=16, passes=1, wrappers=wrappers, seed=0

@@ -231,6 +231,179 @@ def test_examples_whose_squares_are_not_finite_change_nothing():
     assert before == after
 
 
+# Rewards that are far off.
+
+
+def far_off(num_envs, steps):
+    """Rollouts of normal rewards, of which some are another thing."""
+    rewards, ended, valid = rollout(3, steps, num_envs, np.float64)
+    for t, env, value in (
+        (steps // 2, 0, 1e6),
+        (steps // 2 + 1, num_envs - 1, -1e9),
+        (steps - 3, 0, 1e4),
+    ):
+        rewards[t, env] = value
+        valid[t, env] = True
+    # Beyond all measure, but of steps that were only resets.
+    rewards[~valid] = 1e12
+    return rewards, ended, valid
+
+
+@pytest.mark.parametrize("num_envs", [4, 65, 2000])
+def test_a_rollout_with_rewards_far_off_equals_calls_bit_for_bit(num_envs):
+    whole, single = (RewardScaler(0.99, num_envs) for _ in range(2))
+    steps = {4: 1000, 65: 100, 2000: 20}[num_envs]
+    for _ in range(2):
+        arrays = far_off(num_envs, steps)
+        scaled = whole.scale_rollout(*arrays)
+        one_by_one = [single(*row) for row in zip(*arrays, strict=True)]
+        np.testing.assert_array_equal(scaled, one_by_one)
+    np.testing.assert_array_equal(whole.returns, single.returns)
+    assert whole.moments.get_state() == single.moments.get_state()
+    assert whole.outliers.count == single.outliers.count >= 4
+
+
+def warm_scaler(count=40_000, **arguments):
+    """A scaler that has seen returns -1 and 1, each in half of `count`."""
+    scaler = RewardScaler(0.0, 1, **arguments)
+    scaler.moments.update(np.resize([-1.0, 1.0], count))
+    return scaler
+
+
+@pytest.mark.parametrize(
+    ("count", "deviations"), [(1000, 1000**0.5), (40_000, 100.0)]
+)
+@pytest.mark.parametrize("reward", [1e6, -1e12])
+def test_a_reward_far_off_counts_like_one_at_the_limit(
+    count, deviations, reward
+):
+    scaler, at_limit = (warm_scaler(count) for _ in range(2))
+    scaled = scaler(np.array([reward]), np.array([False]))
+    at_limit(np.sign([reward]) * deviations, np.array([False]))
+    for name in ("mean", "variance"):
+        np.testing.assert_allclose(
+            *(getattr(x.moments, name) for x in (scaler, at_limit)), rtol=1e-6
+        )
+    assert scaler.moments.variance < 1.0 + 1.01 * min(1.0, 100.0**2 / count)
+    assert scaled == 10.0 * np.sign(reward)
+    assert scaler.outliers.count == 1
+    assert scaler.outliers.newest == (
+        f"reward={reward:g} from environment 0 at step 0 of its rollout"
+    )
+
+
+@pytest.mark.parametrize("arguments", [{"max_deviations": None}, {}])
+def test_without_a_limit_or_early_on_each_reward_is_taken_in(arguments):
+    scaler = warm_scaler(40_000 if arguments else 998, **arguments)
+    scaler(np.array([1e6]), np.array([False]))
+    assert scaler.moments.variance > 1e7
+    assert scaler.outliers.count == 0
+
+
+@pytest.mark.parametrize("num_envs", [1, 8, 300])
+def test_what_is_just_beyond_the_limit_is_found(num_envs):
+    """In the midst of a rollout, of which one number is asked at first."""
+    for factor, expected in ((0.95, 0), (1.05, 1)):
+        scaler = RewardScaler(0.0, num_envs)
+        scaler.moments.update(np.resize([-1.0, 1.0], 40_000))
+        rewards = np.resize([-1.0, 1.0], (8, num_envs))
+        rewards[5, -1] = 100.0 * factor
+        scaler.scale_rollout(rewards, np.zeros((8, num_envs)))
+        assert scaler.outliers.count == expected
+
+
+def test_the_sum_goes_on_without_a_reward_far_off():
+    """Else it would be far off for 1000 steps, and each of them count."""
+    scaler = RewardScaler(0.99, 2)
+    rewards, ended, _ = rollout(0, 4000, 2, np.float64)
+    scaler.scale_rollout(rewards, ended)
+    scaler.begin(np.ones(2, np.bool_))
+    no = np.zeros(2, np.bool_)
+    for reward in ([1.0, 2.0], [1e6, 3.0], [4.0, 5.0]):
+        scaler(np.array(reward), no)
+    np.testing.assert_allclose(
+        scaler.returns, [0.99**2 + 4.0, 2 * 0.99**2 + 3 * 0.99 + 5.0]
+    )
+    # Not from the episode before.
+    scaler(np.array([-1e6, 0.0]), ~no)
+    np.testing.assert_array_equal(scaler.returns, [0.0, 0.0])
+    assert scaler.outliers.count == 2
+
+
+def test_the_first_reward_is_no_outlier_however_late():
+    """While all returns are 0, nothing is known of their scale."""
+    plain, scaler = (
+        RewardScaler(0.99, 4, max_deviations=most) for most in (None, 100.0)
+    )
+    rewards, ended = np.zeros((5000, 4)), np.zeros((5000, 4))
+    rewards[4999, 1] = 1.0
+    ended[499::500] = True
+    a, b = (x.scale_rollout(rewards, ended) for x in (plain, scaler))
+    np.testing.assert_array_equal(a, b)
+    assert scaler.outliers.count == 0
+
+
+@pytest.mark.parametrize("probability", [1e-3, 3e-4])
+def test_sparse_rewards_are_scaled_as_without_a_limit(probability):
+    plain, scaler = (
+        RewardScaler(0.99, 8, max_deviations=most) for most in (None, 100.0)
+    )
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        ended = generator.uniform(size=(512, 8)) < probability
+        arrays = 100.0 * ended - 0.01, ended
+        a, b = (x.scale_rollout(*arrays) for x in (plain, scaler))
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rewards_that_have_grown_for_good_are_followed():
+    """Those of another level, 1e4 deviations away."""
+    scaler = warm_scaler(20_000)
+    rewards = 1e4 + np.resize([-1.0, 1.0], (400, 1))
+    scaled = scaler.scale_rollout(rewards, np.zeros((400, 1)))
+    outliers = scaler.outliers.count
+    # ln(1e4) / ln(1 + 100**2 / 20_000) = 23 of them.
+    assert 15 < outliers < 30
+    # Of which 1 % of all are below `clip`.
+    assert scaled[-1] < 10.0
+    scaler.scale_rollout(rewards, np.zeros((400, 1)))
+    assert scaler.outliers.count == outliers
+
+
+def test_the_number_of_rewards_far_off_goes_on():
+    scaler, resumed = (warm_scaler(2000) for _ in range(2))
+    scaler(np.array([1e6]), np.array([False]))
+    state = scaler.get_state()
+    resumed.set_state(state)
+    assert resumed.outliers.count == 1
+    # As earlier releases have saved it.
+    del state["outliers"]
+    resumed.set_state(state)
+    assert resumed.outliers.count == 0
+
+
+def test_late_as_early_a_reward_without_a_finite_square_is_refused():
+    scaler = warm_scaler()
+    before = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
+    with pytest.raises(ValueError, match=r"1e\+200.*environment 0 at step 0"):
+        scaler(np.array([1e200]), np.array([False]))
+    after = json.dumps(scaler.get_state(), default=np.ndarray.tolist)
+    assert before == after
+
+
+def test_moments_bound_each_number_of_an_example():
+    moments = RunningMoments((3,))
+    x = np.random.default_rng(0).normal([5, -3, 0], [1, 2, 0], (20_000, 3))
+    moments.update(x)
+    far = np.array([[1e8, -3.0, 1e8], [5.0, -1e8, 7.0]])
+    bounded = moments.bounded(far)
+    np.testing.assert_allclose(
+        bounded, [[105, -3, 1e8], [5, -203, 7]], rtol=0.01
+    )
+    np.testing.assert_array_equal(moments.bounded(x), x)
+    np.testing.assert_array_equal(moments.bounded(far, None), far)
+
+
 def test_arguments_are_not_changed():
     arrays = rollout()
     copies = [array.copy() for array in arrays]
@@ -246,6 +419,7 @@ def test_errors():
         {"num_envs": 0},
         {"clip": 0.0},
         {"epsilon": 0.0},
+        {"max_deviations": 0.0},
     ):
         with pytest.raises(ValueError, match=f"{next(iter(arguments))}="):
             RewardScaler(**{"gamma": 0.9, "num_envs": 2, **arguments})

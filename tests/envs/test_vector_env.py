@@ -9,6 +9,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs import as_vector_env
+from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv
 from support.probe_envs import CrashingEnv
@@ -29,7 +30,7 @@ from support.vector_envs import thunks
 ACTION_SPACES = [
     spaces.Discrete(3),
     spaces.Discrete(3, start=-1),
-    spaces.Discrete(3, start=2, dtype=np.int32),
+    of_32_bits(3, start=2),
     spaces.MultiDiscrete([3, 2]),
     spaces.MultiDiscrete([3, 2], start=[1, -1]),
     spaces.MultiBinary(4),

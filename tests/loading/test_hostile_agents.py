@@ -10,6 +10,7 @@ import keras_rl2 as rl
 from support.hostile_agents import CONFIGS
 from support.hostile_agents import NUMBERS
 from support.hostile_agents import hostile
+from support.hostile_agents import layer
 from support.hostile_agents import members_of
 from support.hostile_agents import with_config
 from support.hostile_agents import with_weights
@@ -94,6 +95,51 @@ def test_refusals_say_why(honest, tmp_path):
         write(path, with_weights(members, NUMBERS[name]))
         with pytest.raises(ValueError, match=said):
             rl.load(path)
+
+
+def test_functions_are_those_of_a_list(honest, tmp_path):
+    path = tmp_path / "agent.keras"
+    members = members_of(honest)
+
+    def of(module, name):
+        return lambda config: layer(config)["config"].update(
+            activation={
+                "module": module,
+                "class_name": "function",
+                "config": name,
+                "registered_name": name if module != "builtins" else "function",
+            }
+        )
+
+    for module, name in (
+        *(("keras.models", "clone_model"), ("keras.random", "uniform")),
+        *(("keras.activations", "deserialize"), ("builtins", "get")),
+    ):
+        write(path, with_config(members, of(module, name)))
+        with pytest.raises(ValueError, match=f"{module}.{name}, which no agen"):
+            rl.load(path)
+    for module in ("builtins", "keras.activations"):
+        write(path, with_config(members, of(module, "mish")))
+        assert isinstance(rl.load(path), rl.PPO)
+
+
+@pytest.mark.slow
+def test_all_activations_of_keras_load(tmp_path):
+    names = {
+        name
+        for name in dir(keras.activations)
+        if not name.startswith("_")
+        and name not in ("deserialize", "get", "serialize", "glu", "threshold")
+    }
+    assert len(names) > 30
+    inputs = keras.Input((4,))
+    x = inputs
+    for name in sorted(names):
+        x = keras.layers.Dense(2, getattr(keras.activations, name))(x)
+    agent = rl.REINFORCE(keras.Model(inputs, x), seed=0)
+    agent.bind(*spaces_of("CartPole-v1"))
+    agent.save(tmp_path / "agent.keras")
+    assert isinstance(rl.load(tmp_path / "agent.keras"), rl.REINFORCE)
 
 
 class TestSeal:

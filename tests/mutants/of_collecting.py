@@ -20,8 +20,36 @@ ENVS = [
     Mutant(
         "discounted_return_crosses_episodes",
         "keras_rl2/envs/reward_scaler.py",
-        "current = returns[t] * goes_on[t]",
-        "current = returns[t]",
+        "kept[1:] *= goes_on[:-1]",
+        "pass",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "discounted_return_crosses_rollouts",
+        "keras_rl2/envs/reward_scaler.py",
+        "self.returns = current * goes_on[-1]",
+        "self.returns = current * 1.0",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "a_reward_far_off_stays_in_the_sum",
+        "keras_rl2/envs/reward_scaler.py",
+        "self.returns = np.where(moved, without, self.returns)",
+        "pass",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "rewards_far_off_are_overlooked",
+        "keras_rl2/envs/reward_scaler.py",
+        "most = 0.5 * self.max_deviations**2",
+        "most = 4.0 * self.max_deviations**2",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
+    Mutant(
+        "the_first_reward_is_far_off",
+        "keras_rl2/envs/running_moments.py",
+        "self.variance * self.count > of_prior",
+        "self.variance * self.count > 0.0",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(

@@ -53,6 +53,13 @@ REPLAY = [
         ["tests/data/test_replay_buffer.py"],
     ),
     Mutant(
+        "replay_discards_a_step_of_the_episode_before",
+        "keras_rl2/data/transition_ring.py",
+        "first = ends[-1] + 1 if ends.size else 0",
+        "first = ends[-1] if ends.size else 0",
+        ["tests/data/test_replay_buffer.py"],
+    ),
+    Mutant(
         "replay_keeps_what_was_written_over",
         "keras_rl2/data/step_ring.py",
         "        self._close(rows)\n",

@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         "a_worker_is_a_rollout_ahead_of_others",
         "keras_rl2/workers/worker_collector.py",
-        "            self.drop()\n            self._resets_seen = -1\n",
+        "            self.drop(error)\n            self._resets_seen = -1\n",
         "",
         ["tests/workers/test_lost_workers.py"],
     ),

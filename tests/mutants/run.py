@@ -24,6 +24,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from mutants import of_agents
+from mutants import of_callbacks
 from mutants import of_collecting
 from mutants import of_distributions
 from mutants import of_losses
@@ -39,6 +40,7 @@ MUTANTS = [
     *of_collecting.MUTANTS,
     *of_replay.MUTANTS,
     *of_agents.MUTANTS,
+    *of_callbacks.MUTANTS,
     *of_networks.MUTANTS,
     *of_workers.MUTANTS,
 ]

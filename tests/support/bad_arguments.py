@@ -224,6 +224,8 @@ CALLBACKS = {
         "every_steps": bad.COUNT,
         "every_seconds": (-1, bad.NAN, "1", True),
         "keep": bad.COUNT,
+        "after_save": ("x", 3),
+        "clock": ("x", 3),
     },
     "Diagnostics": {
         "log_dir": (3, True),
@@ -301,6 +303,7 @@ ENVIRONMENTS = {
         "num_envs": bad.COUNT,
         "clip": bad.SCALE,
         "epsilon": bad.SCALE,
+        "max_deviations": bad.SCALE,
     },
     "RunningMoments": {"epsilon": bad.SCALE, "shape": ("x", (-1,), (1.5,))},
     "GaussianBanditEnv": {

@@ -17,6 +17,7 @@ import random
 import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -32,9 +33,12 @@ from keras_rl2.cli import main as command_line
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
 from support import kept_envs
+from support import stock_callbacks
 
 EPOCHS = 6
 COMMAND = "command"
+# TD3 with Keras' own callbacks.
+STOCK = "stock"
 SMALL = [
     "--set",
     "networks.hidden=[8]",
@@ -195,17 +199,21 @@ def counted(at_event):
     """Has environments' steps, or draws, and calls that write told of.
 
     Args:
-        at_event: Callable. Called before each.
+        at_event: Callable. Called before each, while no other goes on:
+            checkpoints are written beside training.
     """
+    one_at_a_time = threading.RLock()
 
     process = os.getpid()
 
     def telling(function):
         def call(*args, **kwargs):
-            # Environments are tried in their own processes.
-            if os.getpid() == process:
+            if os.getpid() != process:
+                # Environments are tried in their own processes.
+                return function(*args, **kwargs)
+            with one_at_a_time:
                 at_event()
-            return function(*args, **kwargs)
+                return function(*args, **kwargs)
 
         return call
 
@@ -232,7 +240,7 @@ def train(case, directory, events):
     if case == COMMAND:
         outcome = outcome_of_command(directory)
     else:
-        outcome = outcome_of_fit(*made(case), directory)
+        outcome = outcome_of_fit(case, *made(case), directory)
     write(outcome, directory)
     (directory / "events").write_text(str(events - left[0]))
 
@@ -246,17 +254,33 @@ def write(outcome, directory):
 
 def made(case):
     """Makes an agent and its data."""
-    agent, data = {**CASES, **ENV_CASES}[case]()
+    settings = {}
+    if case == STOCK:
+        agent, data = td3()
+        for name in ("optimizer", "critic_optimizer"):
+            settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
+    else:
+        agent, data = {**CASES, **ENV_CASES}[case]()
     # Compiling would take longer than all else.
-    agent.compile(jit_compile=False)
+    agent.compile(**settings, jit_compile=False)
     return agent, data
 
 
-def outcome_of_fit(agent, data, directory):
+def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
+    stock = stock_callbacks.made(directory) if case == STOCK else []
+    if not any(directory.glob("checkpoint-*")):
+        # Nothing tells what a life without a checkpoint has added to files.
+        shutil.rmtree(directory / "board", ignore_errors=True)
+        (directory / "other.csv").unlink(missing_ok=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
-    history = agent.fit(data, epochs=EPOCHS, callbacks=[checkpoint], verbose=0)
-    return outcome_of(agent, data, history)
+    history = agent.fit(
+        data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
+    )
+    outcome = outcome_of(agent, data, history)
+    if stock:
+        outcome["stock"] = stock_callbacks.left_by(stock, directory)
+    return outcome
 
 
 def go_on_from_copies(case, directory, events):
@@ -282,14 +306,14 @@ def go_on_from_copies(case, directory, events):
 
     counted(copy)
     agent, data = made(case)
-    write(outcome_of_fit(agent, data, directory), directory)
+    write(outcome_of_fit(case, agent, data, directory), directory)
     not_counting.extend(events)
     for event in events:
         stopped = beside(directory, event)
         # Nothing but a checkpoint makes of a trained agent an earlier one.
         begun = any(stopped.glob("checkpoint-*"))
         one = (agent, data) if begun else made(case)
-        write(outcome_of_fit(*one, stopped), stopped)
+        write(outcome_of_fit(case, *one, stopped), stopped)
 
 
 def beside(directory, event):

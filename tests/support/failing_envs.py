@@ -52,6 +52,48 @@ def is_interrupted(env):
     raise KeyboardInterrupt
 
 
+class TwoPartsError(Exception):
+    """Can be pickled; and made again only of both of its parts."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} {second}")
+
+
+class WholeError(TwoPartsError):
+    """Can be made again from what was pickled, too."""
+
+    def __reduce__(self):
+        return WholeError, tuple(self.args[0].split())
+
+
+def raises_what_cannot_be_pickled(env):
+    """Raises what holds a function."""
+    error = EnvCrash("crash")
+    error.function = lambda: None
+    raise error
+
+
+def raises_what_cannot_be_made_again(env):
+    """Raises what is made of two arguments."""
+    raise TwoPartsError("two", "parts")
+
+
+def raises_what_is_made_of_two(env):
+    """Raises what is made of two arguments, and says so to pickle."""
+    raise WholeError("two", "parts")
+
+
+def raises_and_hangs(env):
+    """Raises what cannot be pickled, and does not close after that."""
+    env.close = functools.partial(hangs, env)
+    raises_what_cannot_be_pickled(env)
+
+
+def shows_another_space(env):
+    """Gives observations of another shape from now on."""
+    env.observation = np.zeros(3, np.float32)
+
+
 class FailingEnv(gymnasium.Env):
     """Observation [episode, step], so that each transition can be verified.
 
@@ -72,6 +114,7 @@ class FailingEnv(gymnasium.Env):
         self.observation_space = spaces.Box(0.0, 1e6, (2,), np.float32)
         self.action_space = spaces.Discrete(2)
         self.episode = 0
+        self.observation = None
         self._fail = fail
         self._probability = probability
         self._at = at
@@ -101,6 +144,8 @@ class FailingEnv(gymnasium.Env):
         return self._failures.random() < self._probability
 
     def _observation(self):
+        if self.observation is not None:
+            return self.observation
         return np.array([self.episode, self._step], np.float32)
 
 
@@ -115,6 +160,30 @@ class HiddenIndex(FailingEnv):
     def __init__(self, index, failing, **kwargs):
         kwargs["at"] = kwargs.get("at") if index == failing else None
         super().__init__(**kwargs)
+
+
+class FailingCall(FailingEnv):
+    """Fails in one call, if it is the second environment of several.
+
+    Args:
+        index: Which environment it is.
+        call: `"reset"`, the second; `"step"`, the fourth; or `"make"`.
+        fail: As of `FailingEnv`.
+        flag: Path. It is made without a failure while there is no such file.
+    """
+
+    def __init__(self, index, call, fail, flag):
+        fails = index == 1
+        super().__init__(fail, at=4 if fails and call == "step" else None)
+        self._resets_left = 2 if fails and call == "reset" else 0
+        if fails and call == "make" and flag.exists():
+            fail(self)
+
+    def reset(self, *, seed=None, options=None):
+        self._resets_left -= 1
+        if self._resets_left == 0:
+            self._fail(self)
+        return super().reset(seed=seed, options=options)
 
 
 def assert_transitions(batch):

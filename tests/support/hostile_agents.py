@@ -116,6 +116,20 @@ CONFIGS = {
     "own_module": _as_layer("canary_module", "Canary"),
     "get_file": _in_layer(activation=_function("keras.utils", "get_file")),
     "load_model": _in_layer(activation=_function("keras.saving", "load_model")),
+    **{
+        f"function_{module}_{name}": _in_layer(
+            activation=_function(f"keras.{module}".rstrip("."), name)
+        )
+        for module, name in (
+            *(("models", "clone_model"), ("models", "load_model")),
+            *(("models", "save_model"), ("models", "model_from_json")),
+            *(("layers", "deserialize"), ("activations", "get")),
+            *(("random", "uniform"), ("optimizers", "deserialize")),
+            *(("initializers", "get"), ("", "device"), ("", "remat")),
+        )
+    },
+    "function_of_no_module": _in_layer(activation=_function("builtins", "get")),
+    "function_as_class": _as_layer("keras.models", "load_model", filepath="x"),
     "unsafe": _in_layer(
         activation=_function("keras.config", "enable_unsafe_deserialization")
     ),

@@ -2,7 +2,9 @@
 
 import collections
 import functools
+import gc
 import logging
+import os
 import random
 import threading
 import time
@@ -215,6 +217,77 @@ def test_what_can_never_be_made_is_an_error(tmp_path):
     folder = processes(tmp_path / "made", 0)
     with pytest.raises(WorkerError, match="at least 1 workers"):
         made(functools.partial(MadeInFewProcesses, folder), rl.LocalWorkers(1))
+
+
+class Faulty(NumberedEnv):
+    """Fails in each environment, in one of its calls."""
+
+    def __init__(self, call, fail):
+        if call == "make":
+            fail()
+        super().__init__(Always(fail, step=5) if call == "step" else None)
+        self._reset = fail if call == "reset" else lambda: None
+
+    def reset(self, *, seed=None, options=None):
+        self._reset()
+        return super().reset(seed=seed, options=options)
+
+
+class Growing(NumberedEnv):
+    """Shows observations of another shape than its space, after a while."""
+
+    def _observation(self):
+        observation = super()._observation()
+        return observation if self.steps < 5 else np.append(observation, 0.0)
+
+
+_UNSENT = "TwoArgumentsError: cannot be sent"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "fail", "kind", "text"),
+    [
+        (
+            "reset",
+            worker_envs.raises_what_cannot_be_sent,
+            RuntimeError,
+            _UNSENT,
+        ),
+        ("make", worker_envs.raises, worker_envs.WorkerEnvCrash, "crash"),
+        ("step", worker_envs.hangs, WorkerError, f"{MOST_LOSSES + 1} times"),
+        ("space", None, ValueError, "shape"),
+    ],
+)
+def test_no_fault_leaves_anything(call, fail, kind, text, caplog):
+    def run(env, limit):
+        data = None
+        try:
+            agent, data = made(env, rl.LocalWorkers(2, timeout=limit))
+            agent.fit(data, epochs=1, verbose=0)
+        finally:
+            if data is not None:
+                data.close()
+                assert not living(data)
+                assert not folder_of(data).exists()
+
+    def descriptors():
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    # What TensorFlow and multiprocessing make once and for all.
+    run(NumberedEnv, 20.0)
+    before = descriptors()
+    env = Growing if fail is None else functools.partial(Faulty, call, fail)
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(kind, match=text) as caught,
+    ):
+        run(env, 1.0 if fail is worker_envs.hangs else 20.0)
+    if fail is worker_envs.hangs:
+        assert "did not answer 'collect' within 1 s" in caplog.text
+    del caught
+    assert descriptors() <= before
 
 
 @pytest.mark.slow

@@ -52,6 +52,12 @@ class Rounds(keras.callbacks.Callback):
         if self.count == self.most:
             raise RuntimeError("the power is out")
 
+    def get_state(self):
+        """Remembers nothing: each process counts its own."""
+
+    def set_state(self, state):
+        pass
+
 
 def trained(case, workers, folder, *callbacks, epochs=EPOCHS):
     """Trains in environments that are made for it, and says what came of it."""

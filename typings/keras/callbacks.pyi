@@ -43,6 +43,8 @@ class CallbackList(Callback):
 class EarlyStopping(Callback):
     monitor: str
     mode: str
+    min_delta: float
+    stopped_epoch: int
     def __init__(
         self,
         monitor: str = "val_loss",

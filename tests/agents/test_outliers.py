@@ -1,0 +1,231 @@
+"""One observation or reward that is far off, in the midst of a run."""
+
+import types
+import warnings
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from support.agents import AGENTS
+from support.agents import EITHER_KIND
+from support.agents import EVERY_AGENT
+from support.agents import OFF_POLICY
+from support.agents import AnySpaceEnv
+from support.agents import assert_equal_weights
+from support.agents import make_eager_agent
+from support.agents import make_env
+from support.errors import raises
+from support.glitches import STEPS
+from support.glitches import GlitchEnv
+from support.glitches import glitch_envs
+
+GLITCHES = [
+    pytest.param(
+        "observation",
+        1e8,
+        "observation place=1e+08 (number 0 of 1) from environment 2 at step "
+        "49 of its rollout, clipped_observations=1.",
+        id="observation",
+    ),
+    pytest.param(
+        "reward",
+        1e6,
+        "reward=1e+06 from environment 2 at step 48 of its rollout, "
+        "clipped_rewards=1.",
+        id="reward",
+    ),
+]
+KEYS = {"clipped_observations", "clipped_rewards"}
+
+
+def make(env, horizon, passes, batch_size, **compile_arguments):
+    """Returns an agent and rollouts that normalise."""
+    agent = rl.PPO.for_env(env, normalize_observations=True, seed=0)
+    agent.compile(keras.optimizers.Adam(2e-3), **compile_arguments)
+    rollouts = rl.RolloutDataset(
+        env,
+        horizon=horizon,
+        passes=passes,
+        batch_size=batch_size,
+        rounds_per_epoch=3,
+        scale_rewards=True,
+        seed=0,
+    )
+    return agent, rollouts
+
+
+@pytest.mark.parametrize(("key", "value", "where"), GLITCHES)
+def test_it_is_counted_and_named(key, value, where):
+    agent, rollouts = make(
+        glitch_envs(key, value, at=305), 128, 1, None, run_eagerly=True
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", rl.callbacks.TrainingWarning)
+        history = agent.fit(
+            rollouts,
+            epochs=1,
+            callbacks=[rl.callbacks.Diagnostics()],
+            verbose=0,
+        ).history
+    messages = [str(each.message) for each in caught]
+    found = [each for each in messages if "far from all others" in each]
+    assert len(found) == 1
+    assert where in found[0]
+    counted = {name: history[name] for name in KEYS}
+    expected = {name: [0.0] for name in KEYS}
+    expected[f"clipped_{key}s"] = [1.0]
+    assert counted == expected
+
+
+@pytest.fixture
+def agent():
+    """An agent that has seen 4000 rows, of a deviation of 1."""
+    agent = rl.PPO.for_env(GlitchEnv(), normalize_observations=True, seed=0)
+    for seed in range(2):
+        agent.observe(rollout(seed))
+    return agent
+
+
+def rollout(seed=0, steps=1000):
+    """Two environments' observations, all of them valid."""
+    generator = np.random.default_rng(seed)
+    shape = (steps + 1, 2)
+    return types.SimpleNamespace(
+        observation={
+            name: generator.normal(size=(*shape, size)).astype("float32")
+            for name, size in (("noise", 2), ("place", 1))
+        },
+        valid=np.ones((steps, 2), bool),
+    )
+
+
+def layers_of(agent):
+    return [x for x in agent.normalizing.layers if x.key == "noise"]
+
+
+def counted(agent):
+    return agent.outliers["clipped_observations"].count
+
+
+def test_statistics_are_those_of_the_layer_alone(agent):
+    seen = rollout(3, steps=20)
+    seen.observation["noise"][4, 1] = [-1e8, 1e5]
+    seen.observation["noise"][9, 0, 1] = 1e4
+    alone = rl.layers.ObservationNormalization()
+    alone.build((None, 2))
+    alone.set_weights(layers_of(agent)[0].get_weights())
+    rows = seen.observation["noise"][:-1].reshape(-1, 2)
+    assert alone.accumulate(rows, np.ones(len(rows)))
+    agent.observe(seen)
+    # Actor and critic.
+    assert len(layers_of(agent)) == 2
+    for layer in layers_of(agent):
+        assert_equal_weights(layer.get_weights(), alone.get_weights())
+        assert np.array(layer.running_variance).max() < 10.0
+    assert counted(agent) == 2
+
+
+def test_rows_are_counted_once_and_the_first_is_named(agent):
+    seen = rollout(3, steps=20)
+    seen.observation["place"][7, 0] = -3e5
+    seen.observation["noise"][3, 1, 1] = 1e8
+    # In both.
+    seen.observation["place"][9, 1] = seen.observation["noise"][9, 1] = 1e7
+    # Of steps that were only resets, and of the next round.
+    seen.observation["place"][11] = seen.observation["place"][20] = 1e9
+    seen.valid[11] = False
+    agent.observe(seen)
+    assert counted(agent) == 3
+    newest = agent.normalizing.outliers.newest
+    assert newest == (
+        "observation noise=1e+08 (number 1 of 2) from environment 1 at step 3 "
+        "of its rollout"
+    )
+
+
+def test_one_that_is_refused_leaves_all_as_it_was(agent):
+    before = agent.get_weights()
+    seen = rollout(3, steps=20)
+    seen.observation["noise"][3, 1, 1] = 1e8
+    seen.observation["place"][7, 0] = 1e30
+    with raises("squares must be finite", r"place=1e\+30 from environment 0"):
+        agent.observe(seen)
+    assert_equal_weights(agent.get_weights(), before)
+    assert counted(agent) == 0
+
+
+def test_bytes_and_choices_are_never_far_off():
+    """A state that is seldom seen is 1 of n, however seldom."""
+    env = AnySpaceEnv(
+        gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(2)
+    )
+    agent = rl.PPO.for_env(env, normalize_observations=True, seed=0)
+    seen = types.SimpleNamespace(
+        observation=np.zeros((20_001, 2), "int32"),
+        valid=np.ones((20_000, 2), bool),
+    )
+    seen.observation[7, 0] = 1
+    agent.observe(seen)
+    seen.observation[:] = 1
+    agent.observe(seen)
+    assert counted(agent) == 0
+    (layer, _) = agent.normalizing.layers
+    np.testing.assert_allclose(layer.running_mean[1], 0.5, atol=1e-3)
+
+
+@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.parametrize("name", list(AGENTS) + list(OFF_POLICY))
+def test_keys_are_there_where_there_are_statistics(name):
+    case = EVERY_AGENT[name]
+    env = make_env(case.pair)
+    settings = {"scale_rewards": False} if case.on_policy else {}
+    plain = make_eager_agent(case, env)
+    keys = keys_of_logs(case, plain, env, **settings)
+    assert not keys & KEYS
+    normal = make_eager_agent(case, env, normalize_observations=True)
+    keys = keys_of_logs(case, normal, env, **settings)
+    assert keys & KEYS == {"clipped_observations"}
+    for layer in normal.normalizing.layers:
+        layer.trainable = False
+    assert not normal.outliers
+    if case.on_policy:
+        keys = keys_of_logs(case, plain, env, scale_rewards=True)
+        assert keys & KEYS == {"clipped_rewards"}
+
+
+def keys_of_logs(case, agent, env, **settings):
+    """Returns the keys of the logs."""
+    dataset = case.make_dataset(env, **{**case.one_update, **settings})
+    history = agent.fit(
+        dataset, epochs=1, callbacks=case.callbacks(), verbose=0
+    )
+    return set(history.history)
+
+
+def test_the_number_goes_on_where_it_was(agent):
+    agent.compile()
+    agent.build_optimizer()
+    agent.normalizing.outliers.add(3, "some")
+    state = agent.get_state()
+    agent.normalizing.outliers.add(2, "others")
+    agent.set_state(state)
+    assert counted(agent) == 3
+    # As earlier releases have saved it.
+    del state["clipped_observations"]
+    agent.set_state(state)
+    assert counted(agent) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "value", "where"), GLITCHES)
+def test_the_agent_learns_as_without_it(key, value, where):
+    """Before there was a limit, it stayed at 10 and at 15 of 20."""
+    agent, rollouts = make(glitch_envs(key, value), 256, 4, 128)
+    history = agent.fit(rollouts, total_steps=12_288, verbose=0).history
+    assert history[f"clipped_{key}s"][-1] == 1.0
+    assert history["episode_return"][-1] > 0.9 * STEPS
+    result = agent.evaluate(GlitchEnv(), episodes=50, seed=1)
+    assert result["episode_return"] > 0.95 * STEPS

@@ -1,0 +1,270 @@
+"""Checkpoints are written beside training, by one process, or said to fail."""
+
+import errno
+import os
+import pathlib
+import threading
+
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.checkpoint_folder import CheckpointFolder
+from keras_rl2.writer_lock import WriterLock
+from support.clocks import Clock
+from support.full_disks import room_for
+
+
+class Program:
+    """Makes agent and data, and trains them."""
+
+    def __init__(self):
+        self.data = rl.RolloutDataset("CartPole-v1", horizon=8, seed=0)
+        self.agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
+        self.agent.compile(run_eagerly=True)
+
+    def fit(self, directory, *callbacks, epochs=3, **settings):
+        settings = {"every_steps": 1, **settings}
+        checkpoint = rl.callbacks.Checkpoint(directory, **settings)
+        return self.agent.fit(
+            self.data,
+            epochs=epochs,
+            callbacks=[*callbacks, checkpoint],
+            verbose=0,
+        )
+
+
+@pytest.fixture
+def program():
+    return Program()
+
+
+def at_epoch_begin(function):
+    return keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: function(epoch)
+    )
+
+
+def names(directory):
+    return sorted(each.name for each in directory.iterdir())
+
+
+class TestOneWriter:
+    def test_a_second_one_is_refused(self, program, tmp_path):
+        with (
+            WriterLock(tmp_path),
+            pytest.raises(ValueError, match=f"process {os.getpid()} on"),
+        ):
+            program.fit(tmp_path)
+        assert program.data.env.steps == 0
+        program.fit(tmp_path)
+
+    def test_while_the_first_one_trains(self, program, tmp_path):
+        other = Program()
+
+        def fit_too(epoch):
+            with pytest.raises(ValueError, match="one writer at a time"):
+                other.fit(tmp_path)
+
+        program.fit(tmp_path, at_epoch_begin(fit_too))
+        assert other.data.env.steps == 0
+
+    @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+    def test_it_is_given_back_whatever_happens(self, error, program, tmp_path):
+        def fail(epoch):
+            raise error
+
+        with pytest.raises(error):
+            program.fit(tmp_path, at_epoch_begin(fail))
+        assert names(tmp_path) == []
+        program.fit(tmp_path)
+        assert "writer.lock" not in names(tmp_path)
+
+    def test_others_do_not_remove_it(self, program, tmp_path):
+        def clear(epoch):
+            with pytest.raises(ValueError, match="one writer at a time"):
+                CheckpointFolder(tmp_path).clear()
+
+        program.fit(tmp_path, at_epoch_begin(clear))
+
+
+class TestNoFolderToWriteTo:
+    def test_it_is_said_before_training(self, program, tmp_path):
+        path = tmp_path / "file"
+        path.touch()
+        with pytest.raises(OSError, match="that can be written to"):
+            program.fit(path)
+        with room_for(10), pytest.raises(OSError, match="File too large"):
+            program.fit(tmp_path / "folder")
+        assert program.data.env.steps == 0
+        assert names(tmp_path) == ["file"]
+
+
+class TestBeside:
+    def test_training_goes_on_meanwhile(self, program, tmp_path):
+        """The first one, of epoch 2, is passed on once epoch 3 has begun."""
+        late, order = threading.Event(), []
+
+        def pass_on(path):
+            assert late.wait(60)
+            order.append(path.name)
+
+        def note(epoch):
+            order.append(epoch)
+            if epoch == 3:
+                late.set()
+
+        program.fit(
+            tmp_path,
+            at_epoch_begin(note),
+            epochs=4,
+            every_steps=16,
+            after_save=pass_on,
+        )
+        first, last = names(tmp_path)
+        assert order == [0, 1, 2, 3, first, last]
+
+    def test_the_end_of_fit_waits(self, program, tmp_path):
+        before = threading.active_count()
+        program.fit(tmp_path)
+        assert threading.active_count() == before
+        assert CheckpointFolder(tmp_path).newest().number == 2
+
+    def test_the_error_of_fit_waits(self, program, tmp_path):
+        def fail(epoch):
+            if epoch == 2:
+                raise RuntimeError("the power is out")
+
+        with pytest.raises(RuntimeError) as raised:
+            program.fit(tmp_path, at_epoch_begin(fail))
+        assert "checkpoint-00000001" in raised.value.__notes__[-1]
+        assert CheckpointFolder(tmp_path).newest().number == 1
+
+    def test_a_fault_is_raised_at_the_next_step(
+        self, program, tmp_path, monkeypatch
+    ):
+        def fail(*_):
+            raise TypeError("a fault of the library")
+
+        monkeypatch.setattr(CheckpointFolder, "write_parts", fail)
+        with pytest.raises(TypeError, match="a fault of the library"):
+            program.fit(tmp_path)
+
+
+class TestAfterSave:
+    def test_each_whole_one_is_passed_on(self, program, tmp_path):
+        given = []
+
+        def pass_on(path):
+            saved = CheckpointFolder(path.parent).read(path)
+            given.append((path, saved.state["position"]["epoch"]))
+            assert threading.current_thread() is not threading.main_thread()
+
+        program.fit(tmp_path, after_save=pass_on)
+        paths = [tmp_path / f"checkpoint-0000000{n}" for n in range(3)]
+        assert given == [(path, n + 1) for n, path in enumerate(paths)]
+
+    def test_what_it_raises_is_a_warning(self, program, tmp_path):
+        def refuse(path):
+            raise ConnectionError("no route to the store")
+
+        with pytest.warns(UserWarning, match="`after_save` failed") as warned:
+            program.fit(tmp_path, epochs=2, after_save=refuse)
+        texts = [str(each.message) for each in warned]
+        assert sum("ConnectionError: no route" in text for text in texts) == 2
+        assert CheckpointFolder(tmp_path).newest().number == 1
+
+    def test_of_one_that_is_asked_for(self, program, tmp_path):
+        given = []
+
+        def pass_on(path):
+            given.append(threading.current_thread())
+
+        checkpoint = rl.callbacks.Checkpoint(tmp_path, after_save=pass_on)
+        program.agent.fit(program.data, callbacks=[checkpoint], verbose=0)
+        checkpoint.save(1)
+        assert given[-1] is threading.main_thread()
+        assert len(given) == 2
+
+
+class Disk:
+    """Refuses what is written in some epochs, and lets time go by."""
+
+    def __init__(self, monkeypatch, full, seconds):
+        self.clock = Clock()
+        self.epoch = 0
+        write = np.savez
+
+        def savez(*args, **kwargs):
+            if self.epoch in full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(*args, **kwargs)
+
+        def begin(epoch):
+            # After the checkpoint of this epoch was begun.
+            for thread in threading.enumerate():
+                if thread.name == "checkpoint":
+                    thread.join()
+            self.epoch = epoch + 1
+            self.clock.now += seconds
+
+        monkeypatch.setattr(np, "savez", savez)
+        self.callback = at_epoch_begin(begin)
+
+
+class TestFailures:
+    def test_an_hour_of_them_ends_the_run(self, program, tmp_path, monkeypatch):
+        disk = Disk(monkeypatch, full=range(3, 99), seconds=1000.0)
+        with (
+            pytest.raises(OSError, match="within an hour: make room") as raised,
+            pytest.warns(UserWarning, match="training goes on") as warned,
+        ):
+            program.fit(tmp_path, disk.callback, epochs=20, clock=disk.clock)
+        # At 0 s, 1000 s, ..., 4000 s.
+        assert len(warned) == 5
+        assert "No space left" in str(raised.value)
+        assert "checkpoint-00000001" in raised.value.__notes__[-1]
+        monkeypatch.undo()
+        assert program.fit(tmp_path, epochs=4).epoch == [0, 1, 2, 3]
+
+    def test_room_in_between_is_enough(self, program, tmp_path, monkeypatch):
+        full = {*range(2, 5), *range(6, 9)}
+        disk = Disk(monkeypatch, full, seconds=1200.0)
+        with pytest.warns(UserWarning, match="training goes on") as warned:
+            program.fit(tmp_path, disk.callback, epochs=10, clock=disk.clock)
+        assert len(warned) == 6
+        assert (
+            CheckpointFolder(tmp_path).newest().state["position"]["epoch"] == 10
+        )
+
+
+def test_strangers_in_the_folder(program, tmp_path):
+    """Names that are alike, and a file that lies elsewhere."""
+    program.fit(tmp_path, epochs=2)
+    for name in (
+        "checkpoint-9",
+        "checkpoint-00000007.old",
+        "checkpoint-\u00b2",
+    ):
+        (tmp_path / name).mkdir()
+    program.fit(tmp_path, epochs=3)
+    newest = CheckpointFolder(tmp_path).newest()
+    assert newest.path.name == "checkpoint-00000002"
+    moved = tmp_path / "elsewhere.npz"
+    (newest.path / "arrays.npz").rename(moved)
+    (newest.path / "arrays.npz").symlink_to(moved)
+    with pytest.warns(UserWarning, match=r"arrays\.npz is a link"):
+        assert CheckpointFolder(tmp_path).newest().number == 1
+
+
+def test_a_link_with_the_name_of_one(program, tmp_path):
+    program.fit(tmp_path, epochs=2)
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "checkpoint-00000001").rename(elsewhere)
+    (tmp_path / "checkpoint-00000001").symlink_to(elsewhere)
+    with pytest.warns(UserWarning, match="00000001 is a link"):
+        program.fit(tmp_path, epochs=5, keep=1)
+    assert isinstance(elsewhere, pathlib.Path)
+    assert (elsewhere / "manifest.json").exists()
+    assert CheckpointFolder(tmp_path).newest().state["position"]["epoch"] == 5

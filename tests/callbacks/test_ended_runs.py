@@ -1,0 +1,206 @@
+"""A run that has come to its end rests, until something else is asked for."""
+
+import json
+import logging
+import signal
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.checkpoint_folder import CheckpointFolder
+
+STEPS = 8
+
+
+def train(directory, *callbacks, algorithm=rl.A2C, **length):
+    """Runs the program: returns the epochs of its history, and the weights."""
+    data = rl.RolloutDataset("CartPole-v1", horizon=STEPS, seed=0)
+    agent = algorithm.for_env("CartPole-v1", hidden=(4,), seed=0)
+    agent.compile(run_eagerly=True)
+    checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
+    history = agent.fit(
+        data,
+        callbacks=[*callbacks, checkpoint],
+        verbose=0,
+        **(length or {"epochs": 6}),
+    )
+    return history.epoch, agent.get_weights()
+
+
+def never_better(patience=1, **settings):
+    """Stops after so many epochs and one more."""
+    return keras.callbacks.EarlyStopping(
+        "loss", min_delta=1e9, patience=patience, mode="min", **settings
+    )
+
+
+class StopAt(keras.callbacks.Callback):
+    """One of somebody's own."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        # Whoever stopped, stops again.
+        if epoch >= self.epoch:
+            self.model.stop_training = True
+
+
+def end_of(directory):
+    newest = max(directory.glob("checkpoint-*"))
+    text = (newest / "manifest.json").read_text()
+    return json.loads(text)["content"].get("ended")
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        lambda: never_better(2),
+        lambda: never_better(2, restore_best_weights=True),
+        lambda: StopAt(2),
+    ],
+)
+def test_stopped_by_a_callback(stop, tmp_path, caplog):
+    epochs, weights = train(tmp_path, stop())
+    assert epochs == [0, 1, 2]
+    assert end_of(tmp_path)["reason"] == "stopped"
+    with caplog.at_level(logging.INFO, "keras_rl2"):
+        for _ in range(2):
+            again, others = train(tmp_path, stop())
+            assert again == epochs
+            np.testing.assert_equal(others, weights)
+    named = type(stop()).__name__
+    said = [each.message for each in caplog.records if named in each.message]
+    assert len(said) == 2
+    assert f"the run is stopped by {named}" in said[0]
+    # More epochs, and another stop.
+    assert train(tmp_path, stop(), epochs=7)[0] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("stop", "epochs"),
+    [(never_better(3), 4), (StopAt(3), 4), (None, 6)],
+)
+def test_another_stop_goes_on(stop, epochs, tmp_path):
+    train(tmp_path, StopAt(1) if isinstance(stop, StopAt) else never_better())
+    given = [stop] if stop else []
+    assert train(tmp_path, *given)[0] == [*range(epochs)]
+
+
+def test_the_same_callback_used_again(tmp_path):
+    """Keras changes what it was given."""
+    stop = never_better()
+    assert train(tmp_path, stop)[0] == [0, 1]
+    assert train(tmp_path, stop)[0] == [0, 1]
+
+
+def test_all_that_was_asked_for(tmp_path, caplog):
+    assert train(tmp_path, epochs=3)[0] == [0, 1, 2]
+    assert end_of(tmp_path)["reason"] == "done"
+    with caplog.at_level(logging.INFO, "keras_rl2"):
+        assert train(tmp_path, epochs=2)[0] == [0, 1, 2]
+    assert "done, all of 3 epochs" in caplog.text
+    assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
+
+
+def test_steps_of_whole_episodes(tmp_path):
+    """Nobody knows beforehand in which epoch they are taken."""
+    epochs, weights = train(tmp_path, algorithm=rl.REINFORCE, total_steps=30)
+    again, others = train(tmp_path, algorithm=rl.REINFORCE, total_steps=30)
+    assert again == epochs
+    np.testing.assert_equal(others, weights)
+    more, _ = train(tmp_path, algorithm=rl.REINFORCE, total_steps=150)
+    assert len(more) > len(epochs)
+
+
+def test_an_error_is_no_end(tmp_path, caplog):
+    def fail(epoch, logs):
+        if epoch == 2:
+            raise RuntimeError("the disk of the data is gone")
+
+    failing = keras.callbacks.LambdaCallback(on_epoch_end=fail)
+    with pytest.raises(RuntimeError, match="is gone"):
+        train(tmp_path, failing, epochs=4)
+    ended = end_of(tmp_path)
+    assert ended["reason"] == "error"
+    assert ended["error"] == "RuntimeError: the disk of the data is gone"
+    with caplog.at_level(logging.INFO, "keras_rl2"):
+        assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
+    assert "RuntimeError: the disk of the data is gone; it goes" in caplog.text
+
+
+def test_a_signal_is_no_end(tmp_path):
+    def ask(epoch, logs):
+        if epoch == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+    asking = keras.callbacks.LambdaCallback(on_epoch_begin=ask)
+    with pytest.raises(SystemExit):
+        train(tmp_path, asking, epochs=3)
+    assert end_of(tmp_path) is None
+    assert train(tmp_path, epochs=3)[0] == [0, 1, 2]
+
+
+def fit_seeded(
+    directory, algorithm="A2C", env="CartPole-v1", agent_seed=0, data_seed=0
+):
+    """Trains, or is refused with nothing changed."""
+    data = rl.RolloutDataset(env, horizon=STEPS, seed=data_seed)
+    agent = getattr(rl, algorithm).for_env(env, hidden=(4,), seed=agent_seed)
+    agent.compile(run_eagerly=True)
+    checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
+    before = agent.get_weights()
+    try:
+        agent.fit(data, epochs=1, callbacks=[checkpoint], verbose=0)
+    except ValueError:
+        np.testing.assert_equal(agent.get_weights(), before)
+        assert data.env.steps == 0
+        raise
+
+
+class TestAnotherRun:
+    @pytest.fixture(autouse=True)
+    def mirrored(self):
+        """Another environment, of the same shapes."""
+        entry = gymnasium.spec("CartPole-v1").entry_point
+        gymnasium.register("Mirrored-v0", entry_point=entry)
+        yield
+        del gymnasium.registry["Mirrored-v0"]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def directory(cls, tmp_path_factory):
+        directory = tmp_path_factory.mktemp("run")
+        fit_seeded(directory)
+        return directory
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"algorithm": "PPO"}, "algorithm 'A2C', where this one has 'PPO'"),
+            ({"env": "Mirrored-v0"}, "environment 'CartPole-v1'"),
+            ({"agent_seed": 1}, "seed of the agent 0, where this one has 1"),
+            ({"data_seed": None}, "seed of the dataset 0, .* has None"),
+        ],
+    )
+    def test_what_differs_is_said(self, settings, words, directory):
+        files = sorted(directory.rglob("*"))
+        with pytest.raises(ValueError, match=f"of the same training.*{words}"):
+            fit_seeded(directory, **settings)
+        assert sorted(directory.rglob("*")) == files
+
+    def test_the_same(self, directory):
+        fit_seeded(directory)
+        assert len(list(directory.glob("checkpoint-*"))) == 1
+
+    def test_of_a_release_that_noted_nothing(self, directory, tmp_path):
+        saved = CheckpointFolder(directory).newest()
+        for name in ("run", "model"):
+            del saved.state[name]
+        CheckpointFolder(tmp_path).write(saved.state)
+        fit_seeded(tmp_path, agent_seed=1)
+        assert end_of(tmp_path) is None

@@ -1,0 +1,507 @@
+"""Callbacks of a run that was killed end as those of one that was not."""
+
+import collections
+import csv
+import functools
+import inspect
+import itertools
+import signal
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2 import plain_data
+from keras_rl2.callbacks import resumable
+from support import stock_callbacks
+from support.checkpointed import outcome_of
+from support.checkpointed import rollouts
+
+CALLBACKS = keras.callbacks
+EPOCHS = 10
+
+
+class Hook(CALLBACKS.Callback):
+    """Does something when so many rounds have begun in this process."""
+
+    def __init__(self, rounds, action):
+        super().__init__()
+        self.rounds = rounds
+        self.action = action
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.rounds -= 1
+        if not self.rounds:
+            self.action()
+
+    def get_state(self):
+        """Remembers nothing: each process counts its own."""
+
+    def set_state(self, state):
+        pass
+
+
+def lose_power():
+    raise RuntimeError("the power is out")
+
+
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def in_the_foreground():
+    """A shell that runs tests in the background has them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@functools.cache
+def beginning():
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    agent.compile(
+        keras.optimizers.Adam(1e-2, use_ema=True, ema_momentum=0.5),
+        jit_compile=False,
+    )
+    data = rollouts()
+    data.bind(agent)
+    # Only environments that were reset once can be put back.
+    data.collect()
+    agent.optimizer.build(agent.trainable_variables)
+    return agent, data, (agent.get_state(), data.get_state())
+
+
+def begin():
+    """Returns an agent and its data as they are when a program begins."""
+    agent, data, states = beginning()
+    for each, state in zip((agent, data), states, strict=True):
+        each.set_state(plain_data.copied(state))
+    return agent, data
+
+
+def fit(folder, *callbacks, epochs=EPOCHS, every_steps=1):
+    """Trains in epochs of two rounds, with a checkpoint after each epoch."""
+    agent, data = begin()
+    checkpoint = rl.callbacks.Checkpoint(
+        folder / "run", every_steps=every_steps
+    )
+    history = agent.fit(
+        data, epochs=epochs, callbacks=[*callbacks, checkpoint], verbose=0
+    )
+    return outcome_of(agent, data, history)
+
+
+def killed(folder, *callbacks, rounds, by=lose_power):
+    """Trains until so many rounds have begun."""
+    with pytest.raises((RuntimeError, KeyboardInterrupt)):
+        fit(folder, *callbacks, Hook(rounds, by))
+
+
+def trained(folder, *more):
+    """Trains with stock callbacks, and returns all that is left of it."""
+    callbacks = stock_callbacks.made(folder)
+    # After every second epoch: there are rows to cut off.
+    outcome = fit(folder, *callbacks, *more, every_steps=100)
+    return outcome, stock_callbacks.left_by(callbacks, folder)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("whole"))
+
+
+class TestStock:
+    def test_they_have_something_to_lose(self, whole):
+        """A run that was killed could otherwise not tell."""
+        outcome, left = whole
+        # The second `EarlyStopping` has.
+        assert outcome["epoch"] == [*range(8)]
+        assert [*map(len, left["rows"].values())] == [8, 8]
+        assert sorted(left["saved"]) == [
+            *("2-4.weights.h5", "3-8.weights.h5", "5-4.weights.h5"),
+            *("6-8.weights.h5", "8-4.weights.h5", "best.keras"),
+        ]
+        curves = left["events"]["train"]
+        assert [len(curves[f"{x}_loss"]) for x in ("batch", "epoch")] == [16, 8]
+        rates = outcome["history"]["learning_rate"]
+        halved = [b < 0.7 * a for a, b in itertools.pairwise(rates)]
+        assert 2 <= sum(halved) < len(halved) - 2
+
+    # Of 16 rounds. After a signal in the first round of an epoch, the run goes
+    # on in the midst of it.
+    @pytest.mark.parametrize(
+        ("rounds", "by"),
+        [
+            (8, lose_power),
+            pytest.param(6, lose_power, marks=pytest.mark.slow),
+            pytest.param(9, lose_power, marks=pytest.mark.slow),
+            pytest.param(12, lose_power, marks=pytest.mark.slow),
+            (15, lose_power),
+            (3, interrupt),
+            pytest.param(5, interrupt, marks=pytest.mark.slow),
+            pytest.param(9, interrupt, marks=pytest.mark.slow),
+        ],
+    )
+    def test_all_is_that_of_the_whole_run(self, rounds, by, whole, tmp_path):
+        with pytest.raises((RuntimeError, KeyboardInterrupt)):
+            trained(tmp_path, Hook(rounds, by))
+        for part, expected in zip(trained(tmp_path), whole, strict=True):
+            np.testing.assert_equal(part, expected)
+
+    def test_none_is_unknown(self):
+        """Keras has no callback that nobody has looked at."""
+        # Without a state: a schedule, functions, requests to a server.
+        none = {"LambdaCallback", "LearningRateScheduler", "RemoteMonitor"}
+        none |= {"TerminateOnNaN"}
+        # Of no `fit` with a checkpoint, or no callback itself.
+        none |= {"BackupAndRestore", "Callback", "CallbackList"}
+        known = {name.partition(".")[2] for name in resumable.KEPT}
+        found = {
+            name
+            for name, each in vars(CALLBACKS).items()
+            if inspect.isclass(each) and issubclass(each, CALLBACKS.Callback)
+        }
+        assert found - none - known == {"ProgbarLogger"}
+
+    @pytest.mark.parametrize("kind", resumable.KEPT)
+    def test_what_is_kept_is_there(self, kind):
+        """Names that are not public may be others in a later version."""
+        package, name = kind.split(".")
+        home = {"keras": "keras.callbacks", "wandb": "wandb.integration.keras"}
+        module = pytest.importorskip(home[package])
+        source = "".join(
+            inspect.getsource(each)
+            for each in inspect.getmro(getattr(module, name))[:-1]
+        )
+        for attribute in resumable.KEPT[kind]:
+            assert f"self.{attribute} = " in source
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return [*csv.reader(file)]
+
+
+def epochs_of(path):
+    return [row[0] for row in rows(path)]
+
+
+class TestTables:
+    """`CSVLogger`, which empties its file when training begins."""
+
+    def test_a_finished_run_leaves_it(self, tmp_path):
+        path = tmp_path / "log.csv"
+        fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=2)
+        before = path.read_bytes()
+        fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=2)
+        assert path.read_bytes() == before
+        fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=3)
+        assert epochs_of(path) == ["epoch", "0", "1", "2"]
+
+    def test_columns_are_those_of_the_first_epoch(self, tmp_path):
+        """Of which the next one has not all, or more."""
+
+        class Extra(CALLBACKS.Callback):
+            def on_epoch_end(self, epoch, logs=None):
+                if epoch % 2 == 0:
+                    logs["extra"] = epoch
+
+        path = tmp_path / "log.csv"
+        killed(tmp_path, Extra(), CALLBACKS.CSVLogger(path), rounds=4)
+        fit(tmp_path, Extra(), CALLBACKS.CSVLogger(path), epochs=3)
+        header, *found = rows(path)
+        extra = header.index("extra")
+        assert [row[extra] for row in found] == ["0", "NA", "2"]
+
+    def test_a_kill_before_the_first_row(self, tmp_path):
+        path = tmp_path / "log.csv"
+        killed(tmp_path, CALLBACKS.CSVLogger(path), rounds=1, by=interrupt)
+        assert not path.read_bytes()
+        fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=2)
+        assert epochs_of(path) == ["epoch", "0", "1"]
+
+    # Of the first `fit`, which the second one has removed.
+    @pytest.mark.filterwarnings("ignore:.*lacks rows")
+    @pytest.mark.parametrize("rounds", [2, 3, 5, 7])
+    def test_two_fits_of_a_program(self, rounds, tmp_path):
+        """The second one empties the file, wherever the first one was."""
+        path = tmp_path / "log.csv"
+
+        def program(*last):
+            agent, data = begin()
+            checkpoint = rl.callbacks.Checkpoint(
+                tmp_path / "run", every_steps=1
+            )
+            logger = CALLBACKS.CSVLogger(path)
+            for epochs in (2, 3):
+                agent.fit(
+                    data,
+                    epochs=epochs,
+                    callbacks=[logger, checkpoint, *last],
+                    verbose=0,
+                )
+
+        with pytest.raises(RuntimeError):
+            program(Hook(rounds, lose_power))
+        program()
+        assert epochs_of(path) == ["epoch", "0", "1", "2"]
+        assert rows(path)[0].count("epoch") == 1
+
+    def test_what_was_there_before_stays(self, tmp_path):
+        path = tmp_path / "log.csv"
+        agent, data = begin()
+        agent.fit(data, callbacks=[CALLBACKS.CSVLogger(path)], verbose=0)
+        before = path.read_bytes()
+        logger = functools.partial(CALLBACKS.CSVLogger, path, append=True)
+        killed(tmp_path, logger(), rounds=6)
+        fit(tmp_path, logger(), epochs=4)
+        assert path.read_bytes().startswith(before)
+        assert epochs_of(path) == ["epoch", "0", "0", "1", "2", "3"]
+
+    def test_rows_that_are_lost_are_told(self, tmp_path):
+        path = tmp_path / "log.csv"
+        killed(tmp_path, CALLBACKS.CSVLogger(path), rounds=6)
+        path.unlink()
+        with pytest.warns(UserWarning, match="log.csv lacks rows"):
+            fit(tmp_path, CALLBACKS.CSVLogger(path), epochs=4)
+        assert epochs_of(path) == ["epoch", "2", "3"]
+
+    def test_another_file_is_not_cut(self, tmp_path):
+        killed(tmp_path, CALLBACKS.CSVLogger(tmp_path / "log.csv"), rounds=6)
+        other = tmp_path / "other.csv"
+        other.write_text("x" * 99_999)
+        logger = CALLBACKS.CSVLogger(other, append=True)
+        with pytest.warns(UserWarning, match="other.csv lacks rows"):
+            fit(tmp_path, logger, epochs=3)
+        assert other.read_text().startswith("x" * 99_999)
+
+
+def test_backups_of_keras_are_refused(tmp_path):
+    agent, _ = begin()
+    before = agent.get_weights(), agent.env_steps
+    with pytest.raises(ValueError, match="`BackupAndRestore`"):
+        fit(tmp_path, CALLBACKS.BackupAndRestore(tmp_path / "backup"))
+    assert not [*tmp_path.iterdir()]
+    np.testing.assert_equal((agent.get_weights(), agent.env_steps), before)
+
+
+class TestOwn:
+    def test_what_is_not_kept_is_named_once(self, tmp_path):
+        class Own(CALLBACKS.Callback):
+            def __init__(self, agent):
+                super().__init__()
+                self.agent, self.limit = agent, np.ones(3)
+                self.count = 0
+                self.kinds = collections.Counter()
+                self.array = np.zeros(2)
+                self.recent = {"losses": collections.deque(maxlen=2)}
+                self.mean = keras.metrics.Mean()
+                self.other = Other()
+                self.files = [None, Other()]
+
+            def on_train_begin(self, logs=None):
+                self.is_begun = True
+
+            def on_epoch_end(self, epoch, logs=None):
+                self.count += 1
+                self.kinds["epochs"] += 1
+                self.array += 1
+                self.recent["losses"].append(logs["loss"])
+                self.mean.update_state(logs["loss"])
+                self.other.best = logs["loss"]
+                self.files[1].best = logs["loss"]
+                self.new = epoch
+
+        class Other:
+            best = None
+
+        agent, _ = begin()
+        with pytest.warns(UserWarning, match="not in the checkpoint") as warned:
+            fit(tmp_path, Own(agent), Own(agent), epochs=3)
+        named = [str(each.message).split("`")[1] for each in warned]
+        assert sorted(named) == [
+            *("Own.array", "Own.count", "Own.files", "Own.kinds", "Own.mean"),
+            *("Own.new", "Own.other", "Own.recent"),
+        ]
+
+    def test_each_of_a_class_has_its_own_state(self, tmp_path):
+        class Own(CALLBACKS.Callback):
+            def __init__(self, step):
+                super().__init__()
+                self.step, self.count = step, 0
+
+            def on_epoch_end(self, epoch, logs=None):
+                self.count += self.step
+
+            def get_state(self):
+                return self.count
+
+            def set_state(self, state):
+                self.count = state
+
+        killed(tmp_path, Own(1), Own(10), rounds=6)
+        again = Own(1), Own(10)
+        fit(tmp_path, *again, epochs=4)
+        assert [each.count for each in again] == [4, 40]
+
+    def test_one_derived_from_a_stock_callback_keeps_both(self, tmp_path):
+        class Own(CALLBACKS.EarlyStopping):
+            count = 0
+
+            def on_epoch_end(self, epoch, logs=None):
+                super().on_epoch_end(epoch, logs)
+                self.count += 1
+
+            def get_state(self):
+                return self.count
+
+            def set_state(self, state):
+                self.count = state
+
+        make = functools.partial(Own, "loss", patience=9, min_delta=1e9)
+        killed(tmp_path, make(), rounds=6)
+        again = make()
+        fit(tmp_path, again, epochs=5)
+        assert (again.count, again.wait) == (5, 4)
+
+    def test_what_is_no_plain_data_is_refused_by_name(self, tmp_path):
+        class Own(CALLBACKS.Callback):
+            def get_state(self):
+                return {"agent": self.model}
+
+            def set_state(self, state):
+                pass
+
+        with pytest.raises(TypeError, match=r"callback Own to .* Received"):
+            fit(tmp_path, Own(), epochs=2)
+
+    def test_those_of_trackers_are_known_by_name(self, tmp_path):
+        """Weights & Biases' has the names that this one has."""
+
+        class WandbMetricsLogger(CALLBACKS.Callback):
+            __module__ = "wandb.integration.keras.callbacks.metrics_logger"
+
+            def __init__(self):
+                super().__init__()
+                self.global_batch = self.global_step = 0
+
+            def on_train_batch_end(self, batch, logs=None):
+                self.global_step += 1
+                self.global_batch += 2
+
+        killed(tmp_path, WandbMetricsLogger(), rounds=6)
+        again = WandbMetricsLogger()
+        fit(tmp_path, again, epochs=4)
+        assert (again.global_step, again.global_batch) == (8, 16)
+
+
+class TestOurs:
+    # In an epoch, and between the two rounds of one.
+    @pytest.mark.parametrize("by", [lose_power, interrupt])
+    def test_diagnostics(self, by, tmp_path):
+        """They look at the last 256 steps, which are those of four epochs."""
+
+        def diagnosed(name, *more):
+            diagnostics = rl.callbacks.Diagnostics(tmp_path / name / "events")
+            # The last one is measured from its first round on.
+            history = fit(tmp_path / name, diagnostics, *more, epochs=4)
+            measured = {
+                key: values
+                for key, values in history.pop("history").items()
+                if not key.endswith("_share")
+            }
+            assert "update_norm" in measured
+            return history, measured, diagnostics.get_state()
+
+        whole = diagnosed("whole")
+        (tmp_path / "run").mkdir()
+        with pytest.raises((RuntimeError, KeyboardInterrupt)):
+            diagnosed("run", Hook(5, by))
+        again = diagnosed("run")
+        for part, expected in zip(again[:2], whole[:2], strict=True):
+            np.testing.assert_equal(part, expected)
+        for key in ("steps", "rules", "weights"):
+            np.testing.assert_equal(again[2][key], whole[2][key])
+
+    def test_diagnostics_of_the_last_release(self, tmp_path):
+        diagnostics = rl.callbacks.Diagnostics(tmp_path)
+        path = tmp_path / "events.out.tfevents.1"
+        path.write_bytes(b"x" * 9)
+        diagnostics.set_state({path.name: 5})
+        assert path.read_bytes() == b"x" * 5
+        rl.callbacks.Diagnostics().set_state(None)
+
+    def test_a_film_that_was_due(self, tmp_path, monkeypatch):
+        """In the round after which the run was killed."""
+        films = []
+        monkeypatch.setattr(
+            rl.callbacks.RecordVideo,
+            "_record",
+            lambda self: films.append(self.model.env_steps),
+        )
+
+        def filmed(folder, *more):
+            env = gymnasium.make("CartPole-v1", render_mode="rgb_array")
+            film = rl.callbacks.RecordVideo(
+                lambda: env, tmp_path / "films", every=100
+            )
+            fit(folder, film, *more, epochs=4)
+
+        filmed(tmp_path / "whole")
+        whole = [*films]
+        for rounds in (2, 4, 6):
+            films.clear()
+            folder = tmp_path / f"run-{rounds}"
+            with pytest.raises(KeyboardInterrupt):
+                filmed(folder, Hook(rounds - 1, interrupt))
+            filmed(folder)
+            assert films == whole
+
+    def test_what_optuna_is_told(self, tmp_path):
+        class Trial:
+            def __init__(self):
+                self.steps = []
+
+            def report(self, value, step):
+                self.steps.append(step)
+
+            def should_prune(self):
+                return False
+
+        trials = {"whole": Trial(), "run": Trial()}
+
+        def pruned(name, *more):
+            pruning = rl.callbacks.OptunaPruning(trials[name], "loss")
+            fit(tmp_path / name, pruning, *more, epochs=4)
+
+        pruned("whole")
+        with pytest.raises(KeyboardInterrupt):
+            pruned("run", Hook(3, interrupt))
+        pruned("run")
+        assert trials["run"].steps == trials["whole"].steps
+
+
+def test_states_of_the_last_release():
+    """Which knew a name that Keras has not any more, and no files."""
+    logger = CALLBACKS.CSVLogger("never-opened.csv")
+    saved = CALLBACKS.ModelCheckpoint("best.keras", save_best_only=True)
+    plateau = CALLBACKS.ReduceLROnPlateau()
+    states = resumable.CallbackStates([logger, saved, plateau])
+    state = {"best": 2.5, "epochs_since_last_save": 3}
+    states.write(
+        [
+            {"name": "ModelCheckpoint/0", "state": state},
+            {
+                "name": "ReduceLROnPlateau/0",
+                "state": {"best": 1.5, "wait": 4, "cooldown_counter": 2},
+            },
+            {"name": "Diagnostics/0", "state": None},
+        ]
+    )
+    assert saved.best == 2.5
+    assert not hasattr(saved, "epochs_since_last_save")
+    assert (plateau.best, plateau.wait, plateau.cooldown_counter) == (1.5, 4, 2)
+    assert logger.csv_file is None
