@@ -15,12 +15,14 @@ from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
+from keras_rl2.envs import env_processes
+
 
 def seed_layers(env: Any, seed: int) -> None:
     """Seeds `np_random` and the spaces of an environment and its wrappers.
 
     Of several environments, the one of index i gets `seed + i`. Of those in
-    other processes only `np_random` is reached.
+    processes with a `worker` of their own only `np_random` is reached.
 
     Args:
         env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`, which is to be
@@ -41,6 +43,9 @@ def seed_layers(env: Any, seed: int) -> None:
     if isinstance(inner, SyncVectorEnv):
         for index, each in enumerate(inner.envs):
             seed_layers(each, seed + index)
+    elif env_processes.can_be_asked(inner):
+        seeds = [(seed + i,) for i in range(inner.num_envs)]
+        env_processes.ask(inner, seed_layers, seeds)
     elif isinstance(inner, AsyncVectorEnv):
         drawing = [_generator(seed + i) for i in range(inner.num_envs)]
         inner.set_attr("np_random", drawing)

@@ -66,7 +66,7 @@ def test_wrappers_repeat_with_the_seed(make, wrapper):
     assert not np.array_equal(play(make(wrapper), 4), first)
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS[:2])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_wrappers_repeat_in_processes_as_in_this_one(wrapper):
     makers = [made_by(wrapper)] * 2
     elsewhere = play(as_vector_env(AsyncVectorEnv(makers)), 3)
