@@ -53,7 +53,7 @@ class Checkpoint(keras.callbacks.Callback):
     environments and the callbacks are put back to where they were, and the
     epochs that are left are trained. The weights and the `History` that come
     out are those of a run that was never stopped, bit for bit, where the state
-    of the environments can be copied: those of Gymnasium that are written in
+    of the environments can be saved: those of Gymnasium that are written in
     Python, MuJoCo's, and those with methods `get_state()` and
     `set_state(state)` of their own. Others begin new episodes.
 
