@@ -16,7 +16,6 @@ from typing import Any
 from typing import cast
 
 import keras
-import numpy as np
 
 from keras_rl2.arguments import check_has
 from keras_rl2.arguments import check_in_range
@@ -352,7 +351,7 @@ class Checkpoint(keras.callbacks.Callback):
         assert self._position is not None
         self._writer.wait()
         agent = cast(SavedAgent, self._agent).get_state()
-        if not all(map(_is_finite, agent["variables"])):
+        if not saved_run.is_finite(agent["variables"]):
             warnings.warn(
                 "No checkpoint is written: the agent's weights are not finite.",
                 stacklevel=2,
@@ -449,8 +448,3 @@ class Checkpoint(keras.callbacks.Callback):
             # The process is about to end; after Ctrl-C somebody may go on.
             cast(Rounds, self._rounds).close()
         self._stop.leave()
-
-
-def _is_finite(array: np.ndarray) -> bool:
-    """Whether all numbers of an array are finite; others are no numbers."""
-    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
