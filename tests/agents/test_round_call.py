@@ -129,7 +129,7 @@ class Kept(keras.callbacks.Callback):
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5), tf.constant(0.5)])
 def test_callbacks_are_told_numbers(value):
     kept = Kept()
-    callbacks = FitCallbacks([kept])
+    callbacks = FitCallbacks([kept], model=keras.Sequential())
     callbacks.on_train_batch_begin(0)
     callbacks.on_train_batch_end(1, {"loss": value})
     assert kept.told == [(0, {}), (1, {"loss": 0.5})]
