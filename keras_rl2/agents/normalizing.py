@@ -48,7 +48,7 @@ class Normalizing:
             if isinstance(layer, ObservationNormalization)
         )
         self.outliers = Outliers()
-        self._accumulating: _Accumulating | None = None
+        self._made: _Compiled | None = None
         self._check_paths()
 
     @property
@@ -78,7 +78,7 @@ class Normalizing:
         layers = self.changing
         if not layers:
             return
-        told = self._accumulate(layers)(
+        told = self._compiled(layers).accumulate(
             map_leaves(
                 # [T + 1, B, ...] -> [T * B, ...]
                 lambda array: array[:-1].reshape(-1, *array.shape[2:]),
@@ -95,24 +95,33 @@ class Normalizing:
                 _refuse(layer, trajectory)
         self.outliers.add(count, _describe(layers[most], trajectory, row))
 
-    def _accumulate(
+    def _compiled(
+        self, layers: Sequence[ObservationNormalization]
+    ) -> "_Compiled":
+        """Returns what is done to layers, made once for the same ones."""
+        if self._made is None or self._made.layers != layers:
+
+            def commit() -> None:
+                for layer in layers:
+                    layer.commit()
+
+            self._made = _Compiled(
+                layers,
+                self._make_accumulate(layers),
+                # Eagerly, two assignments of each layer take twice the time.
+                tf.function(commit, autograph=False),
+            )
+        return self._made
+
+    def _make_accumulate(
         self, layers: Sequence[ObservationNormalization]
     ) -> Callable[[Any, Tensor], Tensor]:
-        """Returns what takes rows into all layers, or into none.
+        """Makes what takes rows into all layers, or into none.
 
         It returns `[L + 3]` int32, which is 0 where all is well: of each layer
         whether it would not stay finite; the number of rows with outliers, the
         first such row, and the layer that met one there.
         """
-        if self._accumulating is None or self._accumulating.layers != layers:
-            made = self._make_accumulate(layers)
-            self._accumulating = _Accumulating(layers, made)
-        return self._accumulating.function
-
-    def _make_accumulate(
-        self, layers: Sequence[ObservationNormalization]
-    ) -> Callable[[Any, Tensor], Tensor]:
-        """Makes what takes rows into layers."""
         spaces = dict(named_leaves(space_tree(self._agent.observation_space)))
         limited = [_may_be_far_off(spaces[_path(x, spaces)]) for x in layers]
 
@@ -146,15 +155,17 @@ class Normalizing:
 
     def commit(self) -> None:
         """Puts new observation statistics into use."""
-        for layer in self.changing:
-            layer.commit()
+        layers = self.changing
+        if layers:
+            self._compiled(layers).commit()
 
 
-class _Accumulating(NamedTuple):
-    """What takes rows into layers, and into which."""
+class _Compiled(NamedTuple):
+    """What takes rows into layers and into use, and which layers."""
 
     layers: Sequence[ObservationNormalization]
-    function: Callable[[Any, Tensor], Tensor]
+    accumulate: Callable[[Any, Tensor], Tensor]
+    commit: Callable[[], None]
 
 
 def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:
@@ -184,7 +195,7 @@ def _accumulate_bounded(
         valid: `[N]` bool. Rows that count.
 
     Returns:
-        `[L + 3]` int32. As of `Normalizing._accumulate`.
+        `[L + 3]` int32. As of what `Normalizing` compiles.
     """
     found, moved = [], []
     for layer, x, is_limited in zip(layers, seen, limited, strict=True):
