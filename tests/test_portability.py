@@ -35,7 +35,10 @@ def _without_encoding(tree):
             isinstance(each, str) and re.fullmatch(r"[rwxa+]*b[rwxa+]*", each)
             for each in texts
         )
-        given = any(key.arg == "encoding" for key in node.keywords)
+        # With the second, it is a member of a ZIP archive: bytes.
+        given = any(
+            key.arg in ("encoding", "force_zip64") for key in node.keywords
+        )
         mode = name in ("open", "fdopen")
         # Of a class of ours or of a package, it is no text.
         opens_text = not mode or any(

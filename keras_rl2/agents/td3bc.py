@@ -79,7 +79,7 @@ class TD3BC(TD3):
     ...                          normalize_observations=True)
     >>> history = agent.fit(replay, epochs=2, verbose=0)
     >>> sorted(history.history)[:4]
-    ['actor_loss', 'critic_loss', 'env_steps', 'episode_length']
+    ['actor_loss', 'clipped_observations', 'critic_loss', 'env_steps']
 
     Reference:
         - [Fujimoto and Gu, 2021](https://arxiv.org/abs/2106.06860).
