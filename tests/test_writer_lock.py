@@ -1,7 +1,7 @@
 """One process writes to a folder, whoever else would like to."""
 
 import errno
-import json
+import fcntl
 import os
 import signal
 import socket
@@ -16,35 +16,28 @@ from support.full_disks import room_for
 
 # A process that holds the lock until it is killed.
 _HOLDER = """
+import os
 import sys
 from keras_rl2.writer_lock import WriterLock
 lock = WriterLock(sys.argv[1])
 lock.__enter__()
-print("held", flush=True)
+if sys.argv[2] == "False" or os.fork():
+    print("held", flush=True)
 sys.stdin.read()
 """
-DEAD = 2**22 + 1
+
+
+def no_flock(*_):
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
 @pytest.fixture(params=["flock", "lease"])
 def kind(request, monkeypatch):
-    """A system that has locks, and one that has none."""
+    """A disk that has locks, and one that has none."""
     if request.param == "lease":
-        monkeypatch.setattr(writer_lock, "flock", None)
+        monkeypatch.setattr(fcntl, "flock", no_flock)
+        monkeypatch.setattr(writer_lock, "_LEASE_SECONDS", 0.2)
     return request.param
-
-
-@pytest.fixture
-def lease(monkeypatch, tmp_path):
-    """Returns what writes a lease of somebody else."""
-    monkeypatch.setattr(writer_lock, "flock", None)
-    path = tmp_path / "writer.lease"
-
-    def of(**holder):
-        path.write_text(json.dumps(holder))
-        return path
-
-    return of
 
 
 def refused(*words):
@@ -83,18 +76,19 @@ def test_a_disk_without_locks(number, tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(writer_lock, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     with WriterLock(tmp_path):
-        assert [each.name for each in tmp_path.iterdir()] == ["writer.lease"]
-        with refused(str(os.getpid())), WriterLock(tmp_path):
-            pass
+        names = {each.name for each in tmp_path.iterdir()}
+        assert names == {"writer.lease", "writer.json"}
+    assert not list(tmp_path.iterdir())
 
 
 class TestAnotherProcess:
-    @pytest.fixture
-    def holder(self, tmp_path):
+    @pytest.fixture(params=[False, True], ids=["alone", "with a child"])
+    def holder(self, request, tmp_path):
+        """Whose child, that it has forked, outlives it and keeps nothing."""
         process = subprocess.Popen(
-            [sys.executable, "-c", _HOLDER, str(tmp_path)],
+            [sys.executable, "-c", _HOLDER, str(tmp_path), str(request.param)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -115,82 +109,30 @@ class TestAnotherProcess:
         assert not list(tmp_path.iterdir())
 
 
-def test_a_forked_child_keeps_nothing_locked(tmp_path):
-    """Of a killed parent it would keep out whoever goes on."""
-    given, taken = os.pipe()
-    lock = WriterLock(tmp_path).__enter__()
-    child = os.fork()
-    if not child:
-        os.close(taken)
-        os.read(given, 1)
-        os._exit(0)
-    try:
-        # As the system does for a process that is killed.
-        os.close(lock._descriptor)
-        with WriterLock(tmp_path):
-            pass
-    finally:
-        os.close(taken)
-        os.close(given)
-        os.waitpid(child, 0)
-        writer_lock._descriptors.discard(lock._descriptor)
-
-
 class TestLease:
-    def test_of_another_machine(self, lease, tmp_path):
-        lease(host="elsewhere", pid=DEAD, token="theirs")
-        with refused(f"process {DEAD} on elsewhere"), WriterLock(tmp_path):
-            pass
+    @pytest.fixture(autouse=True)
+    def lease(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(fcntl, "flock", no_flock)
+        monkeypatch.setattr(writer_lock, "_LEASE_SECONDS", 0.2)
+        return tmp_path / "writer.lease"
 
-    def test_that_nobody_renews(self, lease, tmp_path):
-        path = lease(host="elsewhere", pid=1, token="theirs")
-        now = path.stat().st_mtime
-        os.utime(path, (now - 200, now - 200))
-        with refused("elsewhere"), WriterLock(tmp_path):
-            pass
-        os.utime(path, (now - 400, now - 400))
+    def test_of_another_machine_that_is_gone(self, lease, tmp_path):
+        with WriterLock(tmp_path):
+            left = lease.read_text().replace(socket.gethostname(), "elsewhere")
+        lease.write_text(left)
         with WriterLock(tmp_path) as lock:
             lock.check()
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("pid", [DEAD, os.getpid()], ids=["dead", "own"])
-    def test_of_a_process_that_is_gone(self, pid, lease, tmp_path):
-        """With the number of this one, too: containers count from 1."""
-        lease(host=socket.gethostname(), pid=pid, token="theirs")
-        with WriterLock(tmp_path) as lock:
-            lock.check()
-
-    def test_of_one_that_lives(self, lease, tmp_path):
-        lease(host=socket.gethostname(), pid=os.getppid(), token="theirs")
-        with refused(str(os.getppid())), WriterLock(tmp_path):
-            pass
-
-    def test_that_was_not_written_to_its_end(self, lease, tmp_path):
-        lease().write_text('{"host": "els')
-        with refused("process unknown"), WriterLock(tmp_path):
-            pass
-
     def test_that_was_taken_over_meanwhile(self, lease, tmp_path):
         with WriterLock(tmp_path) as lock:
-            path = lease(host="elsewhere", pid=7, token="theirs")
-            with refused("process 7 on elsewhere"):
+            own = lease.read_text()
+            lease.unlink()
+            lease.write_text(own.replace(socket.gethostname(), "elsewhere"))
+            (tmp_path / "writer.json").write_text('{"pid": 7, "host": "there"}')
+            with refused("process 7 on there"):
                 lock.check()
-        assert path.exists()
-
-    def test_it_is_renewed(self, lease, tmp_path):
-        path = lease(host="elsewhere", pid=1, token="theirs")
-        os.utime(path, (0, 0))
-
-        class Once:
-            waited = []
-
-            def wait(self, seconds):
-                self.waited.append(seconds)
-                return len(self.waited) > 1
-
-        writer_lock._renew(path, Once())
-        assert path.stat().st_mtime > 0
-        assert Once.waited == [60.0, 60.0]
+        assert lease.exists()
 
 
 class TestNoFolderToWriteTo:
@@ -216,7 +158,6 @@ class TestNoFolderToWriteTo:
         def refuse(*_, **__):
             raise PermissionError(errno.EACCES, "Permission denied", "x")
 
-        monkeypatch.setattr(writer_lock.os, "open", refuse)
         monkeypatch.setattr("tempfile.mkdtemp", refuse)
         with pytest.raises(PermissionError, match="Permission") as raised:
             WriterLock(tmp_path).__enter__()
