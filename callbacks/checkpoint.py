@@ -37,6 +37,7 @@ from keras_rl2.callbacks.protocols import updates
 from keras_rl2.callbacks.resumable import CallbackStates
 from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.checkpoint_folder import Saved
+from keras_rl2.collecting.finite import is_finite
 
 logger = logging.getLogger(__name__)
 
@@ -351,7 +352,7 @@ class Checkpoint(keras.callbacks.Callback):
         assert self._position is not None
         self._writer.wait()
         agent = cast(SavedAgent, self._agent).get_state()
-        if not saved_run.is_finite(agent["variables"]):
+        if not all(map(is_finite, agent["variables"])):
             warnings.warn(
                 "No checkpoint is written: the agent's weights are not finite.",
                 stacklevel=2,

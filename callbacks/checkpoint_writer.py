@@ -1,8 +1,8 @@
 """Writes checkpoints beside training, and says where that fails."""
 
 import contextlib
-import functools
 import os
+import threading
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from keras_rl2 import plain_data
-from keras_rl2.callbacks.background_work import BackgroundWork
 from keras_rl2.callbacks.fit_end import FitEnd
 from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.checkpoint_folder import Saved
@@ -47,7 +46,8 @@ class CheckpointWriter:
         self._after_save = after_save
         self._clock = clock
         self._lock = WriterLock(directory)
-        self._work = BackgroundWork()
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
         self._failing_since: float | None = None
         self._not_passed_on: str | None = None
         self.log: SegmentLog = self._folder.new_log()
@@ -64,7 +64,7 @@ class CheckpointWriter:
             try:
                 yield
             finally:
-                self._work.wait()
+                self._join()
 
     def newest(self) -> Saved | None:
         """Reads the newest checkpoint; see `CheckpointFolder.newest`."""
@@ -100,11 +100,21 @@ class CheckpointWriter:
         taken, arrays = plain_data.to_json(state)
         # Training changes them; rows of the log are copies already.
         arrays = {name: array.copy() for name, array in arrays.items()}
-        self._work.start(functools.partial(self._write, taken, arrays, end))
+
+        def write() -> None:
+            try:
+                self._write(taken, arrays, end)
+            except Exception as error:
+                # For `report`: nobody waits in this thread.
+                self._error = error
+
+        self._join()
+        self._thread = threading.Thread(target=write, name="checkpoint")
+        self._thread.start()
 
     def wait(self) -> None:
         """Waits for what is being written, and reports what went wrong."""
-        self._work.wait()
+        self._join()
         self.report()
 
     def report(self) -> None:
@@ -117,7 +127,7 @@ class CheckpointWriter:
         if self._not_passed_on is not None:
             text, self._not_passed_on = self._not_passed_on, None
             warnings.warn(text, stacklevel=2)
-        error = self._work.take_error()
+        error, self._error = self._error, None
         if error is None:
             return
         if not isinstance(error, OSError):
@@ -151,10 +161,10 @@ class CheckpointWriter:
         Args:
             error: Exception. Gets a note.
         """
-        self._work.wait()
-        lost = self._work.take_error()
-        if lost is not None:
-            error.add_note(f"No checkpoint could be written: {lost}")
+        self._join()
+        if self._error is not None:
+            error.add_note(f"No checkpoint could be written: {self._error}")
+            self._error = None
         if (newest := self.newest_path) is None:
             return
         # Its weights are finite, whatever they are by now.
@@ -165,6 +175,12 @@ class CheckpointWriter:
         with contextlib.suppress(OSError, ValueError):
             self._lock.check()
             self._folder.note_end(FitEnd.of_error(error).to_json())
+
+    def _join(self) -> None:
+        """Waits for what is being written."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
 
     def _write(
         self, taken: Any, arrays: Mapping[str, Any], end: FitEnd | None

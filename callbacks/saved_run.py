@@ -1,12 +1,10 @@
 """Which run a checkpoint is of, and how its agent is made again."""
 
 import json
-from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
 
 def identity(agent: Any, rounds: Any) -> dict[str, Any]:
@@ -70,15 +68,3 @@ def model_as_json(agent: Any) -> str | None:
         return json.dumps(keras.saving.serialize_keras_object(agent))
     except (TypeError, ValueError, NotImplementedError, AttributeError):
         return None
-
-
-def is_finite(arrays: Iterable[np.ndarray]) -> bool:
-    """Whether all numbers of arrays are finite; what is no number is.
-
-    Args:
-        arrays: Iterable of arrays.
-    """
-    return all(
-        array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
-        for array in arrays
-    )
