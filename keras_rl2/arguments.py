@@ -20,6 +20,7 @@ import numpy as np
 from keras_rl2 import foreign_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Given = TypeVar("Given")
 
 
 def is_number(value: object) -> bool:
@@ -43,6 +44,21 @@ def is_whole_number(value: object) -> bool:
         value: What was given.
     """
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def given_or(given: Given | None, own: Given) -> Given:
+    """Returns an argument that was given, or else what stands for it.
+
+    Args:
+        given: The argument, or None.
+        own: Of the same type.
+
+    Example:
+
+    >>> given_or(None, 4), given_or(0, 4)
+    (4, 0)
+    """
+    return own if given is None else given
 
 
 def present(**given: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_rl2.arguments import check_at_least
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import given_or
 from keras_rl2.arguments import present
 from keras_rl2.arguments import refusing_unknown
 from keras_rl2.collecting.collector import MOST_RESTARTS
@@ -220,11 +221,11 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             workers=workers,
         )
         envs = self.env.num_envs
-        self.steps_per_round = _or(
+        self.steps_per_round = given_or(
             steps_per_round, -(-_STEPS_PER_ROUND // envs) * envs
         )
         self.horizon = self.steps_per_round // envs
-        self.rounds_per_epoch = _or(
+        self.rounds_per_epoch = given_or(
             rounds_per_epoch, max(_STEPS_PER_EPOCH // self.steps_per_round, 1)
         )
         self._rounds_ahead = ahead
@@ -239,7 +240,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._own_batch_size = batch_size == "auto"
         self._own_updates = updates_per_round is None
         self.batch_size = 0 if self._own_batch_size else int(batch_size)
-        self.updates_per_round = _or(updates_per_round, 0)
+        self.updates_per_round = given_or(updates_per_round, 0)
         with self._closing_if_refused():
             check_replay_sizes(
                 envs,
@@ -248,7 +249,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
                 steps_per_round=self.steps_per_round,
                 warm_up=warm_up,
                 n_step=n_step,
-                burn_in=_or(burn_in, 0),
+                burn_in=given_or(burn_in, 0),
             )
         self.buffer: ReplayBuffer | None = None
         self._feedback: TDErrorFeedback | None = None
@@ -554,11 +555,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             batches["index"] = tf.TensorSpec(leading, "int64")
             batches["position"] = tf.TensorSpec(leading[:1], "int32")
         return {"batches": batches}
-
-
-def _or(value: int | None, default: int) -> int:
-    """Returns the value, or the default where there is none."""
-    return default if value is None else value
 
 
 def _ahead(asked: int | None, workers: Workers | None) -> int:

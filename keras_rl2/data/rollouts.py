@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from keras_rl2.arguments import check_flag
 from keras_rl2.arguments import check_positive
+from keras_rl2.arguments import given_or
 from keras_rl2.arguments import present
 from keras_rl2.arguments import refusing_unknown
 from keras_rl2.collecting.collector import MOST_RESTARTS
@@ -225,8 +226,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         if batch_size == "auto":
             num_envs = self.env.num_envs
             batch_size = own.minibatch(horizon * num_envs, num_envs)
-        self.scale_rewards = _or(asked.scale_rewards, own.scale_rewards)
-        self._set_round(horizon, _or(asked.passes, own.passes), batch_size)
+        self.scale_rewards = given_or(asked.scale_rewards, own.scale_rewards)
+        self._set_round(horizon, given_or(asked.passes, own.passes), batch_size)
 
     def _own_horizon(self, own: OwnRollout) -> int:
         """Returns an algorithm's own horizon, that fits what was given."""
@@ -568,8 +569,3 @@ def _divisor(horizon: int) -> int:
     """Returns the longest sequence that divides a horizon."""
     longest = min(horizon, _LONGEST_SEQUENCE)
     return next(n for n in range(longest, 0, -1) if horizon % n == 0)
-
-
-def _or(given: Any, own: Any) -> Any:
-    """Returns what was given, or else the algorithm's own."""
-    return own if given is None else given
