@@ -10,7 +10,7 @@ from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
 from support import failing_envs
-from support.checkpointed import outcome_of
+from support.checkpointed import fit_and_close
 from support.kept_envs import Handle
 from support.kept_envs import Hidden
 from support.kept_envs import Piped
@@ -45,14 +45,7 @@ def trained(env, folder, *callbacks, epochs=EPOCHS, **settings):
     )
     agent = rl.A2C.for_env(data.env, hidden=(4,), seed=0)
     agent.compile(keras.optimizers.SGD(0.01), run_eagerly=True)
-    checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
-    try:
-        history = agent.fit(
-            data, epochs=epochs, callbacks=[*callbacks, checkpoint], verbose=0
-        )
-        return outcome_of(agent, data, history)
-    finally:
-        data.close()
+    return fit_and_close(agent, data, folder, epochs, callbacks)
 
 
 def stop_and_go_on(env, folder, warning=None, **settings):

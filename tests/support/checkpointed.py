@@ -195,6 +195,18 @@ def outcome_of(agent, data, history):
     }
 
 
+def fit_and_close(agent, data, folder, epochs, callbacks):
+    """Trains with a checkpoint each epoch, and says what came of it."""
+    checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
+    try:
+        history = agent.fit(
+            data, epochs=epochs, callbacks=[*callbacks, checkpoint], verbose=0
+        )
+        return outcome_of(agent, data, history)
+    finally:
+        data.close()
+
+
 def counted(at_event):
     """Has environments' steps, or draws, and calls that write told of.
 

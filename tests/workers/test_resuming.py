@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from support.checkpointed import outcome_of
+from support.checkpointed import fit_and_close
 from support.structured_envs import assert_trees_equal
 from support.workers_here import WorkersHere
 
@@ -76,14 +76,7 @@ def trained(case, workers, folder, *callbacks, epochs=EPOCHS):
     agent = kind.for_env(data.env, hidden=(8,), seed=0, **given)
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
     agent.compile(optimizer, run_eagerly=True)
-    checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
-    try:
-        history = agent.fit(
-            data, epochs=epochs, callbacks=[*callbacks, checkpoint], verbose=0
-        )
-        return outcome_of(agent, data, history)
-    finally:
-        data.close()
+    return fit_and_close(agent, data, folder, epochs, callbacks)
 
 
 def assert_goes_on(case, make_workers, folder):
