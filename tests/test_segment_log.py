@@ -81,7 +81,9 @@ def test_a_full_disk(log):
     assert log.write("2") == {}
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "folder"])
+@pytest.mark.parametrize(
+    "damage", ["missing", "cut", "flipped", "folder", "link"]
+)
 def test_damage_is_found(log, damage):
     file = log.directory / log.segments["rows"][0].file
     content = file.read_bytes()
@@ -92,5 +94,8 @@ def test_damage_is_found(log, damage):
         file.write_bytes(bytes([content[0] ^ 1]) + content[1:])
     elif damage == "folder":
         file.mkdir()
+    elif damage == "link":
+        (log.directory / "elsewhere").write_bytes(content)
+        file.symlink_to("elsewhere")
     with pytest.raises(ValueError, match="damaged"):
         log.check()

@@ -448,6 +448,37 @@ class TestSignals:
         assert Ask.rounds == 5
         np.testing.assert_equal(fit(case, tmp_path), whole(case))
 
+    def test_in_each_round_of_an_epoch(self, tmp_path):
+        """And before each, when what is left of the epoch has just begun."""
+
+        def program(directory, *callbacks):
+            agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
+            agent.compile(run_eagerly=True)
+            data = rl.RolloutDataset(
+                "CartPole-v1", horizon=8, rounds_per_epoch=3, seed=0
+            )
+            checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
+            history = agent.fit(
+                data, callbacks=[*callbacks, checkpoint], verbose=0
+            )
+            return outcome_of(agent, data, history)
+
+        def ask(*_, **__):
+            signal.raise_signal(signal.SIGINT)
+
+        in_round, before_round = (
+            keras.callbacks.LambdaCallback(**{f"on_{what}_begin": ask})
+            for what in ("train_batch", "epoch")
+        )
+        stopped, rounds = tmp_path / "stopped", []
+        for asking in (in_round, before_round, in_round, before_round):
+            with pytest.raises(KeyboardInterrupt):
+                program(stopped, asking)
+            saved = CheckpointFolder(stopped).newest().state
+            rounds.append(saved["position"]["rounds"])
+        assert rounds == [1, 1, 2, 2]
+        np.testing.assert_equal(program(stopped), program(tmp_path / "whole"))
+
     def test_handlers_are_put_back(self, tmp_path):
         before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
         fit("PPO", tmp_path, epochs=1)
