@@ -314,12 +314,14 @@ class TestKilled:
         outside = tmp_path / "outside"
         outside.mkdir()
         (outside / "text").write_text("mine")
+        (outside / "other.replaced").write_text("mine")
         inside = tmp_path / "inside"
         inside.mkdir()
         (inside / ".unfinished-abcd").symlink_to(outside)
         with replacing(inside / "file") as unfinished:
             unfinished.write_text("new")
-        assert (outside / "text").read_text() == "mine"
+        names = sorted(each.name for each in outside.iterdir())
+        assert names == ["other.replaced", "text"]
 
 
 def test_what_cannot_be_named_back_is_kept(tmp_path, monkeypatch):

@@ -451,7 +451,7 @@ class TestSignals:
     def test_in_each_round_of_an_epoch(self, tmp_path):
         """And before each, when what is left of the epoch has just begun."""
 
-        def program(directory, *callbacks):
+        def program(directory, *callbacks, epochs=2):
             agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
             agent.compile(run_eagerly=True)
             data = rl.RolloutDataset(
@@ -459,7 +459,10 @@ class TestSignals:
             )
             checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
             history = agent.fit(
-                data, callbacks=[*callbacks, checkpoint], verbose=0
+                data,
+                epochs=epochs,
+                callbacks=[*callbacks, checkpoint],
+                verbose=0,
             )
             return outcome_of(agent, data, history)
 
@@ -471,6 +474,8 @@ class TestSignals:
             for what in ("train_batch", "epoch")
         )
         stopped, rounds = tmp_path / "stopped", []
+        # There is a history to be forgotten.
+        program(stopped, epochs=1)
         for asking in (in_round, before_round, in_round, before_round):
             with pytest.raises(KeyboardInterrupt):
                 program(stopped, asking)

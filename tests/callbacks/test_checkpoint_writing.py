@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.writer_lock import WriterLock
 from support.clocks import Clock
@@ -154,7 +155,10 @@ class TestOneWriter:
 
         monkeypatch.setattr(fcntl, "flock", no_flock)
         program.fit(tmp_path, epochs=1)
-        assert names(tmp_path) == ["checkpoint-00000000"]
+        folder = CheckpointFolder(tmp_path)
+        # The same, of a run that was to go on.
+        folder.write(folder.newest().state)
+        assert names(tmp_path) == [f"checkpoint-0000000{n}" for n in range(2)]
         lease = tmp_path / "writer.lease"
 
         def take_over(epoch):
@@ -165,8 +169,7 @@ class TestOneWriter:
         with pytest.raises(ValueError, match="one writer at a time"):
             program.fit(tmp_path, at_epoch_begin(take_over))
         # Nor is anything noted in what is somebody else's by now.
-        newest = CheckpointFolder(tmp_path).newest()
-        assert (newest.number, newest.ended["reason"]) == (0, "done")
+        assert (folder.newest().number, folder.newest().ended) == (1, None)
 
 
 class TestNoFolderToWriteTo:
@@ -182,6 +185,25 @@ class TestNoFolderToWriteTo:
 
 
 class TestBeside:
+    def test_what_is_written_is_a_copy(self, tmp_path, monkeypatch):
+        go_on, write = threading.Event(), CheckpointFolder.write_parts
+
+        def write_late(*args):
+            assert go_on.wait(60)
+            return write(*args)
+
+        monkeypatch.setattr(CheckpointFolder, "write_parts", write_late)
+        writer, numbers = (
+            CheckpointWriter(tmp_path, 3, None, Clock()),
+            np.zeros(2),
+        )
+        with writer.alone():
+            writer.write_beside({"numbers": numbers})
+            numbers += 1
+            go_on.set()
+            writer.wait()
+        assert writer.newest().state["numbers"].tolist() == [0, 0]
+
     def test_training_goes_on_meanwhile(self, program, tmp_path):
         """The first one, of epoch 2, is passed on once epoch 3 has begun."""
         late, order = threading.Event(), []
@@ -328,7 +350,7 @@ class TestFailures:
             program.fit(
                 tmp_path,
                 disk.callback,
-                epochs=5,
+                epochs=6,
                 every_steps=None,
                 every_seconds=20.0,
                 clock=disk.clock,

@@ -72,7 +72,8 @@ def test_rings_are_copied_as_before():
     assert found.tolist() == [[0], [0]]
     assert arrays["observation"].tolist() == [[5], [6], [7], [8]]
     rows = arrays.rows_from(0, 2)
-    arrays.set_first_rows({**given, "reward": np.zeros((4, 1))})
+    zeros = np.zeros((4, 1))
+    arrays.set_first_rows({"observation": zeros, "reward": zeros})
     [found] = rows["observation"].chunks()
     assert found.tolist() == [[5], [6]]
     # Nobody is to read them any more.

@@ -154,7 +154,7 @@ WRITER = [
         "callbacks/checkpoint_writer.py",
         "{name: array.copy() for name, array in arrays.items()}",
         "dict(arrays)",
-        [f"{_CHECKPOINT}::test_what_is_written_late_is_what_was"],
+        [f"{_WRITING}::TestBeside::test_what_is_written_is_a_copy"],
     ),
     Mutant(
         "who_lost_the_lease_writes_on",
@@ -264,11 +264,7 @@ END = [
         "callbacks/fit_position.py",
         "env_steps=agent.env_steps,",
         "env_steps=0,",
-        [
-            "tests/data/test_mixed.py::test_after_learning_offline",
-            "tests/data/test_mixed.py::"
-            "test_steps_are_taken_as_the_replay_takes_them",
-        ],
+        [f"{_ENDED}::test_a_second_fit_counts_its_own_steps"],
     ),
     Mutant(
         "the_rounds_of_a_position_are_forgotten",

@@ -231,16 +231,6 @@ LOCK = [
         _LOCK,
     ),
     Mutant(
-        "a_lease_is_that_of_a_thread",
-        "keras_rl2/writer_lock.py",
-        "timeout=1.5 * _LEASE_SECONDS,\n                thread_local=False,",
-        "timeout=1.5 * _LEASE_SECONDS,\n                thread_local=True,",
-        [
-            "tests/callbacks/test_checkpoint_writing.py::TestOneWriter::"
-            "test_a_lease_that_was_taken_over_ends_the_run"
-        ],
-    ),
-    Mutant(
         "a_lock_is_left_behind",
         "keras_rl2/writer_lock.py",
         "Path(held.lock_file).unlink(missing_ok=True)",
@@ -360,13 +350,6 @@ ROWS = [
         "keras_rl2/data/ring_log.py",
         "age = (row - steps) % filled",
         "age = row",
-        _RING,
-    ),
-    Mutant(
-        "rows_that_are_overwritten_count",
-        "keras_rl2/data/ring_log.py",
-        "(step > steps - rows) & (step <= steps)",
-        "step <= steps",
         _RING,
     ),
 ]

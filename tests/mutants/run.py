@@ -28,6 +28,8 @@ from mutants import of_callbacks
 from mutants import of_checkpoints
 from mutants import of_collecting
 from mutants import of_distributions
+from mutants import of_env_state
+from mutants import of_exports
 from mutants import of_files
 from mutants import of_losses
 from mutants import of_networks
@@ -45,6 +47,8 @@ MUTANTS = [
     *of_callbacks.MUTANTS,
     *of_checkpoints.MUTANTS,
     *of_files.MUTANTS,
+    *of_exports.MUTANTS,
+    *of_env_state.MUTANTS,
     *of_networks.MUTANTS,
     *of_workers.MUTANTS,
 ]
