@@ -321,15 +321,33 @@ class Hidden(gymnasium.Env):
 
 
 class HiddenStart(Road):
-    """Keeps a count of its episodes where nobody finds it."""
+    """Is another one from its fourth episode on, where nobody finds it."""
 
     def __init__(self):
         super().__init__(lengths=(10**6,))
-        self.episodes = iter(range(10**6))
+        self.resets = iter(range(10**6))
+        self.offset = itertools.repeat(0)
 
     def reset(self, *, seed=None, options=None):
-        observation, info = super().reset(seed=seed)
-        return observation + next(self.episodes), info
+        self.offset = itertools.repeat(int(next(self.resets) >= 3))
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return observation + next(self.offset), *rest
+
+
+def test_trials_are_closed():
+    closed = []
+
+    class Closes(Road):
+        def close(self):
+            closed.append(self)
+
+    env = reset(lambda: Closes)
+    kept_of(env)
+    assert len(closed) == 2
+    assert env.env not in closed
 
 
 def test_one_that_differs_after_a_reset():

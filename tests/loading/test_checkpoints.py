@@ -140,7 +140,7 @@ class TestRefused:
     def test_more_weights_than_it_holds(self, tmp_path):
         train(tmp_path, *a2c(seed=0))
         state = CheckpointFolder(tmp_path).newest().state
-        model = state["model"].replace('"units": 4', '"units": 4000')
+        model = state["model"].replace('"units": 2', '"units": 10000000')
         assert model != state["model"]
         CheckpointFolder(tmp_path).write({**state, "model": model})
         with self.refusal("asks for more weights than the"):

@@ -137,6 +137,13 @@ CALLBACK = [
         [f"{_ENDED}::test_another_stop_goes_on"],
     ),
     Mutant(
+        "metrics_go_on_from_the_epoch_before",
+        "callbacks/checkpoint.py",
+        "                cast(Any, self.model).reset_metrics()\n",
+        "                pass\n",
+        _ROUNDS,
+    ),
+    Mutant(
         "tables_of_a_finished_fit_begin_anew",
         "callbacks/checkpoint.py",
         "has_ended=self._position.is_past_all,",

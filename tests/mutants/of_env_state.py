@@ -141,7 +141,7 @@ TRIAL = [
         "keras_rl2/envs/env_trial.py",
         "            stack.callback(_close, made)\n",
         "",
-        [f"{_STATE}::test_a_pipe_goes_on_to_be_its_own"],
+        [f"{_STATE}::test_trials_are_closed"],
     ),
     Mutant(
         "a_wrapper_of_several_is_proven",
