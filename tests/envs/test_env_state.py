@@ -22,6 +22,7 @@ from gymnasium.wrappers import TransformReward
 from keras_rl2 import plain_data
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
+from keras_rl2.envs import mujoco_state
 from keras_rl2.envs.state_keeper import StateKeeper
 from support.probe_envs import CountingEnv
 from support.taxi import TAXI
@@ -575,6 +576,21 @@ def test_mujoco(env_id):
     other = reset(lambda: gymnasium.make(env_id), seed=8)
     put(other, kept, adapter)
     np.testing.assert_equal(play(other), expected)
+
+
+def test_mujoco_of_an_earlier_release():
+    """Which kept the state alone: the start of its solver is a part of it."""
+    pytest.importorskip("mujoco")
+    env, other = (
+        reset(lambda: gymnasium.make("Ant-v5"), seed).env.unwrapped
+        for seed in (3, 8)
+    )
+    for _ in range(20):
+        env.step(np.ones(8))
+    state = mujoco_state.read(env.model, env.data)["state"]
+    mujoco_state.write(other.model, other.data, state)
+    again = mujoco_state.read(other.model, other.data)["state"]
+    np.testing.assert_array_equal(again, state)
 
 
 def test_box2d_begins_anew():

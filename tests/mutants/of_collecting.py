@@ -300,8 +300,8 @@ COLLECTING = [
         "            over |= anew\n",
         "            pass\n",
         [
-            "tests/data/test_env_restarts.py::"
-            "test_rewards_are_scaled_apart_from_what_failed"
+            "tests/envs/test_reward_scaler.py::"
+            "test_the_sum_ends_where_an_environment_begins_anew"
         ],
     ),
     Mutant(

@@ -239,8 +239,7 @@ MUJOCO = [
         "    # Computing it has warmed the solver's start up.\n"
         "    mujoco.mj_setState(model, data, array, kind)\n",
         "",
-        _MUJOCO,
-        slow=True,
+        [f"{_STATE}::test_mujoco_of_an_earlier_release"],
     ),
     Mutant(
         "what_mujoco_has_computed_is_computed_anew",
