@@ -281,6 +281,9 @@ class Checkpoint(keras.callbacks.Callback):
             # Only now: callbacks forget all when training begins, metrics
             # when an epoch does.
             self._finish_putting_back()
+            if self._resumed is None:
+                # What had ended has saved those of its last epoch.
+                cast(Any, self.model).reset_metrics()
         elif self._stop.received is not None:
             self._leave(epoch)
         elif self._is_due():

@@ -1,5 +1,6 @@
 """What was there stays, until what takes its place is whole."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -107,6 +108,85 @@ class TestWindows:
         assert (path / "file.txt").read_text("utf-8") == "new"
         assert [each.name for each in tmp_path.iterdir()] == ["folder"]
         assert self.synced == 2
+
+
+class TestOnTheDisk:
+    """What is waited for, before a file or folder has its name, and after."""
+
+    @pytest.fixture
+    def waited(self, monkeypatch):
+        """Numbers of files in the order of waiting, and of renaming."""
+        events, sync, replace = [], os.fsync, os.replace
+
+        def fsync(descriptor):
+            events.append(os.fstat(descriptor).st_ino)
+            sync(descriptor)
+
+        def renamed(*paths):
+            replace(*paths)
+            events.append("renamed")
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(os, "replace", renamed)
+        return events
+
+    def test_a_file(self, waited, tmp_path):
+        path = tmp_path / "file"
+        with replacing(path) as unfinished:
+            unfinished.write_text("new")
+        expected = [path.stat().st_ino, "renamed", tmp_path.stat().st_ino]
+        assert waited == expected
+
+    def test_a_folder(self, waited, tmp_path):
+        path = tmp_path / "folder"
+        with replacing(path) as unfinished:
+            (unfinished / "deeper").mkdir(parents=True)
+            (unfinished / "deeper" / "file").write_text("new")
+        whole = [path / "deeper" / "file", path / "deeper", path]
+        own = [each.stat().st_ino for each in whole]
+        assert waited == [*own, "renamed", tmp_path.stat().st_ino]
+
+    @pytest.mark.parametrize(
+        ("number", "is_told"),
+        [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)],
+    )
+    def test_a_disk_that_waits_for_files_only(
+        self, number, is_told, tmp_path, monkeypatch
+    ):
+        def refuse(descriptor):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", refuse)
+        told = (
+            pytest.raises(OSError, match=os.strerror(number))
+            if is_told
+            else contextlib.nullcontext()
+        )
+        with told, replacing(tmp_path / "file") as unfinished:
+            unfinished.write_text("new")
+        assert bool(list(tmp_path.iterdir())) != is_told
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_a_folder_that_was_taken_for_an_abandoned_one(
+    is_locked, tmp_path, monkeypatch
+):
+    """Just before it was locked, or just after: another one is made."""
+    lock, removed = atomic_files._lock, []
+
+    def late(folder):
+        if removed:
+            return lock(folder)
+        removed.append(folder)
+        descriptor = lock(folder) if is_locked else None
+        folder.rmdir()
+        return descriptor if is_locked else lock(folder)
+
+    monkeypatch.setattr(atomic_files, "_lock", late)
+    with replacing(tmp_path / "file") as unfinished:
+        unfinished.write_text("new")
+    assert len(removed) == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 def test_nothing_written_is_nothing_replaced(tmp_path):
@@ -234,12 +314,14 @@ class TestKilled:
         outside = tmp_path / "outside"
         outside.mkdir()
         (outside / "text").write_text("mine")
+        (outside / "other.replaced").write_text("mine")
         inside = tmp_path / "inside"
         inside.mkdir()
         (inside / ".unfinished-abcd").symlink_to(outside)
         with replacing(inside / "file") as unfinished:
             unfinished.write_text("new")
-        assert (outside / "text").read_text() == "mine"
+        names = sorted(each.name for each in outside.iterdir())
+        assert names == ["other.replaced", "text"]
 
 
 def test_what_cannot_be_named_back_is_kept(tmp_path, monkeypatch):

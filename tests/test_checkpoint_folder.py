@@ -75,6 +75,31 @@ def test_only_the_newest_are_kept(tmp_path):
     assert [each[-5] for each in names] == ["3", "4", "5", "6"]
 
 
+def test_rows_of_the_one_before_stay(tmp_path):
+    """Which the newest one does not refer to any more."""
+    folder = CheckpointFolder(tmp_path, keep=2)
+    log = folder.new_log()
+    first = write(folder, log, 0)
+    log.forget("rows", 6)
+    write(folder, log, 1)
+    check(folder.read(first), 0)
+
+
+def test_numbers_of_more_digits_are_newer(tmp_path):
+    folder = fill(tmp_path, 1)
+    folder.paths()[0].rename(tmp_path / "checkpoint-99999999")
+    write(folder, folder.newest().log, 1)
+    assert folder.newest().number == 10**8
+
+
+def test_the_end_that_was_noted_first_stays(tmp_path):
+    folder = fill(tmp_path, 2)
+    folder.note_end({"reason": "done"})
+    folder.note_end({"reason": "error"})
+    check(folder.newest(), 1)
+    assert folder.newest().ended == {"reason": "done"}
+
+
 def test_numbers_go_on_in_another_process(tmp_path):
     fill(tmp_path, 2)
     folder = CheckpointFolder(tmp_path)

@@ -70,6 +70,11 @@ def test_order_is_kept():
     assert [*round_trip(value)] == ["b", "a", 3]
 
 
+def test_equal_sets_are_written_alike():
+    assert [*{0, 8}] != [*{8, 0}]
+    assert plain_data.to_json({0, 8}) == plain_data.to_json({8, 0})
+
+
 @pytest.mark.parametrize("maxlen", [None, 3])
 def test_deques(maxlen):
     again = round_trip(deque([1, (2,)], maxlen=maxlen))
@@ -149,11 +154,11 @@ def test_what_is_more_than_its_value_is_refused(value):
 
 def test_depth():
     value = []
-    for _ in range(99):
+    for _ in range(100):
         value = [value]
     assert round_trip(value) == value
     with pytest.raises(TypeError, match="at most 100 levels"):
-        plain_data.to_json([[value]])
+        plain_data.to_json([value])
     endless = []
     endless.append(endless)
     assert not plain_data.is_plain(endless)

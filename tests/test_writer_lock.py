@@ -133,6 +133,7 @@ class TestLease:
             with refused("process 7 on there"):
                 lock.check()
         assert lease.exists()
+        assert (tmp_path / "writer.json").exists()
 
 
 class TestNoFolderToWriteTo:

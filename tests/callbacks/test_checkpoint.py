@@ -213,8 +213,11 @@ def test_more_steps_than_were_taken(tmp_path):
 def test_a_run_that_is_finished_is_not_begun_again(tmp_path):
     first = fit("PPO", tmp_path)
     np.testing.assert_equal(fit("PPO", tmp_path), first)
-    # More may be asked for.
-    assert fit("PPO", tmp_path, epochs=EPOCHS + 1)["epoch"][-1] == EPOCHS
+    # More may be asked for, and is what it would have been.
+    more = fit("PPO", tmp_path, epochs=EPOCHS + 1)
+    other = fit("PPO", tmp_path / "other", epochs=EPOCHS + 1)
+    assert more["epoch"][-1] == EPOCHS
+    np.testing.assert_equal(more, other)
 
 
 def test_the_second_fit_of_a_program(tmp_path):
@@ -447,6 +450,61 @@ class TestSignals:
             assert Ask.closed
         assert Ask.rounds == 5
         np.testing.assert_equal(fit(case, tmp_path), whole(case))
+
+    def test_in_each_round_of_an_epoch(self, tmp_path):
+        """And before each, when what is left of the epoch has just begun."""
+
+        class Rounds(keras.callbacks.Callback):
+            """Counts those of each epoch, that of two processes too."""
+
+            counts = ()
+
+            def on_epoch_begin(self, epoch, logs=None):
+                self.counts = *self.counts[:epoch], 0
+
+            def on_train_batch_end(self, batch, logs=None):
+                *before, last = self.counts
+                self.counts = *before, last + 1
+
+            def get_state(self):
+                return self.counts
+
+            def set_state(self, state):
+                self.counts = state
+
+        def program(directory, *callbacks, epochs=2):
+            counted = Rounds()
+            agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
+            agent.compile(run_eagerly=True)
+            data = rl.RolloutDataset(
+                "CartPole-v1", horizon=8, rounds_per_epoch=3, seed=0
+            )
+            checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
+            history = agent.fit(
+                data,
+                epochs=epochs,
+                callbacks=[checkpoint, counted, *callbacks],
+                verbose=0,
+            )
+            return outcome_of(agent, data, history), counted.counts
+
+        def ask(*_, **__):
+            signal.raise_signal(signal.SIGINT)
+
+        in_round, before_round = (
+            keras.callbacks.LambdaCallback(**{f"on_{what}_begin": ask})
+            for what in ("train_batch", "epoch")
+        )
+        stopped, rounds = tmp_path / "stopped", []
+        # There is a history to be forgotten.
+        program(stopped, epochs=1)
+        for asking in (in_round, before_round, in_round, before_round):
+            with pytest.raises(KeyboardInterrupt):
+                program(stopped, asking)
+            saved = CheckpointFolder(stopped).newest().state
+            rounds.append(saved["position"]["rounds"])
+        assert rounds == [1, 1, 2, 2]
+        np.testing.assert_equal(program(stopped), program(tmp_path / "whole"))
 
     def test_handlers_are_put_back(self, tmp_path):
         before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]

@@ -1,6 +1,7 @@
 """Checkpoints are written beside training, by one process, or said to fail."""
 
 import errno
+import fcntl
 import os
 import pathlib
 import threading
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.checkpoint_folder import CheckpointFolder
 from keras_rl2.writer_lock import WriterLock
 from support.clocks import Clock
@@ -50,6 +52,41 @@ def names(directory):
     return sorted(each.name for each in directory.iterdir())
 
 
+def epochs_of(directory):
+    """Returns the epochs that checkpoints go on with."""
+    folder = CheckpointFolder(directory)
+    states = [folder.read(path).state for path in folder.paths()]
+    return [state["position"]["epoch"] for state in states]
+
+
+class TestWhen:
+    def test_as_soon_as_so_many_steps_are_taken(self, program, tmp_path):
+        def set_steps(epoch, logs):
+            program.agent.env_steps = 10 * (epoch + 1)
+
+        steps = keras.callbacks.LambdaCallback(on_epoch_end=set_steps)
+        program.fit(tmp_path, steps, epochs=5, every_steps=20, keep=9)
+        assert epochs_of(tmp_path) == [2, 4, 5]
+
+    def test_as_soon_as_so_many_seconds_are_over(self, program, tmp_path):
+        clock = Clock()
+        clock.now = 1000.0
+
+        def pass_time(epoch):
+            clock.now += 10.0
+
+        program.fit(
+            tmp_path,
+            at_epoch_begin(pass_time),
+            epochs=5,
+            every_steps=None,
+            every_seconds=20.0,
+            clock=clock,
+            keep=9,
+        )
+        assert epochs_of(tmp_path) == [2, 4, 5]
+
+
 class TestOneWriter:
     def test_a_second_one_is_refused(self, program, tmp_path):
         with (
@@ -88,6 +125,52 @@ class TestOneWriter:
 
         program.fit(tmp_path, at_epoch_begin(clear))
 
+    def test_ctrl_c_waits_before_it_is_given_back(
+        self, program, tmp_path, monkeypatch
+    ):
+        given_back, leave, order = threading.Event(), WriterLock.__exit__, []
+
+        def give_back(*args):
+            given_back.set()
+            leave(*args)
+
+        def pass_on(path):
+            # Longer than it takes where nobody waits.
+            order.append(given_back.wait(0.2))
+
+        def interrupt(epoch):
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(WriterLock, "__exit__", give_back)
+        with pytest.raises(KeyboardInterrupt):
+            program.fit(tmp_path, at_epoch_begin(interrupt), after_save=pass_on)
+        assert order == [False, False]
+
+    def test_a_lease_that_was_taken_over_ends_the_run(
+        self, program, tmp_path, monkeypatch
+    ):
+        def no_flock(*_):
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        monkeypatch.setattr(fcntl, "flock", no_flock)
+        program.fit(tmp_path, epochs=1)
+        folder = CheckpointFolder(tmp_path)
+        # The same, of a run that was to go on.
+        folder.write(folder.newest().state)
+        assert names(tmp_path) == [f"checkpoint-0000000{n}" for n in range(2)]
+        lease = tmp_path / "writer.lease"
+
+        def take_over(epoch):
+            own = lease.read_text()
+            lease.unlink()
+            lease.write_text(own.replace("hostname", "x").replace("\n", "9\n"))
+
+        with pytest.raises(ValueError, match="one writer at a time"):
+            program.fit(tmp_path, at_epoch_begin(take_over))
+        # Nor is anything noted in what is somebody else's by now.
+        assert (folder.newest().number, folder.newest().ended) == (1, None)
+
 
 class TestNoFolderToWriteTo:
     def test_it_is_said_before_training(self, program, tmp_path):
@@ -102,6 +185,25 @@ class TestNoFolderToWriteTo:
 
 
 class TestBeside:
+    def test_what_is_written_is_a_copy(self, tmp_path, monkeypatch):
+        go_on, write = threading.Event(), CheckpointFolder.write_parts
+
+        def write_late(*args):
+            assert go_on.wait(60)
+            return write(*args)
+
+        monkeypatch.setattr(CheckpointFolder, "write_parts", write_late)
+        writer, numbers = (
+            CheckpointWriter(tmp_path, 3, None, Clock()),
+            np.zeros(2),
+        )
+        with writer.alone():
+            writer.write_beside({"numbers": numbers})
+            numbers += 1
+            go_on.set()
+            writer.wait()
+        assert writer.newest().state["numbers"].tolist() == [0, 0]
+
     def test_training_goes_on_meanwhile(self, program, tmp_path):
         """The first one, of epoch 2, is passed on once epoch 3 has begun."""
         late, order = threading.Event(), []
@@ -179,6 +281,8 @@ class TestAfterSave:
         given = []
 
         def pass_on(path):
+            with pytest.raises(ValueError, match="one writer"):
+                WriterLock(tmp_path).__enter__()
             given.append(threading.current_thread())
 
         checkpoint = rl.callbacks.Checkpoint(tmp_path, after_save=pass_on)
@@ -215,13 +319,13 @@ class Disk:
 
 class TestFailures:
     def test_an_hour_of_them_ends_the_run(self, program, tmp_path, monkeypatch):
-        disk = Disk(monkeypatch, full=range(3, 99), seconds=1000.0)
+        disk = Disk(monkeypatch, full=range(3, 99), seconds=900.0)
         with (
             pytest.raises(OSError, match="within an hour: make room") as raised,
             pytest.warns(UserWarning, match="training goes on") as warned,
         ):
             program.fit(tmp_path, disk.callback, epochs=20, clock=disk.clock)
-        # At 0 s, 1000 s, ..., 4000 s.
+        # At 0 s, 900 s, ..., 3600 s.
         assert len(warned) == 5
         assert "No space left" in str(raised.value)
         assert "checkpoint-00000001" in raised.value.__notes__[-1]
@@ -237,6 +341,22 @@ class TestFailures:
         assert (
             CheckpointFolder(tmp_path).newest().state["position"]["epoch"] == 10
         )
+
+    def test_it_is_not_tried_again_before_it_is_time(
+        self, program, tmp_path, monkeypatch
+    ):
+        disk = Disk(monkeypatch, full=range(99), seconds=10.0)
+        with pytest.warns(UserWarning, match="training goes on") as warned:
+            program.fit(
+                tmp_path,
+                disk.callback,
+                epochs=6,
+                every_steps=None,
+                every_seconds=20.0,
+                clock=disk.clock,
+            )
+        # Of epochs 2 and 4, and the last one.
+        assert len(warned) == 3
 
 
 def test_strangers_in_the_folder(program, tmp_path):

@@ -91,6 +91,28 @@ def test_another_stop_goes_on(stop, epochs, tmp_path):
     assert train(tmp_path, *given)[0] == [*range(epochs)]
 
 
+def test_the_one_of_two_that_stopped(tmp_path):
+    """The other one may be left out, and the run rests."""
+    train(tmp_path, never_better(1), never_better(9))
+    assert len(end_of(tmp_path)["stops"]) == 1
+    assert train(tmp_path, never_better(1))[0] == [0, 1]
+
+
+def test_a_second_fit_counts_its_own_steps(tmp_path):
+    data = rl.RolloutDataset("CartPole-v1", horizon=STEPS, seed=0)
+    agent = rl.A2C.for_env("CartPole-v1", hidden=(4,), seed=0)
+    agent.compile(run_eagerly=True)
+    checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+    for given, reason in (([], "done"), ([StopAt(0)], "stopped")):
+        agent.fit(
+            data,
+            total_steps=3 * STEPS,
+            callbacks=[*given, checkpoint],
+            verbose=0,
+        )
+        assert end_of(tmp_path)["reason"] == reason
+
+
 def test_the_same_callback_used_again(tmp_path):
     """Keras changes what it was given."""
     stop = never_better()

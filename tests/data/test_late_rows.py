@@ -71,6 +71,11 @@ def test_rings_are_copied_as_before():
     [found] = rows["observation"].chunks()
     assert found.tolist() == [[0], [0]]
     assert arrays["observation"].tolist() == [[5], [6], [7], [8]]
+    rows = arrays.rows_from(0, 2)
+    zeros = np.zeros((4, 1))
+    arrays.set_first_rows({"observation": zeros, "reward": zeros})
+    [found] = rows["observation"].chunks()
+    assert found.tolist() == [[5], [6]]
     # Nobody is to read them any more.
     del rows
     arrays.write(slice(0, 1), given, 0)

@@ -83,6 +83,24 @@ def test_state_goes_on_where_it_was():
     np.testing.assert_array_equal(mixed.sample(20)["observation"], expected)
 
 
+def test_minibatches_are_those_of_the_newest_round():
+    def none_is_left():
+        return pytest.raises(RuntimeError, match="before the round was refresh")
+
+    mixed = parts()
+    mixed.bind(dqn())
+    for _ in range(2):
+        mixed.refresh()
+    mixed.hand_over()
+    with none_is_left():
+        mixed.hand_over()
+    state = mixed.get_state()
+    mixed.refresh()
+    mixed.set_state(state)
+    with none_is_left():
+        mixed.hand_over()
+
+
 def test_what_cannot_be_mixed():
     for ratio in (0.0, 1.0, -1):
         with pytest.raises(ValueError, match=f"between 0 and 1.*{ratio}"):

@@ -22,6 +22,7 @@ from gymnasium.wrappers import TransformReward
 from keras_rl2 import plain_data
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
+from keras_rl2.envs import mujoco_state
 from keras_rl2.envs.state_keeper import StateKeeper
 from support.probe_envs import CountingEnv
 from support.taxi import TAXI
@@ -231,6 +232,30 @@ def test_what_was_as_it_was_made_is_so_again():
     assert list(env.env.last) == []
 
 
+class Unused(Road):
+    """Has a generator of its own, and draws from it seldom."""
+
+    def __init__(self):
+        super().__init__()
+        self.seldom = np.random.default_rng()
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        if self.steps == 4:
+            reward += self.seldom.normal()
+        return observation, reward, *rest
+
+
+def test_a_generator_that_nobody_has_drawn_from_so_far():
+    env = as_vector_env(Unused)
+    env.reset(seed=3)
+    kept, adapter = kept_of(env), env.get_state()
+    expected = play(env)
+    other = as_vector_env(Unused)
+    put(other, kept, adapter)
+    np.testing.assert_equal(play(other), expected)
+
+
 SPACES = gymnasium.spaces.Dict(
     {"goal": gymnasium.spaces.Box(-1, 1, (3,), np.float32)}
 )
@@ -294,6 +319,62 @@ class Hidden(gymnasium.Env):
     def step(self, action):
         observation = np.full(1, next(self.steps) % 100, np.float32)
         return observation, 0.0, False, False, {}
+
+
+class HiddenStart(Road):
+    """Is another one from its fourth episode on, where nobody finds it."""
+
+    def __init__(self):
+        super().__init__(lengths=(10**6,))
+        self.resets = iter(range(10**6))
+        self.offset = itertools.repeat(0)
+
+    def reset(self, *, seed=None, options=None):
+        self.offset = itertools.repeat(int(next(self.resets) >= 3))
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return observation + next(self.offset), *rest
+
+
+def test_trials_are_closed():
+    closed = []
+
+    class Closes(Road):
+        def close(self):
+            closed.append(self)
+
+    env = reset(lambda: Closes)
+    kept_of(env)
+    assert len(closed) == 2
+    assert env.env not in closed
+
+
+def test_one_that_differs_after_a_reset():
+    env = reset(lambda: HiddenStart)
+    assert "do not do the same" in refusal_of(env)
+
+
+def test_no_other_window_is_opened():
+    made = []
+
+    class Window(Road):
+        metadata: typing.ClassVar = {"render_modes": ["human"]}
+
+        def __init__(self, render_mode=None):
+            super().__init__()
+            self.render_mode = render_mode
+            made.append(render_mode)
+
+    gymnasium.register("Window-v0", entry_point=Window)
+    try:
+        env = as_vector_env(gymnasium.make("Window-v0", render_mode="human"))
+        env.reset(seed=0)
+        assert not kept_of(env)["proven"]
+    finally:
+        del gymnasium.registry["Window-v0"]
+    assert made == ["human"]
 
 
 class Own(Hidden):
@@ -364,6 +445,7 @@ class Handle(gymnasium.Env):
     def __init__(self):
         self.client = next(self.numbers)
         self.simulators[self.client] = 0.0
+        self.total = 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -372,6 +454,7 @@ class Handle(gymnasium.Env):
 
     def step(self, action):
         self.simulators[self.client] += 1.0 + action
+        self.total += 1
         return self._seen(), 0.0, False, False, {}
 
     def _seen(self):
@@ -398,7 +481,8 @@ def test_the_number_of_a_connection_is_neither_copied_nor_kept(made):
     other = reset(Handle)
     client = other.env.client
     assert not StateKeeper(other).write(kept, None)
-    assert other.env.client == client
+    # As it was made.
+    assert (other.env.client, other.env.total) == (client, 0)
     assert env.env.client in Handle.simulators
 
 
@@ -492,6 +576,21 @@ def test_mujoco(env_id):
     other = reset(lambda: gymnasium.make(env_id), seed=8)
     put(other, kept, adapter)
     np.testing.assert_equal(play(other), expected)
+
+
+def test_mujoco_of_an_earlier_release():
+    """Which kept the state alone: the start of its solver is a part of it."""
+    pytest.importorskip("mujoco")
+    env, other = (
+        reset(lambda: gymnasium.make("Ant-v5"), seed).env.unwrapped
+        for seed in (3, 8)
+    )
+    for _ in range(20):
+        env.step(np.ones(8))
+    state = mujoco_state.read(env.model, env.data)["state"]
+    mujoco_state.write(other.model, other.data, state)
+    again = mujoco_state.read(other.model, other.data)["state"]
+    np.testing.assert_array_equal(again, state)
 
 
 def test_box2d_begins_anew():

@@ -330,6 +330,11 @@ def test_ctrl_c_in_an_environment_ends_processes_and_a_reset_makes_them_again():
     assert not children()
     assert env.reset(seed=0).shape == (3, 2)
     assert len(children()) == 3
+    # Nothing is left that would end them later.
+    timers = [
+        t for t in threading.enumerate() if isinstance(t, threading.Timer)
+    ]
+    assert all(each.finished.is_set() for each in timers)
     assert env.env is user
     # Whoever holds the environment closes the new processes.
     user.close()

@@ -137,6 +137,15 @@ class TestRefused:
         with self.refusal("which is no agent"):
             rl.load(tmp_path)
 
+    def test_more_weights_than_it_holds(self, tmp_path):
+        train(tmp_path, *a2c(seed=0))
+        state = CheckpointFolder(tmp_path).newest().state
+        model = state["model"].replace('"units": 2', '"units": 10000000')
+        assert model != state["model"]
+        CheckpointFolder(tmp_path).write({**state, "model": model})
+        with self.refusal("asks for more weights than the"):
+            rl.load(tmp_path)
+
     def test_another_agent_than_it_says(self, tmp_path):
         train(tmp_path / "one", *a2c(seed=0))
         train(tmp_path / "other", *a2c(seed=0, hidden=(5,)))

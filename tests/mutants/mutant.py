@@ -11,7 +11,8 @@ class Mutant(NamedTuple):
         path: The file, from the root of the checkout.
         before: Text that is in the file exactly once.
         after: What stands there instead.
-        tests: Files, or functions of files (`file.py::test_name`).
+        tests: Files, or functions of files (`file.py::test_name`,
+            `file.py::TestClass::test_name`).
         slow: Whether they are slow tests, instead of those of the default
             layer. Defaults to `False`.
     """

@@ -422,6 +422,16 @@ LEARNERS = [
         ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
         slow=True,
     ),
+    Mutant(
+        "the_norm_of_gradients_is_squared",
+        "keras_rl2/agents/gradient_steps.py",
+        "self.norm = tf.linalg.global_norm(self.gradients)",
+        "self.norm = tf.square(tf.linalg.global_norm(self.gradients))",
+        [
+            "tests/agents/test_gradient_norm.py::"
+            "test_the_norm_is_that_of_what_is_applied"
+        ],
+    ),
 ]
 
 MUTANTS = [*ON_POLICY, *VALUES, *OFFLINE, *LEARNERS]

@@ -294,6 +294,43 @@ COLLECTING = [
             "tests/agents/test_reinforce.py::test_what_is_cut_off_goes_on_with_the_baseline"
         ],
     ),
+    Mutant(
+        "a_restart_does_not_end_the_scaled_return",
+        "keras_rl2/envs/reward_scaler.py",
+        "            over |= anew\n",
+        "            pass\n",
+        [
+            "tests/envs/test_reward_scaler.py::"
+            "test_the_sum_ends_where_an_environment_begins_anew"
+        ],
+    ),
+    Mutant(
+        "a_gap_does_not_end_the_scaled_return",
+        "keras_rl2/data/rollouts.py",
+        "            scaler.begin(broken.cut_before)\n",
+        "            pass\n",
+        [
+            "tests/workers/test_lost_workers.py::"
+            "test_scaled_rewards_do_not_add_up_over_a_gap"
+        ],
+    ),
+    Mutant(
+        "the_number_of_rewards_far_off_begins_anew",
+        "keras_rl2/envs/reward_scaler.py",
+        'int(state.get("outliers", 0))',
+        "0",
+        [
+            "tests/envs/test_reward_scaler.py::"
+            "test_the_number_of_rewards_far_off_goes_on"
+        ],
+    ),
+    Mutant(
+        "a_refused_rollout_moves_the_scale",
+        "keras_rl2/envs/reward_scaler.py",
+        "            self.returns, self.moments = before\n            _refuse",
+        "            _refuse",
+        ["tests/envs/test_reward_scaler.py"],
+    ),
 ]
 
 MUTANTS = [*ENVS, *COLLECTING]

@@ -190,4 +190,18 @@ MUTANTS = [
         "x",
         ["tests/test_layers.py"],
     ),
+    Mutant(
+        "what_has_no_finite_square_is_taken_in_at_the_limit",
+        "keras_rl2/layers.py",
+        "            ops.isfinite(ops.square(x)),\n",
+        "            ops.isfinite(ops.zeros_like(x)),\n",
+        ["tests/test_layers.py"],
+    ),
+    Mutant(
+        "the_number_of_observations_far_off_begins_anew",
+        "keras_rl2/agents/agent_state.py",
+        'int(state.get("clipped_observations", 0))',
+        "0",
+        ["tests/agents/test_outliers.py"],
+    ),
 ]

@@ -260,6 +260,27 @@ RECORDED = [
         "round((1.0 - self.ratio) * batch_size)",
         ["tests/data/test_mixed.py::test_each_minibatch_has_its_share"],
     ),
+    Mutant(
+        "minibatches_of_a_mix_are_of_the_round_before",
+        "keras_rl2/data/mixed.py",
+        "        self.replay.take_steps()\n        self._ready.clear()\n",
+        "        self.replay.take_steps()\n",
+        [
+            "tests/data/test_mixed.py::"
+            "test_minibatches_are_those_of_the_newest_round"
+        ],
+    ),
+    Mutant(
+        "minibatches_of_a_mix_outlive_a_state",
+        "keras_rl2/data/mixed.py",
+        '        self.offline.set_state(state["offline"])\n'
+        "        self._ready.clear()\n",
+        '        self.offline.set_state(state["offline"])\n',
+        [
+            "tests/data/test_mixed.py::"
+            "test_minibatches_are_those_of_the_newest_round"
+        ],
+    ),
 ]
 
 MUTANTS = [*REPLAY, *RECORDED]

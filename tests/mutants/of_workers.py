@@ -119,4 +119,24 @@ MUTANTS = [
         "            pass\n",
         ["tests/workers/test_processes.py::test_blocks_are_written_to_again"],
     ),
+    Mutant(
+        "steps_of_workers_are_not_counted",
+        "keras_rl2/workers/worker_collector.py",
+        "        self._adapter.steps += self.horizon\n",
+        "",
+        [
+            "tests/workers/test_lost_workers.py::"
+            "test_new_episodes_begin_where_a_rollout_was_dropped"
+        ],
+    ),
+    Mutant(
+        "after_a_dropped_rollout_old_episodes_go_on",
+        "keras_rl2/workers/worker_collector.py",
+        "        if self._rollouts:\n            self._resets_seen = -1\n",
+        "",
+        [
+            "tests/workers/test_lost_workers.py::"
+            "test_new_episodes_begin_where_a_rollout_was_dropped"
+        ],
+    ),
 ]

@@ -25,8 +25,12 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from mutants import of_agents
 from mutants import of_callbacks
+from mutants import of_checkpoints
 from mutants import of_collecting
 from mutants import of_distributions
+from mutants import of_env_state
+from mutants import of_exports
+from mutants import of_files
 from mutants import of_losses
 from mutants import of_networks
 from mutants import of_replay
@@ -41,6 +45,10 @@ MUTANTS = [
     *of_replay.MUTANTS,
     *of_agents.MUTANTS,
     *of_callbacks.MUTANTS,
+    *of_checkpoints.MUTANTS,
+    *of_files.MUTANTS,
+    *of_exports.MUTANTS,
+    *of_env_state.MUTANTS,
     *of_networks.MUTANTS,
     *of_workers.MUTANTS,
 ]

@@ -203,6 +203,20 @@ def test_what_is_always_lost_is_an_error(tmp_path):
     assert agent.env_steps == 0
 
 
+def test_new_episodes_begin_where_a_rollout_was_dropped(tmp_path):
+    """Its steps are none that were taken."""
+    agent, data = made(workers=WorkersHere(tmp_path))
+    data.bind(agent)
+    before = [data.env.steps]
+    for _ in range(2):
+        data._begin_rollout()
+        data._drop()
+        trajectory = data.collect()
+        assert (trajectory.observation[0][:, 2] == 0).all()
+        before.append(data.env.steps)
+    assert np.diff(before).tolist() == [data.horizon] * 2
+
+
 @pytest.mark.parametrize("how", ["drop", "lose", "interrupt"])
 def test_weights_are_kept_until_nobody_acts_with_them(how, tmp_path):
     """Not longer, though their rollout is never finished."""
