@@ -1,5 +1,6 @@
 """One training of `keras-rl2 train`, from the preset to the evaluation."""
 
+import contextlib
 import sys
 
 from keras_rl2.callbacks import Checkpoint
@@ -58,21 +59,28 @@ def train(
     length = axis.length(preset)
     taken = 0
     if resume and folder.agent.is_file():
-        taken = axis.count(saved_agents.load(folder.agent))
-    if taken >= length:
-        verb = "taken" if axis is STEPS else "made"
-        print(
-            f"{folder.agent}: has {verb} {taken:,} {axis.words} of "
-            f"{length:,} already; {axis.option} asks for more"
-        )
-        return
+        agent = saved_agents.load(folder.agent)
+        taken = axis.count(agent)
+        if taken >= length:
+            verb = "taken" if axis is STEPS else "made"
+            print(
+                f"{folder.agent}: has {verb} {taken:,} {axis.words} of "
+                f"{length:,} already; {axis.option} asks for more"
+            )
+            # It may have been killed before it was compared with the best.
+            with contextlib.closing(
+                _best_agent(preset, folder, seed, evaluate)
+            ) as best:
+                best.remember()
+                best.conclude(agent)
+            return
     saved = resume and folder.holds_checkpoint
     # Where an earlier release saved the agent alone, another seed: it is not
     # to see the same episodes again.
     training = Training.from_preset(
         preset, seed=seed if saved else seed + taken, data=data
     )
-    best = _best_agent(training, folder, seed, evaluate)
+    best = _best_agent(preset, folder, seed, evaluate)
     if resume and not saved:
         # Into an agent whose schedules span the steps now asked for.
         saved_agents.load_into(training.agent, folder.agent)
@@ -94,19 +102,19 @@ def train(
 
 
 def _best_agent(
-    training: Training, folder: RunFolder, seed: int, evaluate: int | None
+    preset: Preset, folder: RunFolder, seed: int, evaluate: int | None
 ) -> BestAgent:
     """Makes what evaluates, in environments of its own."""
     episodes = EvaluationDataset(
-        training.env_id,
+        preset.environment,
         _EVALUATION_EPISODES,
         num_envs=_EVALUATION_EPISODES,
         seed=seed,
-        env_kwargs=training.preset.env_kwargs,
+        env_kwargs=preset.env_kwargs,
     )
-    axis = axis_of(training.preset)
+    axis = axis_of(preset)
     if evaluate is None:
-        evaluate = max(axis.length(training.preset) // _EVALUATIONS, 1)
+        evaluate = max(axis.length(preset) // _EVALUATIONS, 1)
     return BestAgent(folder, episodes, evaluate, axis)
 
 

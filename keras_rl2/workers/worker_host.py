@@ -85,14 +85,33 @@ def packed_error(error: Exception) -> bytes:
     lines = traceback.format_tb(error.__traceback__)
     error.add_note("Where it was raised:\n" + "".join(lines).rstrip())
     error.__traceback__ = error.__cause__ = error.__context__ = None
+    notes = error.__notes__
     try:
-        packed: bytes = cloudpickle.dumps(error)
+        packed: bytes = cloudpickle.dumps(_Noted(error, notes))
         # Some can be pickled and not be made again.
         pickle.loads(packed)
     except Exception:
-        notes = getattr(error, "__notes__", ())
         stand_in = RuntimeError(f"{type(error).__name__}: {error}")
-        for note in notes:
-            stand_in.add_note(note)
-        packed = cloudpickle.dumps(stand_in)
+        packed = cloudpickle.dumps(_Noted(stand_in, notes))
     return packed
+
+
+class _Noted:
+    """An error that is loaded with its notes, which its `__reduce__` may lack.
+
+    Args:
+        error: Exception.
+        notes: list of str.
+    """
+
+    def __init__(self, error: Exception, notes: list[str]) -> None:
+        self._error = error
+        self._notes = notes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _with_notes, (self._error, self._notes)
+
+
+def _with_notes(error: Exception, notes: list[str]) -> Exception:
+    error.__notes__ = notes
+    return error

@@ -29,7 +29,7 @@ MOST_LOSSES = 5
 _MOST_TRIES = 2
 # What takes the place of a lost process may take so long, or twice as long as
 # the first ones took.
-_SECONDS_TO_REPLACE = 8.0
+SECONDS_TO_REPLACE = 8.0
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class WorkerPool:
         self._maker = maker
         self._min_workers = min_workers
         self._timeout = timeout
-        self._replace_seconds = _SECONDS_TO_REPLACE
+        self._replace_seconds = SECONDS_TO_REPLACE
         self._plan: CollectionPlan | None = None
         self._losses_in_a_row = [0] * len(self.shares)
         self._queues = CallQueues(transport)
@@ -93,7 +93,7 @@ class WorkerPool:
             self.close()
             raise
         took = time.monotonic() - began
-        self._replace_seconds = max(_SECONDS_TO_REPLACE, 2.0 * took)
+        self._replace_seconds = max(SECONDS_TO_REPLACE, 2.0 * took)
 
     @property
     def workers_left(self) -> int:

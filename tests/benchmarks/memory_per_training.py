@@ -2,15 +2,17 @@
 
     python tests/benchmarks/memory_per_training.py
 
-prints what stays of each cycle of make, fit, close and collect, for agents and
-for a plain compiled Keras model with layers of the same sizes: each row is a
-process of its own, and the slope is that of the resident memory over the cycles
-after the first ones.
+prints what stays of each cycle of make, fit, close and collect, for agents, for
+a plain compiled Keras model with layers of the same sizes, and for a bare
+`tf.function` of one such update that is called once and forgotten: each row is
+a process of its own, and the slope is that of the resident memory over the
+cycles after the first ones.
 """
 
 import argparse
 import ctypes
 import gc
+import itertools
 import os
 import platform
 import resource
@@ -78,7 +80,33 @@ def train_keras(jit_compile):
     model.predict(x, verbose=0)
 
 
-TRAININGS = {"ppo": train_ppo, "dqn": train_dqn, "keras": train_keras}
+def train_function(jit_compile):
+    """Runs one update by TensorFlow alone, which nothing refers to then."""
+    sizes = [4, *HIDDEN, 2]
+    kernels = [
+        tf.Variable(tf.zeros(shape)) for shape in itertools.pairwise(sizes)
+    ]
+
+    @tf.function(jit_compile=bool(jit_compile))
+    def update(x):
+        with tf.GradientTape() as tape:
+            for kernel in kernels:
+                x = tf.tanh(x @ kernel)
+            loss = tf.reduce_mean(x**2)
+        for kernel, gradient in zip(
+            kernels, tape.gradient(loss, kernels), strict=True
+        ):
+            kernel.assign_sub(gradient)
+
+    update(tf.zeros((64, 4)))
+
+
+TRAININGS = {
+    "ppo": train_ppo,
+    "dqn": train_dqn,
+    "keras": train_keras,
+    "function": train_function,
+}
 
 
 def resident_mib():

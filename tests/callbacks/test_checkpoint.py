@@ -2,12 +2,8 @@
 
 import contextlib
 import functools
-import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -20,7 +16,6 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2 import plain_data
 from keras_rl2.checkpoint_folder import CheckpointFolder
-from support import checkpointed
 from support.checkpointed import CASES
 from support.checkpointed import outcome_of
 from support.full_disks import room_for
@@ -511,38 +506,3 @@ class TestSignals:
         fit("PPO", tmp_path, epochs=1)
         after = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
         assert before == after
-
-
-# What is traced anew in each process is most of its work: in six of seven cases
-# copies, made where a kill might have come, are gone on from in one.
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "kills", "copies"),
-    [
-        ("PPO", 4, 20),
-        ("RecurrentPPO", 4, 20),
-        ("SAC", 4, 20),
-        ("DQN", 4, 20),
-        ("CQL", 4, 20),
-        *((case, 4, 4) for case in checkpointed.ENV_CASES),
-        (checkpointed.STOCK, 4, 20),
-        (checkpointed.COMMAND, 20, 0),
-    ],
-)
-def test_killed_at_twenty_points(case, kills, copies, tmp_path):
-    """By SIGKILL, at environment steps and within the writing of files."""
-    arguments = [case, str(tmp_path), str(kills), str(copies)]
-    report = subprocess.run(
-        [sys.executable, checkpointed.__file__, *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert report.returncode == 0, report.stderr[-4000:]
-    counted = json.loads(report.stdout.splitlines()[-1])
-    assert counted["kills"] >= kills
-    assert counted["copies"] == copies
-    assert counted["different"] == []
-    assert counted["finished"] >= 1

@@ -243,6 +243,14 @@ class TestResume:
         assert "already" in capsys.readouterr().out
         assert (run_folder / "agent.keras").read_bytes() == before
 
+    def test_killed_before_its_last_evaluation(self, run_folder):
+        for name in ("best.keras", "best.json"):
+            (run_folder / name).unlink()
+        assert train(run_folder.parents[1], "--resume") == 0
+        best = rl.load(run_folder / "best.keras")
+        score = json.loads((run_folder / "best.json").read_text())
+        assert score["env_steps"] == best.env_steps
+
     @pytest.mark.parametrize(
         ("section", "settings"),
         [

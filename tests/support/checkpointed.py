@@ -17,6 +17,7 @@ import random
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -32,11 +33,17 @@ from keras_rl2 import plain_data
 from keras_rl2.cli import main as command_line
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
+from support import hindrances
 from support import kept_envs
+from support import ray_processes
 from support import stock_callbacks
 
 EPOCHS = 6
-COMMAND = "command"
+# `keras-rl2 train`, by the name of its case.
+COMMANDS = {
+    "command": ("DQN", "CartPole-v1"),
+    "command of SAC": ("SAC", "Pendulum-v1"),
+}
 # TD3 with Keras' own callbacks.
 STOCK = "stock"
 SMALL = [
@@ -141,9 +148,13 @@ def ppo_in(env, **settings):
     return agent, data
 
 
-def processes():
+def processes(context="fork"):
     made = [kept_envs.normalized_walk, kept_envs.Piped]
-    return ppo_in(AsyncVectorEnv(made, context="fork"))
+    return ppo_in(AsyncVectorEnv(made, context=context))
+
+
+def pipes():
+    return ppo_in(kept_envs.Piped)
 
 
 def statistics():
@@ -152,6 +163,34 @@ def statistics():
 
 def sticky():
     return ppo_in("CartPole-v1", wrappers=[kept_envs.sticky])
+
+
+def local_workers():
+    return ppo_in("CartPole-v1", workers=rl.LocalWorkers(2))
+
+
+def ray_workers():
+    ray_processes.begin()
+    return ppo_in("CartPole-v1", workers=rl.RayWorkers(2))
+
+
+@functools.cache
+def minari_folder():
+    """Returns a dataset in Minari's format; it goes with this process."""
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "cartpole" / "random-v0"
+    rl.record("random", "CartPole-v1", 300, path, seed=1)
+    return folder, path
+
+
+def mixed(**settings):
+    agent = rl.DQN.for_env("CartPole-v1", hidden=(8,), seed=0)
+    recorded = rl.OfflineDataset(minari_folder()[1], seed=0, **settings)
+    return agent, rl.MixedDataset(recorded, replay("CartPole-v1"))
+
+
+def streamed_mixed():
+    return mixed(memory_limit=4000)
 
 
 CASES = {
@@ -171,9 +210,21 @@ CASES = {
 # What the state of environments is made of.
 ENV_CASES = {
     "Processes": processes,
+    "Forkserver": functools.partial(processes, "forkserver"),
+    "Spawn": functools.partial(processes, "spawn"),
+    "Pipes": pipes,
     "Statistics": statistics,
     "Sticky": sticky,
 }
+# Where environments, or what was recorded, lie elsewhere.
+ELSEWHERE = {
+    "LocalWorkers": local_workers,
+    "RayWorkers": ray_workers,
+    "Minari": mixed,
+    "StreamedMinari": streamed_mixed,
+}
+# Where checkpoints cannot always be written.
+HINDERED = {"FullDisk": hindrances.FullDisk, "ReadOnly": hindrances.ReadOnly}
 
 
 def outcome_of(agent, data, history):
@@ -249,8 +300,8 @@ def train(case, directory, events):
             os.kill(os.getpid(), signal.SIGKILL)
 
     counted(count)
-    if case == COMMAND:
-        outcome = outcome_of_command(directory)
+    if case in COMMANDS:
+        outcome = outcome_of_command(*COMMANDS[case], directory)
     else:
         outcome = outcome_of_fit(case, *made(case), directory)
     write(outcome, directory)
@@ -271,8 +322,10 @@ def made(case):
         agent, data = td3()
         for name in ("optimizer", "critic_optimizer"):
             settings[name] = keras.optimizers.Adam(use_ema=True, name=name)
+    elif case in HINDERED:
+        agent, data = ppo()
     else:
-        agent, data = {**CASES, **ENV_CASES}[case]()
+        agent, data = {**CASES, **ENV_CASES, **ELSEWHERE}[case]()
     # Compiling would take longer than all else.
     agent.compile(**settings, jit_compile=False)
     return agent, data
@@ -281,15 +334,18 @@ def made(case):
 def outcome_of_fit(case, agent, data, directory):
     """Trains by `fit`, or goes on with it."""
     stock = stock_callbacks.made(directory) if case == STOCK else []
+    others = [HINDERED[case](directory)] if case in HINDERED else stock
     if not any(directory.glob("checkpoint-*")):
         # Nothing tells what a life without a checkpoint has added to files.
         shutil.rmtree(directory / "board", ignore_errors=True)
         (directory / "other.csv").unlink(missing_ok=True)
     checkpoint = rl.callbacks.Checkpoint(directory, every_steps=1)
     history = agent.fit(
-        data, epochs=EPOCHS, callbacks=[*stock, checkpoint], verbose=0
+        data, epochs=EPOCHS, callbacks=[*others, checkpoint], verbose=0
     )
     outcome = outcome_of(agent, data, history)
+    if hasattr(data, "close"):
+        data.close()
     if stock:
         outcome["stock"] = stock_callbacks.left_by(stock, directory)
     return outcome
@@ -333,14 +389,14 @@ def beside(directory, event):
     return directory.with_name(f"{directory.name}-{event}")
 
 
-def outcome_of_command(directory):
+def outcome_of_command(algorithm, env_id, directory):
     """Trains by `keras-rl2 train`, or goes on with `--resume`."""
-    folder = directory / "DQN-CartPole-v1" / "seed-0"
+    folder = directory / f"{algorithm}-{env_id}" / "seed-0"
     begun = RunFolder(folder).holds_training
     options = ["--resume"] if begun else ["--overwrite", *SMALL]
     status = command_line.main(
         [
-            *("train", "dqn", "CartPole-v1", "--logdir", str(directory)),
+            *("train", algorithm.lower(), env_id, "--logdir", str(directory)),
             *("--steps", "600", "--checkpoint", "64", "--evaluate", "200"),
             *options,
         ]

@@ -186,6 +186,40 @@ class FailingCall(FailingEnv):
         return super().reset(seed=seed, options=options)
 
 
+class FailingOnce(FailingEnv):
+    """Fails in one call, in all processes together; then never again.
+
+    Args:
+        call: `"reset"`, `"step"` or `"make"`.
+        fail: As of `FailingEnv`.
+        path: File. The next such call fails that finds it, and removes it.
+    """
+
+    def __init__(self, call, fail, path):
+        super().__init__()
+        self._call = call
+        self._how = fail
+        self._path = path
+        self._may_fail("make")
+
+    def reset(self, *, seed=None, options=None):
+        self._may_fail("reset")
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        self._may_fail("step")
+        return super().step(action)
+
+    def _may_fail(self, call):
+        if call != self._call:
+            return
+        try:
+            os.unlink(self._path)
+        except FileNotFoundError:
+            return
+        self._how(self)
+
+
 def assert_transitions(batch):
     """Asserts of transitions [M] that each of them truly happened.
 

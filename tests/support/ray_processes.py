@@ -4,6 +4,25 @@ import os
 from pathlib import Path
 
 
+def begin():
+    """Starts Ray as a user would, who leaves the rest of the machine alone."""
+    import ray
+
+    from keras_rl2 import fresh_python
+
+    ray.init(
+        "local",
+        num_cpus=2,
+        include_dashboard=False,
+        configure_logging=False,
+        log_to_driver=False,
+        # As a checkout that was installed on each machine.
+        runtime_env={
+            "env_vars": {"PYTHONPATH": fresh_python.environ()["PYTHONPATH"]}
+        },
+    )
+
+
 def pids(env):
     """Returns the processes of the workers of an environment that live."""
     # Not everybody who looks at this file has it.

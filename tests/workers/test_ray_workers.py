@@ -33,6 +33,7 @@ ray = pytest.importorskip("ray", reason='needs Ray: pip install ".[ray]"')
 from ray.util import placement_group  # noqa: E402
 from ray.util import remove_placement_group  # noqa: E402
 
+from support import ray_processes  # noqa: E402
 from support.ray_processes import pids  # noqa: E402
 
 TESTS = Path(__file__).parents[1]
@@ -43,18 +44,7 @@ NUM_ENVS = 4
 
 @pytest.fixture(scope="module", autouse=True)
 def ray_of_the_user():
-    """Starts Ray as a user would, who leaves the rest of the machine alone."""
-    ray.init(
-        "local",
-        num_cpus=2,
-        include_dashboard=False,
-        configure_logging=False,
-        log_to_driver=False,
-        # As a checkout that was installed on each machine.
-        runtime_env={
-            "env_vars": {"PYTHONPATH": fresh_python.environ()["PYTHONPATH"]}
-        },
-    )
+    ray_processes.begin()
     yield
     ray.shutdown()
 
