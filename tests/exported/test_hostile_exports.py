@@ -81,6 +81,20 @@ def test_saved_models(names, least, whole, tmp_path):
     assert canary.read_text() == "x"
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("saver_as_object", "the operation '[A-Za-z0-9]+', which no policy"),
+        ("slice_of_much", "its weights would be [0-9,]+ bytes"),
+    ],
+)
+def test_refusals_of_saved_models_say_why(name, said, whole, tmp_path):
+    canary = tmp_path / "canary"
+    [(_, path)] = saved_models(tmp_path, whole["saved_model"], canary, [name])
+    with pytest.raises(ValueError, match=said):
+        rl.PolicyFile(path)
+
+
 def test_litert(whole, tmp_path):
     files = hostile_exports.litert_files(tmp_path, whole["litert"])
     assert len(refuse(files, tmp_path, tmp_path / "canary")) >= 10
@@ -93,6 +107,23 @@ def test_onnx(tmp_path):
     rl.PolicyFile(path).act(OBSERVATION)
     files = hostile_exports.onnx_files(tmp_path, path)
     assert len(refuse(files, tmp_path, tmp_path / "canary")) >= 15
+
+
+def test_weights_in_other_files_are_not_asked_for(tmp_path, monkeypatch):
+    pytest.importorskip("tf2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    honest = hostile_exports.honest_onnx(tmp_path)
+    files = dict(hostile_exports.onnx_files(tmp_path, honest))
+    opened = []
+
+    def open_session(content, *args, **kwargs):
+        opened.append(content)
+
+    monkeypatch.setattr(runtime, "InferenceSession", open_session)
+    for name in hostile_exports.ELSEWHERE:
+        with pytest.raises(ValueError, match="Expected"):
+            rl.PolicyFile(files[f"onnx_{name}"])
+    assert opened == []
 
 
 @pytest.mark.slow

@@ -137,6 +137,17 @@ class TestRefused:
         with self.refusal("which is no agent"):
             rl.load(tmp_path)
 
+    def test_what_no_agent_is_made_of(self, tmp_path):
+        train(tmp_path, *a2c(seed=0))
+        state = CheckpointFolder(tmp_path).newest().state
+        model = state["model"].replace(
+            '"class_name": "Dense"', '"class_name": "Lambda"'
+        )
+        assert model != state["model"]
+        CheckpointFolder(tmp_path).write({**state, "model": model})
+        with self.refusal("Lambda, which no agent is made of"):
+            rl.load(tmp_path)
+
     def test_more_weights_than_it_holds(self, tmp_path):
         train(tmp_path, *a2c(seed=0))
         state = CheckpointFolder(tmp_path).newest().state

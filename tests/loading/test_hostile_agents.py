@@ -123,6 +123,24 @@ def test_functions_are_those_of_a_list(honest, tmp_path):
         assert isinstance(rl.load(path), rl.PPO)
 
 
+def test_what_is_no_agent_is_not_made(honest, tmp_path):
+    made = []
+
+    class Own(keras.layers.Layer):
+        def __init__(self, **kwargs):
+            made.append(kwargs)
+            super().__init__(**kwargs)
+
+    def own(config):
+        return {"class_name": "Own", "registered_name": "Own", "config": {}}
+
+    path = tmp_path / "agent.keras"
+    write(path, with_config(members_of(honest), own))
+    with pytest.raises(ValueError, match="which is no agent"):
+        rl.load(path, custom_objects={"Own": Own})
+    assert made == []
+
+
 @pytest.mark.slow
 def test_all_activations_of_keras_load(tmp_path):
     names = {

@@ -141,14 +141,14 @@ EXPORTED = [
         "        found.add(each.bare_concrete_function"
         ".concrete_function_name)\n",
         "",
-        _SAVED_MODELS,
+        [f"{_EXPORTS}::test_refusals_of_saved_models_say_why"],
     ),
     Mutant(
         "weights_may_be_larger_than_their_files",
         "keras_rl2/exported/saved_model.py",
         "    if declared > there:\n",
         "    if declared < 0:\n",
-        _SAVED_MODELS,
+        [f"{_EXPORTS}::test_refusals_of_saved_models_say_why"],
     ),
     Mutant(
         "weights_of_onnx_are_read_from_anywhere",
@@ -162,7 +162,7 @@ EXPORTED = [
         "keras_rl2/exported/onnx_model.py",
         '        **{6: "graph", 11: "graph"},\n',
         "",
-        _ONNX,
+        [f"{_EXPORTS}::test_weights_in_other_files_are_not_asked_for"],
     ),
 ]
 
@@ -172,7 +172,7 @@ LOADED = [
         "keras_rl2/loading/config.py",
         "if not (isinstance(made, type) and issubclass(made, Agent)):",
         "if made is None:",
-        [f"{_AGENTS}::test_refusals_say_why"],
+        [f"{_AGENTS}::test_what_is_no_agent_is_not_made"],
     ),
     Mutant(
         "layers_of_any_code_are_made",
@@ -193,7 +193,7 @@ LOADED = [
         "keras_rl2/loading/checkpoint.py",
         "    config.check(made_from, custom_objects)\n",
         "",
-        [f"{_CHECKPOINTS}::TestRefused::test_what_is_no_agent"],
+        [f"{_CHECKPOINTS}::TestRefused::test_what_no_agent_is_made_of"],
     ),
     Mutant(
         "a_checkpoint_asks_for_any_number_of_weights",

@@ -7,6 +7,12 @@ import zipfile
 import keras_rl2 as rl
 from support.hostile_saved_models import SERVE
 
+#: ONNX files of which weights are said to be in other files.
+ELSEWHERE = (
+    *("etc", "above", "zero", "beside", "in_an_attribute", "in_a_branch"),
+    *("in_a_function", "in_a_sparse_tensor"),
+)
+
 
 def honest(folder):
     """Exports one agent in each format that can be written here."""

@@ -347,6 +347,16 @@ def _cut(name):
     return change
 
 
+def _slice_of_much(path):
+    """Says that what is saved is a slice of 10^12 rows."""
+    tf.raw_ops.SaveV2(
+        prefix=str(path / "variables" / "variables"),
+        tensor_names=["kernel"],
+        shape_and_slices=[f"{10**12} 4 0,4:0,4"],
+        tensors=[tf.zeros((4, 4))],
+    )
+
+
 def _linked(name, target):
     def change(path):
         (path / name).unlink()
@@ -381,6 +391,7 @@ FOLDERS = {
     "long_graph": _replaced("saved_model.pb", bytes(2**24 + 1)),
     "half_a_graph": _cut("saved_model.pb"),
     "half_the_variables": _cut(_DATA),
+    "slice_of_much": _slice_of_much,
     "half_the_index": _cut("variables/variables.index"),
     "zeros": _linked(_DATA, "/dev/zero"),
     "pipe_of_variables": _pipe("variables/variables.index"),
