@@ -194,6 +194,7 @@ class Checkpoint(keras.callbacks.Callback):
         saved = self._writer.newest()
         if saved is not None and saved.state["number_of_fit"] > this:
             position = position.past_all()
+            self._show_later(saved)
         elif saved is not None and saved.state["number_of_fit"] == this:
             position = self._put_back(saved)
         self._position = position
@@ -243,7 +244,7 @@ class Checkpoint(keras.callbacks.Callback):
         """
         self._callbacks = callbacks
         try:
-            with self._stop.noticed():
+            with cast(Rounds, self._rounds).shielded(), self._stop.noticed():
                 yield
                 self._writer.wait()
                 # In the last epoch.
@@ -354,6 +355,8 @@ class Checkpoint(keras.callbacks.Callback):
         """
         assert self._position is not None
         self._writer.wait()
+        # Whether it can be written or not: not again before it is time.
+        self._saved_at = self.clock(), self._done()
         agent = cast(SavedAgent, self._agent).get_state()
         if not all(map(is_finite, agent["variables"])):
             warnings.warn(
@@ -362,8 +365,6 @@ class Checkpoint(keras.callbacks.Callback):
             )
             return None
         position = self._position.at(epoch, rounds)
-        # Whether it can be written or not: not again before it is time.
-        self._saved_at = self.clock(), self._done()
         self._is_saved = True
         return {
             "number_of_fit": self._fits - 1,
@@ -395,6 +396,19 @@ class Checkpoint(keras.callbacks.Callback):
         if saved.ended is not None:
             self._end_before = FitEnd.from_json(saved.ended)
         return FitPosition(**saved.state["position"])
+
+    def _show_later(self, saved: Saved) -> None:
+        """Gives the agent what a later `fit` of the program has made of it."""
+        logger.info(
+            "%s: this `fit` was finished, and a later one begun: nothing is "
+            "trained, and the agent is that of the checkpoint.",
+            self.directory,
+        )
+        run = saved_run.identity(self._agent, self._rounds)
+        # The later one may have trained another agent.
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            saved_run.check_identity(saved.state.get("run"), run)
+            cast(SavedAgent, self._agent).set_state(saved.state["agent"])
 
     def _finish_putting_back(self) -> None:
         """Puts back what `fit` has begun anew."""

@@ -6,6 +6,7 @@ that they rely on, and a plain Keras model has none of it.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from typing import Protocol
 
@@ -87,6 +88,9 @@ class Rounds(Protocol):
 
     def close(self) -> None:
         """Closes environments, where it has some."""
+
+    def shielded(self) -> AbstractContextManager[None]:
+        """Keeps signals from processes of environments, where it has some."""
 
     def get_state(self, log: Any = None) -> dict[str, Any]:
         """Returns all that later rounds depend on, as plain data."""

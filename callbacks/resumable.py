@@ -20,7 +20,8 @@ from keras_rl2.callbacks import stock_files
 
 # What callbacks of others remember from one epoch to the next, by their class
 # and the package that it is from. They have no other way to give it away:
-# names that are not public stand here alone, and a test looks for others.
+# names that are not public stand here, and those of TensorBoard's writers in
+# `stock_files`; a test looks for others.
 KEPT: dict[str, tuple[str, ...]] = {
     "keras.CSVLogger": ("keys",),
     "keras.EarlyStopping": (

@@ -13,7 +13,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopSignal:
     """Takes note of SIGINT and SIGTERM while it is entered.
 
-    The second signal of a kind does at once what it would have done without.
+    A second signal, of either kind, does at once what it would have done
+    without.
 
     Attributes:
         received: int or None. The signal; None if there was none.

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ try:
 except ImportError:  # Of Windows.
     flock = None  # type: ignore[assignment]
 
+_DAY = 86_400.0
 _PREFIX = ".unfinished-"
 # What a folder's name ends in while another one takes its place.
 _REPLACED = ".replaced"
@@ -149,12 +151,14 @@ def _remove_abandoned(parent: Path) -> None:
     for beside in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             lock = _lock(beside)
-            if lock is None:
+            # Without locks nobody can tell; a day is longer than any writing.
+            if lock is None and time.time() < beside.stat().st_mtime + _DAY:
                 continue
             try:
                 _remove(beside)
             finally:
-                os.close(lock)
+                if lock is not None:
+                    os.close(lock)
 
 
 def _remove(beside: Path) -> None:

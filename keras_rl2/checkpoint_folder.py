@@ -1,5 +1,6 @@
 """Checkpoints on the disk: whole, or not there."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -235,7 +236,9 @@ class CheckpointFolder:
             _write_manifest(unfinished, segments, ended)
         # Not before: who failed to write it would write to the same files.
         log.accept(segments)
-        self._tidy()
+        # An old one that cannot be removed is removed with the next one.
+        with contextlib.suppress(OSError):
+            self._tidy()
         return path
 
     def note_end(self, ended: Mapping[str, Any]) -> None:

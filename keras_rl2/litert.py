@@ -58,11 +58,10 @@ class LiteRTRunner:
         }
         # The converter drops inputs that the policy does not use.
         self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
-        self._observations = [details.get(name) for name in observations]
-        self._noise = details.get("noise")
-        self._memory = [
-            details.get(name)
-            for name in ("begins", *(f"state_{k}" for k in range(states)))
+        memory = ("begins", *(f"state_{k}" for k in range(states)))
+        # Of what the policy does not look at there is none.
+        self._inputs = [
+            details.get(name) for name in (*observations, "noise", *memory)
         ]
         self._outputs = [d["index"] for d in interpreter.get_output_details()]
 
@@ -82,12 +81,9 @@ class LiteRTRunner:
             if isinstance(observation, np.ndarray)
             else leaves(observation)
         )
-        for index, array in zip(self._observations, given, strict=True):
-            if index is not None:
-                interpreter.set_tensor(index, array)
-        if self._noise is not None:
-            interpreter.set_tensor(self._noise, noise)
-        for index, array in zip(self._memory, memory, strict=False):
+        for index, array in zip(
+            self._inputs, (*given, noise, *memory), strict=False
+        ):
             if index is not None:
                 interpreter.set_tensor(index, array)
         interpreter.invoke()

@@ -59,10 +59,13 @@ def read_bytes(
         FileNotFoundError: If there is nothing.
         ValueError: If it is no file, or a larger one.
     """
-    require_file(path)
+    size = require_file(path)
     with open(path, "rb") as file:
+        # No more than there is: room for all that is asked for is made first.
+        content = file.read(min(size, most_bytes) + 1)
         # The system's own files are longer than they say.
-        content = file.read(most_bytes + 1)
+        while len(content) <= most_bytes and (more := file.read(MOST_BYTES)):
+            content += more
     if len(content) > most_bytes:
         raise ValueError(
             f"Expected a file of at most {most_bytes:,} bytes. Received: "

@@ -109,6 +109,7 @@ class SegmentLog:
             before: int. Row.
         """
         if name in self.segments:
+            # The last one stays: the log goes on where it stops.
             kept = [s for s in self.segments[name] if s.stop >= before]
             self.segments[name] = kept
 

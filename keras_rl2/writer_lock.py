@@ -1,6 +1,7 @@
 """A folder that one process writes to at a time."""
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -18,6 +19,12 @@ from keras_rl2.atomic_files import replacing
 _LOCK, _LEASE, _HOLDER = "writer.lock", "writer.lease", "writer.json"
 # Of a lease that is not renewed, which happens three times as often.
 _LEASE_SECONDS = 60.0
+_REFUSED = (errno.EACCES, errno.EPERM)
+# What a system, or a disk, says that has no locks.
+_WITHOUT_LOCKS = (
+    *(errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP),
+    errno.EINVAL,
+)
 
 
 class WriterLock:
@@ -122,7 +129,12 @@ class WriterLock:
         except OSError as error:
             if isinstance(error, filelock.Timeout):
                 raise
-            # A file was written there a moment ago: the disk knows no locks.
+            if error.errno in _REFUSED:
+                # A file was written there a moment ago: the lock's is that of
+                # another user.
+                raise self._second() from error
+            if error.errno not in _WITHOUT_LOCKS:
+                raise
             (self.directory / _LOCK).unlink(missing_ok=True)
             lock = filelock.SoftFileLease(
                 self.directory / _LEASE,

@@ -109,6 +109,18 @@ class TestWindows:
         assert [each.name for each in tmp_path.iterdir()] == ["folder"]
         assert self.synced == 2
 
+    def test_what_is_a_day_old_is_abandoned(self, tmp_path):
+        old, new = (tmp_path / f".unfinished-{name}" for name in ("old", "new"))
+        for folder in (old, new):
+            folder.mkdir()
+        os.utime(old, (0, 0))
+        with replacing(tmp_path / "file.txt") as unfinished:
+            unfinished.write_text("new", "utf-8")
+        assert {each.name for each in tmp_path.iterdir()} == {
+            "file.txt",
+            new.name,
+        }
+
 
 class TestOnTheDisk:
     """What is waited for, before a file or folder has its name, and after."""

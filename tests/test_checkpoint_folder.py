@@ -75,6 +75,21 @@ def test_only_the_newest_are_kept(tmp_path):
     assert [each[-5] for each in names] == ["3", "4", "5", "6"]
 
 
+def test_an_old_one_that_cannot_be_removed(tmp_path, monkeypatch):
+    fill(tmp_path, 2, keep=1)
+
+    def refuse(path):
+        raise PermissionError("somebody reads it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_folder, "_remove", refuse)
+        fill(tmp_path, 1, keep=1)
+    folder = CheckpointFolder(tmp_path, keep=1)
+    assert len(folder.paths()) == 2
+    fill(tmp_path, 1, keep=1)
+    assert len(folder.paths()) == 1
+
+
 def test_rows_of_the_one_before_stay(tmp_path):
     """Which the newest one does not refer to any more."""
     folder = CheckpointFolder(tmp_path, keep=2)

@@ -1,5 +1,8 @@
 """Files of strangers are read up to a size, and JSON up to a depth."""
 
+import sys
+import tracemalloc
+
 import pytest
 
 from keras_rl2 import plain_files
@@ -38,3 +41,21 @@ def test_what_is_no_file(tmp_path):
     for path, words in ((tmp_path, "a folder"), ("/dev/zero", "a device")):
         with pytest.raises(ValueError, match=f"which is {words}"):
             plain_files.read_bytes(path)
+
+
+def test_no_more_is_asked_for_than_there_is(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"ab")
+    tracemalloc.start()
+    try:
+        assert plain_files.read_bytes(path, 2**31) == b"ab"
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is /proc")
+def test_files_that_are_longer_than_they_say():
+    assert b"MemTotal" in plain_files.read_bytes("/proc/meminfo")
+    with pytest.raises(ValueError, match="at most 10 bytes"):
+        plain_files.read_bytes("/proc/meminfo", 10)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 
+import filelock
 import pytest
 
 from keras_rl2 import writer_lock
@@ -53,6 +54,31 @@ def test_a_second_writer_is_told_who_writes(kind, tmp_path):
         pass
     assert not held.is_held
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+def test_the_lock_of_another_user_stays(number, tmp_path, monkeypatch):
+    """Who may write to the folder need not be able to open the lock of it."""
+
+    def refuse(self):
+        raise OSError(number, os.strerror(number))
+
+    with WriterLock(tmp_path):
+        held = sorted(each.name for each in tmp_path.iterdir())
+        monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+        with refused(f"process {os.getpid()} on"), WriterLock(tmp_path):
+            pass
+        assert sorted(each.name for each in tmp_path.iterdir()) == held
+
+
+def test_other_errors_of_the_lock_are_raised(tmp_path, monkeypatch):
+    def fail(self):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    with pytest.raises(OSError, match="can be written to"):
+        WriterLock(tmp_path).__enter__()
+    assert not list(tmp_path.glob("writer.lease"))
 
 
 def test_one_after_the_other(kind, tmp_path):

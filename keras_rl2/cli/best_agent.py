@@ -75,7 +75,7 @@ class BestAgent(keras.callbacks.Callback):
         )
         score = self._read_score()
         if kept and score.get(self.axis.name) == self.axis.count(agent):
-            self.score = score
+            self.score = self._last = score
         else:
             self._evaluate(agent)
 

@@ -80,23 +80,22 @@ def train(
     training = Training.from_preset(
         preset, seed=seed if saved else seed + taken, data=data
     )
-    best = _best_agent(preset, folder, seed, evaluate)
-    if resume and not saved:
-        # Into an agent whose schedules span the steps now asked for.
-        saved_agents.load_into(training.agent, folder.agent)
-    print(_headline(training, seed, folder, taken))
-    if resume:
-        best.remember()
-    else:
-        folder.clear()
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.write_preset(training.preset.to_dict())
-    try:
+    with (
+        contextlib.closing(training),
+        contextlib.closing(_best_agent(preset, folder, seed, evaluate)) as best,
+    ):
+        if resume and not saved:
+            # Into an agent whose schedules span the steps now asked for.
+            saved_agents.load_into(training.agent, folder.agent)
+        print(_headline(training, seed, folder, taken))
+        if resume:
+            best.remember()
+        else:
+            folder.clear()
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.write_preset(training.preset.to_dict())
         _fit(training, folder, checkpoint, best, taken)
         results = best.conclude(training.agent)
-    finally:
-        best.close()
-        training.close()
     for file, score in ((folder.agent, results), (folder.best, best.score)):
         print(f"{file}: {describe(score, _EVALUATION_EPISODES, 'greedy')}")
 

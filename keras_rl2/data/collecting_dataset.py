@@ -443,3 +443,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def close(self) -> None:
         """Closes the environments, and ends processes that do not close."""
         self.env.close()
+
+    def shielded(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps signals from processes of the environments."""
+        return self.env.shielded()

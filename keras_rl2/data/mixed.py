@@ -1,5 +1,6 @@
 """Minibatches of recorded and of new transitions."""
 
+import contextlib
 import operator
 from typing import Any
 
@@ -235,6 +236,10 @@ class MixedDataset(RoundDataset):
     def close(self) -> None:
         """Closes the environments of the replay."""
         self.replay.close()
+
+    def shielded(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps signals from processes of the replay's environments."""
+        return self.replay.shielded()
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""

@@ -1,6 +1,7 @@
 """The round: collect some steps, then make some updates from them."""
 
 import abc
+import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -144,6 +145,10 @@ class RoundDataset(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Closes environments, where it has some."""
+
+    def shielded(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps signals from processes of environments, where it has some."""
+        return contextlib.nullcontext()
 
     def begin(self) -> None:
         """Drops what an earlier `fit` left over."""

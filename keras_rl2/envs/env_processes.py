@@ -6,6 +6,7 @@ processes only: to set it is to call a function with the environment, and to
 get it is to get what came of that.
 """
 
+import signal
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from keras_rl2.envs.worker_processes import Workers
 from keras_rl2.envs.worker_processes import failed_workers
 
 _NAME = "keras_rl2_call"
+# Handlers of this process that are out of use while signals are ignored.
+_handlers: dict[int, Any] = {}
 
 
 def can_be_asked(env: Any) -> bool:
@@ -93,6 +96,23 @@ def end_episodes(
         return
     ask(env, _pretend, [*zip(ended.tolist(), observations, strict=True)])
     env.step(create_empty_array(env.single_action_space, env.num_envs))
+
+
+def ignore_signals(env: Any, ignore: bool) -> None:
+    """Has this process ignore SIGINT and SIGTERM, or heed them again.
+
+    Args:
+        env: Not looked at.
+        ignore: bool.
+    """
+    del env
+    if ignore:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, signal.SIG_IGN)
+            _handlers.setdefault(number, before)
+        return
+    while _handlers:
+        signal.signal(*_handlers.popitem())
 
 
 class _Name(str):

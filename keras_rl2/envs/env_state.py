@@ -253,7 +253,7 @@ def _read(env: Any, made: AllMade, path: Path) -> Any:
                 for index, each in enumerate(value)
             ]
         elif mujoco_state.is_simulation(value):
-            simulated[name] = mujoco_state.read(env.model, value)
+            simulated[name] = mujoco_state.read(_model_of(env, value), value)
         elif (same := _same_generator(attributes, value)) is not None:
             shared[name] = same
         elif _has_changed(value, own.get(name)):
@@ -293,7 +293,8 @@ def _write(env: Any, state: dict[str, Any]) -> None:
         else:
             _write(value, inner)
     for name, inner in state["simulated"].items():
-        mujoco_state.write(env.model, getattr(env, name), inner)
+        simulation = getattr(env, name)
+        mujoco_state.write(_model_of(env, simulation), simulation, inner)
     own = vars(env)
     for name, value in env_values.given(state[_ATTRIBUTES]).items():
         own[name] = env_values.replaced(own.get(name), value)
@@ -303,6 +304,13 @@ def _write(env: Any, state: dict[str, Any]) -> None:
     spaces = space_draws.of(env)
     for name, drawn in state.get("drawn", {}).items():
         space_draws.write(spaces[name], drawn)
+
+
+def _model_of(env: Any, simulation: Any) -> Any:
+    """Returns the model of MuJoCo that a simulation is of."""
+    # Earlier releases do not tell it: Gymnasium's environments do.
+    model = getattr(simulation, "model", None)
+    return env.model if model is None else model
 
 
 def _same_generator(attributes: dict[str, Any], value: Any) -> str | None:

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import functools
 import random
+import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -28,12 +29,17 @@ from keras_rl2.envs import env_state
 from keras_rl2.envs import env_values
 from keras_rl2.envs import space_draws
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.spaces import is_masked
 
 if TYPE_CHECKING:
     from keras_rl2.envs.vector_env import VectorEnvAdapter
 
-# Steps that are taken to see whether an environment repeats itself.
-_STEPS_COMPARED = 32
+# Steps that are taken to see whether an environment repeats itself, and those
+# that leave it within an episode: its state is read, or given to it, there.
+_STEPS_COMPARED, _STEPS_WITHIN = 32, 5
+# Steps of a slow simulator are not compared for longer.
+_MOST_SECONDS = 30.0
 
 Maker = Callable[[], Any]
 
@@ -77,13 +83,16 @@ def repeats(env: "VectorEnvAdapter") -> bool | None:
     return _one_repeats(make, env.env)
 
 
-def goes_on(env: "VectorEnvAdapter", state: dict[str, Any]) -> bool:
+def goes_on(
+    env: "VectorEnvAdapter", state: dict[str, Any], observation: Any
+) -> bool:
     """Says whether an environment that was given a state repeats itself.
 
     Args:
         env: `VectorEnvAdapter`, which nobody has used so far, but for its own
             state.
         state: dict. That of its environment.
+        observation: `[B, ...]`. What it had shown last.
 
     Returns:
         bool. It is left somewhere else.
@@ -95,7 +104,7 @@ def goes_on(env: "VectorEnvAdapter", state: dict[str, Any]) -> bool:
         for _ in range(2):
             env_state.write(env.env, state, made)
             env.set_state(own)
-            played.append(_play(env))
+            played.append(_play(env, observation)[0])
         if played[0] == played[1]:
             return True
     with contextlib.suppress(Exception):
@@ -137,15 +146,14 @@ def _one_repeats(make: Maker, env: Any) -> bool | None:
             twins.append(as_vector_env(made))
         first, second = twins
         noted = [env_state.as_made(each.env) for each in twins]
-        first.reset(seed=0)
-        _play(first)
+        _, observation = _play(first, first.reset(seed=0))
         state = env_state.read(first.env, noted[0])
         own = first.get_state()
-        played = _play(first)
+        played, _ = _play(first, observation)
         # Afterwards: they may share what they draw from.
         env_state.write(second.env, state, noted[1])
         second.set_state(own)
-        return played == _play(second)
+        return played == _play(second, observation)[0]
 
 
 def _repeats_here(env: Any, maker: bytes | None) -> bool | None:
@@ -175,22 +183,65 @@ def _same_draws(spaces: Sequence[gymnasium.Space[Any]]) -> Iterator[None]:
             space_draws.write(space, states)
 
 
-def _play(env: "VectorEnvAdapter") -> bytes | None:
+def _play(
+    env: "VectorEnvAdapter", observation: Any
+) -> tuple[bytes | None, Any]:
     """Takes random steps, always the same, also after a reset.
 
+    Args:
+        env: `VectorEnvAdapter`.
+        observation: `[B, ...]`. What it has shown last.
+
     Returns:
-        bytes. The same of the same observations, rewards and ends.
+        bytes, the same of the same observations, rewards and ends; and what it
+        shows in the end, within an episode.
+
+    Raises:
+        TimeoutError: If it takes too long.
     """
-    space = batch_space(copy.deepcopy(env.action_space), env.num_envs)
-    space.seed(0)
+    until = time.monotonic() + _MOST_SECONDS
+    draw = _Actions(env)
     given: list[Any] = []
-    for _ in range(2):
-        given.extend(
-            copy.deepcopy(env.step(_arrays(space.sample())))
-            for _ in range(_STEPS_COMPARED)
+    for count in (_STEPS_COMPARED, _STEPS_COMPARED, _STEPS_WITHIN):
+        if given:
+            observation = env.reset()
+            given.append(copy.deepcopy(observation))
+        for _ in range(count):
+            if time.monotonic() > until:
+                raise TimeoutError(f"no answer within {_MOST_SECONDS:.0f} s")
+            step = copy.deepcopy(env.step(draw(observation)))
+            observation = step[0]
+            given.append(step)
+    return env_values.mark(given), observation
+
+
+class _Actions:
+    """Draws random actions, always the same.
+
+    Args:
+        env: `VectorEnvAdapter`. That takes them.
+    """
+
+    def __init__(self, env: "VectorEnvAdapter") -> None:
+        self._space = batch_space(copy.deepcopy(env.action_space), env.num_envs)
+        self._space.seed(0)
+        self._generator = np.random.default_rng(0)
+        self._choices = (
+            env.action_space
+            if is_masked(env.observation_space)
+            and isinstance(env.action_space, gymnasium.spaces.Discrete)
+            else None
         )
-        given.append(copy.deepcopy(env.reset()))
-    return env_values.mark(given)
+
+    def __call__(self, observation: Any) -> Any:
+        """Returns an action for each environment, a tree of arrays."""
+        if self._choices is None:
+            return _arrays(self._space.sample())
+        mask = np.asarray(observation[ACTION_MASK], np.bool_)
+        # Of none that is allowed, where an episode ends, any will do.
+        mask = mask | ~mask.any(axis=-1, keepdims=True)
+        scores = np.where(mask, self._generator.random(mask.shape), -1.0)
+        return self._choices.start + scores.argmax(axis=-1)
 
 
 def _arrays(action: Any) -> Any:

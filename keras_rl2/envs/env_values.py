@@ -29,6 +29,8 @@ _DEEPEST = 100
 # Items in a value beyond which it takes too long to look at all of them.
 _MOST_ITEMS = 1_000_000
 _SIMPLE = (type(None), bool, int, float, str)
+# What is in a class derived from these is no attribute of it.
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque, np.ndarray)
 # What has no state, or none that a step changes.
 _INERT = (
     gymnasium.Space,
@@ -76,14 +78,21 @@ def taken(value: Any, depth: int = 0) -> Any:
     if kind is dict:
         return {key: inner(each) for key, each in value.items()}
     if isinstance(value, enum.Enum):
-        return {_MEMBER: _path(kind), _CONTENT: value.name}
+        # Members that are combined have no name.
+        combined = isinstance(value, enum.Flag)
+        content = value.value if combined else value.name
+        return {_MEMBER: _path(kind), _CONTENT: content}
     if not _is_known(kind):
         return value
-    content = getattr(value, "__dict__", None)
-    if content is None:
-        names = [field.name for field in dataclasses.fields(value)]
-        content = {name: getattr(value, name) for name in names}
-    return {_OBJECT: _path(kind), _CONTENT: inner(dict(content))}
+    content = dict(getattr(value, "__dict__", {}))
+    if dataclasses.is_dataclass(value):
+        # Those with slots are not in there.
+        content |= {
+            field.name: getattr(value, field.name)
+            for field in dataclasses.fields(value)
+            if hasattr(value, field.name)
+        }
+    return {_OBJECT: _path(kind), _CONTENT: inner(content)}
 
 
 def given(value: Any) -> Any:
@@ -105,7 +114,8 @@ def given(value: Any) -> Any:
     if kind is not dict:
         return value
     if value.keys() == {_MEMBER, _CONTENT}:
-        return _found(value[_MEMBER])[value[_CONTENT]]
+        found, content = _found(value[_MEMBER]), value[_CONTENT]
+        return found[content] if isinstance(content, str) else found(content)
     if value.keys() == {_OBJECT, _CONTENT}:
         made = object.__new__(_found(value[_OBJECT]))
         for name, each in given(value[_CONTENT]).items():
@@ -131,7 +141,11 @@ def mark(value: Any) -> bytes | None:
     if simple:
         # Forty times as fast as what follows; and without references, which
         # would say who else holds the same objects.
-        return _digest(marshal.dumps(value, 2))
+        try:
+            return _digest(marshal.dumps(value, 2))
+        except ValueError:
+            # Nested too deep.
+            return None
     try:
         text, arrays = plain_data.to_json(taken(value))
     except TypeError:
@@ -172,11 +186,15 @@ def is_inert(value: Any) -> bool:
     Args:
         value: Any.
     """
-    if isinstance(value, list | tuple):
-        return all(map(is_inert, value))
-    if isinstance(value, dict):
-        return all(map(is_inert, value.values()))
-    return isinstance(value, _INERT) or mark(value) is not None
+    if isinstance(value, _INERT) or mark(value):
+        return True
+    within = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list | tuple):
+        return False
+    try:
+        return all(map(is_inert, within))
+    except RecursionError:
+        return False
 
 
 def replaced(before: Any, value: Any) -> Any:
@@ -206,7 +224,7 @@ def _is_known(kind: type) -> bool:
     """Whether objects of a class are their values."""
     return kind is RunningMeanStd or (
         dataclasses.is_dataclass(kind)
-        and not issubclass(kind, (gymnasium.Env, *_INERT))
+        and not issubclass(kind, (gymnasium.Env, *_INERT, *_CONTAINERS))
     )
 
 

@@ -1,7 +1,9 @@
 """What the adapters of Gymnasium's vector environments share."""
 
+import contextlib
 import multiprocessing
 from collections.abc import Callable
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +13,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2 import spaces
+from keras_rl2.envs import env_processes
 from keras_rl2.envs import worker_processes
 from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.environment_checks import find_mismatch
@@ -54,6 +57,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         if self._workers is not None:
             worker_processes.hear_errors(self._workers)
         self._seconds: float | None = None
+        self._is_shielded = False
         # Whether a failure has ended them, and nobody has closed them.
         self._ended = False
 
@@ -70,6 +74,33 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             )
         self._seconds = float(seconds)
         worker_processes.limit_steps(workers, self._seconds)
+
+    @contextlib.contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Has processes ignore SIGINT and SIGTERM meanwhile."""
+        self._is_shielded = True
+        self._shield()
+        try:
+            yield
+        finally:
+            self._is_shielded = False
+            self._shield()
+
+    def _shield(self) -> None:
+        """Has processes ignore signals, or heed them again."""
+        workers = self._workers
+        if workers is None or workers.closed:
+            return
+        if not env_processes.can_be_asked(workers):
+            return
+        try:
+            shield = (self._is_shielded,)
+            env_processes.ask(
+                workers, env_processes.ignore_signals, [shield] * self.num_envs
+            )
+        except Exception:
+            # Python would wait for them for ever as it ends.
+            self._end(workers)
 
     def close(self) -> None:
         """Closes the environments, and ends processes that would not close."""
@@ -148,6 +179,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         self.made = None
         if self._seconds is not None:
             worker_processes.limit_steps(workers, self._seconds)
+        if self._is_shielded:
+            self._shield()
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:

@@ -83,7 +83,9 @@ class StateKeeper:
         env = self._env
         env.watch()
         state, own = kept.get("state", kept), env.get_state()
-        goes_on = kept.get("proven", True) or env_trial.goes_on(env, state)
+        goes_on = kept.get("proven", True) or env_trial.goes_on(
+            env, state, observation
+        )
         env.set_state(own)
         if not goes_on:
             return False

@@ -204,6 +204,14 @@ class VectorEnvAdapter(abc.ABC):
             with contextlib.suppress(Exception):
                 self.made = env_state.as_made(self.env)
 
+    def shielded(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps signals to all processes of a job from environments' own.
+
+        A terminal sends SIGINT to all of them, and a batch system SIGTERM: who
+        wants to finish a round then needs the environments.
+        """
+        return contextlib.nullcontext()
+
     def limit_steps(self, seconds: float) -> None:
         """Sets how long a step, or a reset, may take.
 

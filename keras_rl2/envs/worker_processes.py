@@ -10,7 +10,6 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
 from typing import TypeAlias
@@ -20,7 +19,7 @@ from gymnasium.vector import AsyncVectorEnv
 
 from keras_rl2.envs.worker_error import WorkerError
 
-# A process that is asked to end, and one that died, have that long.
+# A process that died has that long to be gone.
 _SECONDS_TO_END = 1.0
 # Environments that are well may write files as they close.
 _SECONDS_TO_CLOSE = 10.0
@@ -209,13 +208,9 @@ def end_workers(env: Workers) -> None:
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`. Is closed by it.
     """
+    # Not asked by SIGTERM: they may ignore it.
+    _kill(env)
     for process in env.processes:
-        if process.is_alive():
-            process.terminate()
-    _await(env.processes)
-    for process in env.processes:
-        if process.is_alive():
-            process.kill()
         process.join()
     for pipe in env.parent_pipes:
         if pipe is not None:
@@ -324,13 +319,6 @@ def limit_steps(env: Workers, seconds: float) -> None:
 
 
 def _kill(env: Workers) -> None:
-    """Ends processes that do not even begin."""
+    """Ends processes at once, those too that do not even begin."""
     for process in [*env.processes]:
         process.kill()
-
-
-def _await(processes: Sequence[Any]) -> None:
-    """Waits until processes have ended, for a second at most."""
-    until = time.monotonic() + _SECONDS_TO_END
-    for process in processes:
-        process.join(max(until - time.monotonic(), 0.0))

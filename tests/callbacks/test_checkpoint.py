@@ -234,6 +234,13 @@ def test_the_second_fit_of_a_program(tmp_path):
     epochs, outcome = program()
     assert epochs == []
     np.testing.assert_equal(outcome, uninterrupted)
+    # As in a notebook whose first cell alone is run again.
+    agent, data = begin("PPO")
+    checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+    agent.fit(data, epochs=2, callbacks=[checkpoint], verbose=0)
+    np.testing.assert_equal(
+        agent.get_weights(), rl.load(tmp_path).get_weights()
+    )
 
 
 def test_callbacks_of_keras_go_on(tmp_path):

@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import os
+import signal
 
 import keras
 import numpy as np
@@ -9,11 +11,14 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
+from keras_rl2.envs import env_trial
 from support import failing_envs
 from support.checkpointed import fit_and_close
 from support.kept_envs import Handle
 from support.kept_envs import Hidden
+from support.kept_envs import Masked
 from support.kept_envs import Piped
+from support.kept_envs import Player
 from support.kept_envs import Walk
 from support.kept_envs import normalized
 from support.kept_envs import normalized_walk
@@ -75,6 +80,7 @@ CASES = {
     "pipe": (lambda: Piped, {}),
     "processes with pipes": (lambda: in_processes([Piped, Piped]), {}),
     "instance": (Walk, {}),
+    "masks": (lambda: Masked, {"num_envs": 2}),
     "statistics": ("CartPole-v1", {"wrappers": [normalized], "num_envs": 2}),
     "sticky": ("CartPole-v1", {"wrappers": [sticky]}),
 }
@@ -106,6 +112,8 @@ def test_processes_however_they_are_started(context, tmp_path):
 OTHERS = {
     "handle": (lambda: Handle, "do not do the same"),
     "hidden": (lambda: Hidden, r"cannot be saved: Hidden\.counter"),
+    "within an episode": (lambda: Player, r"cannot be saved: Player\.game"),
+    "instance within an episode": (Player, r"nobody knows .* Player\.game"),
     "instance": (Hidden, r"nobody knows .* Hidden\.counter"),
     "processes": (
         lambda: in_processes([Walk, Hidden]),
@@ -119,6 +127,8 @@ OTHERS = {
     [
         "handle",
         "hidden",
+        "within an episode",
+        pytest.param("instance within an episode", marks=pytest.mark.slow),
         pytest.param("instance", marks=pytest.mark.slow),
         pytest.param("processes", marks=pytest.mark.slow),
     ],
@@ -129,6 +139,54 @@ def test_others_begin_new_episodes_with_a_warning(case, tmp_path):
     # Trained as long, and to something else.
     assert resumed["epoch"] == whole["epoch"] == [*range(EPOCHS)]
     assert resumed["text"] != whole["text"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_of_a_job(number, tmp_path):
+    def env():
+        return in_processes([normalized_walk, Walk])
+
+    made = []
+
+    def keep():
+        made.append(env())
+        return made[-1]
+
+    def tell_all(epoch, logs):
+        if epoch == 1:
+            for process in made[-1].processes:
+                os.kill(process.pid, number)
+            signal.raise_signal(number)
+
+    tells = keras.callbacks.LambdaCallback(on_epoch_begin=tell_all)
+    whole = trained(env, tmp_path / "whole")
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        trained(keep, tmp_path / "told", tells)
+    np.testing.assert_equal(trained(env, tmp_path / "told"), whole)
+
+
+def test_processes_heed_signals_after_training(tmp_path):
+    env = in_processes([Walk, Walk])
+    data = rl.RolloutDataset(env, horizon=7, seed=0)
+    agent = rl.A2C.for_env(env, hidden=(4,), seed=0)
+    agent.compile(run_eagerly=True)
+    checkpoint = rl.callbacks.Checkpoint(tmp_path, every_steps=1)
+    agent.fit(data, callbacks=[checkpoint], verbose=0)
+    told, other = env.processes
+    told.terminate()
+    told.join(5.0)
+    code = told.exitcode
+    # Python waits for those that live as it ends.
+    told.kill()
+    other.kill()
+    assert code == -signal.SIGTERM
+    data.close()
+
+
+def test_the_trial_of_a_slow_simulator_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(env_trial, "_MOST_SECONDS", 0.0)
+    with pytest.warns(UserWarning, match="no answer within 0 s"):
+        trained(lambda: Hidden, tmp_path)
 
 
 def test_a_handle_that_was_given_is_found_out_when_it_is_resumed(tmp_path):

@@ -1,6 +1,7 @@
 """Marks and copies of environments' values, and classes that are found."""
 
 import dataclasses
+import enum
 
 import numpy as np
 import pytest
@@ -50,6 +51,49 @@ def test_a_class_that_another_one_has_the_name_of(monkeypatch):
     monkeypatch.setitem(globals(), "Car", Other)
     with pytest.raises(TypeError, match="one class of this name"):
         env_values.taken(car)
+
+
+class Keys(enum.Flag):
+    LEFT = enum.auto()
+    UP = enum.auto()
+
+
+class Plain:
+    """Has attributes, and its heirs slots."""
+
+
+@dataclasses.dataclass(slots=True)
+class Slots(Plain):
+    place: float
+
+
+@dataclasses.dataclass
+class Bag(dict):
+    size: int = 0
+
+
+@pytest.mark.parametrize("value", [Keys.UP, Keys.LEFT | Keys.UP, Keys(0)])
+def test_flags_that_are_combined(value):
+    assert env_values.given(env_values.taken(value)) is value
+
+
+def test_slots_of_a_class_that_derives_from_one_without():
+    assert env_values.given(env_values.taken(Slots(3.0))) == Slots(3.0)
+    assert env_values.mark(Slots(3.0)) != env_values.mark(Slots(4.0))
+
+
+def test_what_is_in_a_class_that_is_a_dict_is_not_forgotten():
+    assert not env_values.is_kept(Bag(2))
+    assert env_values.mark(Bag(2)) is None
+
+
+def test_values_that_are_nested_too_deep():
+    deep, itself = [], []
+    for _ in range(3000):
+        deep = [deep]
+    itself.append(itself)
+    assert env_values.mark(deep) is None
+    assert not env_values.is_inert(itself)
 
 
 def test_looking_at_a_space_seeds_nothing():

@@ -34,11 +34,10 @@ CALLBACK = [
     Mutant(
         "a_full_disk_is_tried_again_each_epoch",
         "callbacks/checkpoint.py",
-        "        self._saved_at = self.clock(), self._done()\n"
-        "        self._is_saved = True\n",
+        "        self._saved_at = self.clock(), self._done()\n        agent = ",
         "        if self._writer._failing_since is None:\n"
         "            self._saved_at = self.clock(), self._done()\n"
-        "        self._is_saved = True\n",
+        "        agent = ",
         [
             f"{_WRITING}::TestFailures::"
             "test_it_is_not_tried_again_before_it_is_time"

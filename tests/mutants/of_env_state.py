@@ -2,6 +2,7 @@
 
 from mutants.mutant import Mutant
 
+_ENVS = "tests/callbacks/test_checkpoint_envs.py"
 _STATE = "tests/envs/test_env_state.py"
 _VALUES = ["tests/envs/test_env_values.py"]
 _PROCESSES = "tests/envs/test_env_processes.py"
@@ -108,16 +109,44 @@ TRIAL = [
     Mutant(
         "all_environments_repeat",
         "keras_rl2/envs/env_trial.py",
-        "return played == _play(second)",
-        "return bool(_play(second))",
+        "return played == _play(second, observation)[0]",
+        "return bool(_play(second, observation)[0])",
         [f"{_STATE}::test_a_state_that_is_not_found"],
     ),
     Mutant(
         "environments_repeat_until_the_first_reset",
         "keras_rl2/envs/env_trial.py",
-        "    given: list[Any] = []\n    for _ in range(2):\n",
-        "    given: list[Any] = []\n    for _ in range(1):\n",
+        "in (_STEPS_COMPARED, _STEPS_COMPARED, _STEPS_WITHIN):",
+        "in (_STEPS_COMPARED, _STEPS_WITHIN):",
         [f"{_STATE}::test_one_that_differs_after_a_reset"],
+    ),
+    Mutant(
+        "environments_are_tried_at_the_beginning_of_episodes_alone",
+        "keras_rl2/envs/env_trial.py",
+        "in (_STEPS_COMPARED, _STEPS_COMPARED, _STEPS_WITHIN):",
+        "in (_STEPS_COMPARED, _STEPS_COMPARED, 0):",
+        [f"{_ENVS}::test_others_begin_new_episodes_with_a_warning"],
+    ),
+    Mutant(
+        "masks_are_not_heeded_as_environments_are_tried",
+        "keras_rl2/envs/env_trial.py",
+        "        if self._choices is None:\n",
+        "        if self._space is not None:\n",
+        [f"{_ENVS}::test_it_goes_on_bit_for_bit"],
+    ),
+    Mutant(
+        "signals_to_a_job_end_environments",
+        "keras_rl2/envs/env_processes.py",
+        "            before = signal.signal(number, signal.SIG_IGN)\n",
+        "            before = signal.getsignal(number)\n",
+        [f"{_ENVS}::test_a_signal_to_all_processes_of_a_job"],
+    ),
+    Mutant(
+        "processes_ignore_signals_for_good",
+        "keras_rl2/envs/env_processes.py",
+        "        signal.signal(*_handlers.popitem())\n",
+        "        _handlers.popitem()\n",
+        [f"{_ENVS}::test_processes_heed_signals_after_training"],
     ),
     Mutant(
         "a_trial_that_failed_leaves_its_state",

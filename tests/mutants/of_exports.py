@@ -14,9 +14,16 @@ _CHECKPOINTS = "tests/loading/test_checkpoints.py"
 
 FILES = [
     Mutant(
+        "room_is_made_for_all_that_a_file_may_be",
+        "keras_rl2/plain_files.py",
+        "file.read(min(size, most_bytes) + 1)",
+        "file.read(most_bytes + 1)",
+        _FILES,
+    ),
+    Mutant(
         "large_files_are_cut_off",
         "keras_rl2/plain_files.py",
-        "file.read(most_bytes + 1)",
+        "file.read(min(size, most_bytes) + 1)",
         "file.read(most_bytes)",
         _FILES,
     ),

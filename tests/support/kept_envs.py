@@ -90,6 +90,56 @@ class Hidden(Walk):
         return np.full(2, next(self.counter), np.float32), *rest
 
 
+class Game:
+    """What an environment plays: nobody knows what it is made of."""
+
+    def __init__(self):
+        self.moves = 0
+
+
+class Player(Walk):
+    """Has all that it depends on in an object, and begins always alike."""
+
+    def __init__(self):
+        super().__init__()
+        self.game = Game()
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.game.moves = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.game.moves += 1
+        seen = np.full(2, self.game.moves, np.float32)
+        return seen, 1.0, False, self.game.moves == 50, {}
+
+
+class Masked(Walk):
+    """Takes no action that it has not allowed."""
+
+    observation_space = gymnasium.spaces.Dict(
+        observation=Walk.observation_space,
+        action_mask=gymnasium.spaces.MultiBinary(2),
+    )
+
+    def reset(self, *, seed=None, options=None):
+        observation, _ = super().reset(seed=seed)
+        return self._shown(observation), {}
+
+    def step(self, action):
+        assert self.allowed[action], "an action that was not allowed"
+        observation, *rest = super().step(action)
+        return self._shown(observation), *rest
+
+    def _shown(self, observation):
+        self.allowed = np.array([True, bool(self.np_random.integers(2))])
+        return {
+            "observation": observation,
+            "action_mask": self.allowed.astype(np.int8),
+        }
+
+
 def normalized(env):
     """Wraps an environment in what has statistics."""
     return NormalizeReward(NormalizeObservation(env), gamma=0.9)
