@@ -320,4 +320,5 @@ _SEEN = ("first", "in_a_row")
 
 def _name(rule: Rule) -> str:
     """Returns the name of a function, or of the class of an object."""
-    return getattr(rule, "__name__", type(rule).__name__)
+    name: str = getattr(rule, "__name__", type(rule).__name__)
+    return f"{name} {rule.key}" if isinstance(rule, FarOff) else name

@@ -116,6 +116,13 @@ class LiteRTPolicy:
     action: Tree[ArraySpec]
     initial_state: tuple[np.ndarray, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the interpreter, which is made anew where it is used."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+        }
+
     def begin(self) -> None:
         """Says that the next observation is the first of an episode."""
         self._memory[:] = self._first_memory()

@@ -123,6 +123,7 @@ class Normalizing:
         first such row, and the layer that met one there.
         """
         spaces = dict(named_leaves(space_tree(self._agent.observation_space)))
+        spaces.pop(ACTION_MASK, None)
         limited = [_may_be_far_off(spaces[_path(x, spaces)]) for x in layers]
 
         def accumulate(rows: Any, valid: Tensor) -> Tensor:

@@ -168,6 +168,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         agent.bind(self.env.observation_space, self.env.action_space)
         if agent is self.agent:
             return
+        # First: one that is refused is not bound.
+        sequence_length = self._sequence_length_for(accepted)
         self.agent = accepted
         self._actor = None
         self._noise_state = None
@@ -182,7 +184,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             if self.on_env_error == "restart":
                 self._collector.restart_seed = self._restart_seed
         self._whole_episodes = agent.whole_episodes
-        self._collector.sequence_length = self._sequence_length_for(accepted)
+        self._collector.sequence_length = sequence_length
 
     def _make_collector(self, agent: CollectingAgent) -> Collector:
         """Makes what steps the environments for an agent."""

@@ -53,7 +53,7 @@ class EvaluationDataset:
 
     Each environment plays its share of the episodes from the start, so short
     episodes are not counted more often than long ones. Where the share is not
-    whole, the first environments play one more: 10 in 4 are 3, 3, 2 and 2.
+    whole, the last environments play one more: 10 in 4 are 2, 2, 3 and 3.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool

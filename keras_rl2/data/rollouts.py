@@ -216,7 +216,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         asked = self._asked
         horizon, batch_size = asked.horizon, asked.batch_size
         if horizon is None:
-            horizon = (
+            horizon = self._in_sequences(
                 _longest_episode(self.env.env)
                 if algorithm.whole_episodes
                 else self._own_horizon(own)
@@ -231,12 +231,16 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     def _own_horizon(self, own: OwnRollout) -> int:
         """Returns an algorithm's own horizon, that fits what was given."""
-        num_envs, length = self.env.num_envs, self.sequence_length or 1
-        horizon = own.horizon(num_envs)
+        horizon = own.horizon(self.env.num_envs)
         batch_size = self._asked.batch_size
         if isinstance(batch_size, int):
-            horizon = max(horizon, -(-batch_size // num_envs))
-        return -(-horizon // length) * length
+            horizon = max(horizon, -(-batch_size // self.env.num_envs))
+        return horizon
+
+    def _in_sequences(self, steps: int) -> int:
+        """Returns as many steps, or some more, that are whole sequences."""
+        length = self.sequence_length or 1
+        return -(-steps // length) * length
 
     def _set_round(self, horizon: int, passes: int, batch_size: Any) -> None:
         """Settles how many steps and updates a round has."""
@@ -286,8 +290,16 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """
         new = agent is not self.agent
         if new:
-            self.settle(self._accept(agent))
-        super().bind(agent)
+            accepted = self._accept(agent)
+            # Before anything is settled: one that is refused changes nothing.
+            agent.bind(self.env.observation_space, self.env.action_space)
+            self.settle(accepted)
+        try:
+            super().bind(agent)
+        except ValueError:
+            if self.agent is not None:
+                self.settle(self.agent)
+            raise
         # After it, which settles the updates of a round.
         self._rounds_ahead = self._allowed_ahead(agent)
         if new:

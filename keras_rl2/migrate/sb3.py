@@ -134,14 +134,24 @@ def from_sb3(
         }
         agent = _AGENTS[kind](kind, layers, seen, arguments)
         layers.refuse_rest()
-        agent.compile(
-            optimizer_of(file, options, agent.default_optimizer(), notes)
-        )
+        own = agent.default_optimizer()
+        optimizers = [optimizer_of(file, options, own, notes)]
+        if isinstance(agent, agents.TD3) and agent.policy_delay > 1:
+            # The actor's counts fewer updates; the file tells of the critics'.
+            delay, critic = agent.policy_delay, optimizers[0]
+            critic.name = "critic"
+            actor = optimizer_of(file, options, own, [], delay)
+            optimizers = [actor, critic]
+        agent.compile(*optimizers)
         agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
+        if isinstance(agent, agents.OffPolicyAgent):
+            # Before the first update targets are made equal to their networks.
+            made = max(int(file.number("_n_updates") or 0), 1)
+            agent.updates.assign(made)
     if notes:
         warnings.warn(
             f"{path}: not taken over: {'; '.join(notes)}. The agent begins "
-            f"with {_in_words(agent.optimizer)}; `agent.compile` and arguments "
+            f"with {_in_words(optimizers[-1])}; `agent.compile` and arguments "
             "of `from_sb3` give it what you want.",
             stacklevel=2,
         )

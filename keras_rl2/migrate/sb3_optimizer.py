@@ -51,6 +51,7 @@ def optimizer_of(
     options: Mapping[str, Any],
     own: keras.optimizers.Optimizer,
     notes: list[str],
+    every: int = 1,
 ) -> keras.optimizers.Optimizer:
     """Makes the optimizer that a file describes.
 
@@ -60,6 +61,8 @@ def optimizer_of(
         own: `keras.optimizers.Optimizer`. The agent's own, where the file's
             is none that is known.
         notes: list of str. Is told what could not be taken over.
+        every: int. Updates of the agent for one of this optimizer. Defaults to
+            `1`.
 
     Returns:
         `keras.optimizers.Optimizer`, with the learning rate of the file.
@@ -67,7 +70,7 @@ def optimizer_of(
     Raises:
         ValueError: If the file's has arguments that are none.
     """
-    rate = value_of(file, "learning_rate", notes)
+    rate = value_of(file, "learning_rate", notes, every)
     if rate is None:
         rate = float(own.learning_rate)
     given = options.get("optimizer_kwargs")

@@ -18,7 +18,7 @@ _WORDS = {
 }
 
 
-def value_of(file: SB3File, name: str, notes: list[str]) -> Any:
+def value_of(file: SB3File, name: str, notes: list[str], every: int = 1) -> Any:
     """Returns a number, or the Keras schedule of one that falls or rises.
 
     Schedules there go over the steps that `learn` was told, here over updates.
@@ -27,6 +27,7 @@ def value_of(file: SB3File, name: str, notes: list[str]) -> Any:
         file: `SB3File`.
         name: str. Of the setting.
         notes: list of str. Is told what could not be taken over.
+        every: int. Updates for one step of the schedule. Defaults to `1`.
 
     Returns:
         float, `keras.optimizers.schedules.PolynomialDecay`, or None if nothing
@@ -45,7 +46,7 @@ def value_of(file: SB3File, name: str, notes: list[str]) -> Any:
     if fall is None:
         notes.append(f"{words}, a function that is in a pickle only")
         return None
-    updates = _updates(file)
+    updates = _updates(file) // every
     if not updates:
         notes.append(
             f"the course of {words} from {fall.start:g} to {fall.end:g}, over "

@@ -67,6 +67,10 @@ def settings_of(
         settings |= _sac(file)
     elif file.algorithm == "TD3":
         settings["policy_delay"] = int(file.number("policy_delay") or 1)
+        if file.has_object("action_noise"):
+            notes.append("action_noise")
+        else:
+            settings["exploration"] = None
     return {name: settings[name] for name in settings if name in allowed}
 
 
@@ -82,10 +86,16 @@ def _value_of(file: SB3File, theirs: str, notes: list[str]) -> Any:
 
 def _dqn(file: SB3File) -> dict[str, Any]:
     """Returns how often the target is moved, and how epsilon falls."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"double": False}
     interval = file.number("target_update_interval")
     if interval is not None:
-        settings["target_every"] = max(int(interval) // TRAIN_FREQ["DQN"], 1)
+        # Counted in steps of all environments together, and in updates.
+        envs = int(file.number("n_envs") or 1)
+        calls = max(int(interval) // envs, 1)
+        updates = int(file.number("gradient_steps") or 1)
+        if updates < 0:
+            updates = TRAIN_FREQ["DQN"] * envs
+        settings["target_every"] = max(calls * updates // TRAIN_FREQ["DQN"], 1)
     first = file.number("exploration_initial_eps")
     last = file.number("exploration_final_eps")
     share = file.number("exploration_fraction")
@@ -103,7 +113,7 @@ def _sac(file: SB3File) -> dict[str, Any]:
     """Returns the temperature, and whether it is learned."""
     learned = file.variable("log_ent_coef")
     fixed = file.number("ent_coef")
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"noise_color": "white"}
     if learned is not None and learned.size == 1:
         settings["temperature"] = math.exp(float(learned.item()))
     elif fixed is not None:

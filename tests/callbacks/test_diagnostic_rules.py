@@ -6,10 +6,12 @@ from keras_rl2.callbacks.diagnostic_rules import EntropyCollapse
 from keras_rl2.callbacks.diagnostic_rules import FarOff
 from keras_rl2.callbacks.diagnostic_rules import Overestimation
 from keras_rl2.callbacks.diagnostic_rules import UselessCritic
+from keras_rl2.callbacks.diagnostic_rules import get_state
 from keras_rl2.callbacks.diagnostic_rules import gradient_not_finite
 from keras_rl2.callbacks.diagnostic_rules import large_policy_step
 from keras_rl2.callbacks.diagnostic_rules import many_dead_units
 from keras_rl2.callbacks.diagnostic_rules import rules_for
+from keras_rl2.callbacks.diagnostic_rules import set_state
 from keras_rl2.outliers import Outliers
 
 
@@ -169,3 +171,9 @@ def test_outliers_of_an_earlier_fit_are_no_reason_to_warn():
     assert rule({"clipped_rewards": 2.0}) is None
     outliers.add(1, "reward=-1e+07")
     assert "reward=-1e+07, clipped_rewards=3." in rule({})
+
+
+def test_a_rule_that_has_warned_is_gone_when_another_of_its_class_is_left():
+    rules = [FarOff(key, Outliers()) for key in ("clipped_rewards", "other")]
+    [left] = set_state(rules, get_state(rules[1:]))
+    assert left.key == "other"

@@ -287,3 +287,44 @@ def test_training_without_the_end_of_an_episode_is_told_of_once(
     if said:
         assert "ended in 32 steps" in str(said[0].message)
         assert "TimeLimit" in str(said[0].message)
+
+
+class TestRefusedAgents:
+    """One that does not fit leaves a dataset as it was."""
+
+    def rollouts(self, **settings):
+        return rl.RolloutDataset("CartPole-v1", num_envs=2, seed=0, **settings)
+
+    def test_settings_stay_those_of_the_one_before(self):
+        rollouts = self.rollouts()
+        agent = rl.PPO.for_env(rollouts.env, hidden=(4,), seed=0)
+        rollouts.bind(agent)
+        before = repr(rollouts)
+        other = rl.A2C.for_env("Acrobot-v1", hidden=(4,), seed=0)
+        with pytest.raises(ValueError, match="Received"):
+            rollouts.bind(other)
+        assert rollouts.agent is agent
+        assert repr(rollouts) == before
+
+    @pytest.mark.parametrize("memory", [None, keras.layers.GRUCell(4)])
+    def test_the_second_time_too(self, memory):
+        settings = {"batch_size": 20} if memory else {"sequence_length": 16}
+        rollouts = self.rollouts(**settings)
+        agent = rl.PPO.for_env(rollouts.env, hidden=(4,), memory=memory, seed=0)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="sequence"):
+                rollouts.bind(agent)
+        assert rollouts.agent is None
+
+
+def test_whole_episodes_in_whole_sequences():
+    rollouts = rl.RolloutDataset(
+        "CartPole-v1", sequence_length=64, num_envs=2, seed=0
+    )
+    agent = rl.REINFORCE.for_env(
+        rollouts.env, hidden=(4,), memory=keras.layers.GRUCell(4), seed=0
+    )
+    agent.compile(run_eagerly=True)
+    rollouts.bind(agent)
+    assert rollouts.horizon == 512
+    agent.fit(rollouts, total_steps=1, verbose=0)

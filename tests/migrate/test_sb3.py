@@ -64,11 +64,49 @@ def test_settings_are_taken_over():
     assert agent.gae_lambda == 1.0
     agent = sb3_parity.load("dqn")
     assert (agent.tau, agent.target_every, agent.epsilon) == (1.0, 2500, 0.05)
+    assert not agent.double
     agent = sb3_parity.load("td3")
     assert (agent.policy_delay, agent.target_noise, agent.tau) == (2, 0.2, 5e-3)
+    assert agent.exploration is None
     agent = sb3_parity.load("sac_elu")
+    assert agent.noise_color == "white"
     assert agent.temperature == pytest.approx(np.exp(-1.25))
     assert (agent.learn_temperature, agent.target_entropy) == (True, -2.0)
+
+
+@pytest.mark.parametrize(
+    ("envs", "updates", "every"), [(1, 1, 2500), (8, 1, 312), (8, -1, 10_000)]
+)
+def test_a_target_moves_as_often(envs, updates, every, tmp_path):
+    change = settings(n_envs=envs, gradient_steps=updates)
+    agent = rl.migrate.from_sb3(rewritten(tmp_path, "dqn", change))
+    assert agent.target_every == every
+
+
+def test_targets_of_the_file_are_not_made_equal_at_the_first_update():
+    agent = sb3_parity.load("dqn")
+    target = agent.target_network
+    target.set_weights([each + 1.0 for each in target.get_weights()])
+    before = target.get_weights()
+    rows, size = 4, agent.observation_space.shape
+    agent.train_on_batch(
+        {
+            "observation": np.zeros((rows, *size), np.float32),
+            "action": np.zeros(rows, np.int32),
+            "reward": np.zeros(rows, np.float32),
+            "next_observation": np.zeros((rows, *size), np.float32),
+            "discount": np.ones(rows, np.float32),
+        }
+    )
+    np.testing.assert_equal(target.get_weights(), before)
+
+
+def test_noise_that_is_an_object_is_told_of(tmp_path):
+    def change(data):
+        data["action_noise"] = {":type:": "a noise"}
+
+    with pytest.warns(UserWarning, match="not taken over: action_noise"):
+        rl.migrate.from_sb3(rewritten(tmp_path, "td3", change))
 
 
 def test_settings_given_go_first():

@@ -157,6 +157,19 @@ def test_a_rate_that_falls_does_so_over_the_updates(
     assert config["power"] == 1.0
 
 
+def test_an_actor_that_is_updated_less_often_counts_fewer(tmp_path):
+    fall = falling("learning_rate", "0.001", "1e-05", "0.5")
+    run = {"_total_timesteps": 800, "learning_starts": 400}
+    change = instead(**run, gradient_steps=1, n_envs=1, **fall)
+    agent = migrated(rewritten(tmp_path, "td3", change))
+    agent.build_optimizer()
+    steps = {
+        part.name: part.get_config()["learning_rate"]["config"]["decay_steps"]
+        for part in parts_of(agent.optimizer)
+    }
+    assert steps == {"actor": 100, "critic": 200}
+
+
 def test_a_clip_range_that_falls(tmp_path):
     fall = falling("clip_range", "0.3", "0.1", "1.0")
     run = {"_total_timesteps": 64, "n_steps": 64, "n_envs": 1}
