@@ -29,6 +29,7 @@ from keras_rl2.callbacks.fit_end import described
 from keras_rl2.callbacks.fit_end import may_stop
 from keras_rl2.callbacks.fit_end import who_stopped
 from keras_rl2.callbacks.fit_position import FitPosition
+from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.callbacks.protocols import env_steps
@@ -154,6 +155,8 @@ class Checkpoint(keras.callbacks.Callback):
         self._end_before: FitEnd | None = None
         self._stops: dict[str, keras.callbacks.Callback] = {}
         self._model_as_json: str | None = None
+        # Said as soon as it is known how much is to be said.
+        self._told: list[str] = []
         self._resumed: dict[str, Any] | None = None
         self._saved_at = (0.0, 0)
         self._epoch = 0
@@ -189,6 +192,7 @@ class Checkpoint(keras.callbacks.Callback):
         """
         self._agent, self._rounds = agent, rounds
         self._resumed = self._end_before = None
+        self._told = []
         self._model_as_json = saved_run.model_as_json(agent)
         this, self._fits = self._fits, self._fits + 1
         saved = self._writer.newest()
@@ -228,9 +232,9 @@ class Checkpoint(keras.callbacks.Callback):
         if end is None:
             return epoch
         if end.is_one_for(epoch, total_steps, self._stops):
-            logger.info("%s: the run is %s.", self.directory, end)
+            self._tell(f"the run is {end}.")
             return self._position.epoch
-        logger.info("%s: the run was %s; it goes on.", self.directory, end)
+        self._tell(f"the run was {end}; it goes on.")
         return epoch
 
     @contextlib.contextmanager
@@ -265,6 +269,12 @@ class Checkpoint(keras.callbacks.Callback):
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
+        told, self._told = self._told, []
+        if cast(Any, self.params)["verbose"] or any(
+            isinstance(each, Progress) for each in self._callbacks
+        ):
+            for line in told:
+                print(line)
         self._states = CallbackStates(
             [*self._callbacks, cast(Any, self.model).history],
             self._resumed and self._resumed["callbacks"],
@@ -393,16 +403,29 @@ class Checkpoint(keras.callbacks.Callback):
                 f"Received: {error}"
             ) from error
         self._resumed, self._writer.log = saved.state, saved.log
+        at = FitPosition(**saved.state["position"])
+        counted = (
+            "environment steps" if takes_steps(self._rounds) else "updates"
+        )
+        self._tell(
+            f"put back to {saved.path.name}: epoch {at.epoch + 1}, "
+            f"{self._done():,} {counted}."
+        )
         if saved.ended is not None:
             self._end_before = FitEnd.from_json(saved.ended)
-        return FitPosition(**saved.state["position"])
+        return at
+
+    def _tell(self, words: str) -> None:
+        """Says where the run is: in the log, and aloud unless `verbose=0`."""
+        line = f"{self.directory}: {words}"
+        logger.info("%s", line)
+        self._told.append(line)
 
     def _show_later(self, saved: Saved) -> None:
         """Gives the agent what a later `fit` of the program has made of it."""
-        logger.info(
-            "%s: this `fit` was finished, and a later one begun: nothing is "
-            "trained, and the agent is that of the checkpoint.",
-            self.directory,
+        self._tell(
+            "this `fit` was finished, and a later one begun: nothing is "
+            "trained, and the agent is that of the checkpoint."
         )
         run = saved_run.identity(self._agent, self._rounds)
         # The later one may have trained another agent.

@@ -413,3 +413,14 @@ def test_head_of_a_real_environment():
         "dtype": "float32",
         "squash": False,
     }
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(3, start=2), spaces.MultiDiscrete([3, 3])]
+)
+def test_random_actions_are_among_those_allowed(space):
+    head = policy_head(space)
+    flags = np.tile([0, 1, 1], head.mask_size // 3)
+    mask = np.broadcast_to(flags, (500, head.mask_size))
+    action = head.random_action(np.random.default_rng(0), (500,), mask)
+    assert {*np.unique(action)} == {1, 2}

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import signal
 
 import gymnasium
@@ -15,7 +16,7 @@ from keras_rl2.checkpoint_folder import CheckpointFolder
 STEPS = 8
 
 
-def train(directory, *callbacks, algorithm=rl.A2C, **length):
+def train(directory, *callbacks, algorithm=rl.A2C, verbose=0, **length):
     """Runs the program: returns the epochs of its history, and the weights."""
     data = rl.RolloutDataset("CartPole-v1", horizon=STEPS, seed=0)
     agent = algorithm.for_env("CartPole-v1", hidden=(4,), seed=0)
@@ -24,7 +25,7 @@ def train(directory, *callbacks, algorithm=rl.A2C, **length):
     history = agent.fit(
         data,
         callbacks=[*callbacks, checkpoint],
-        verbose=0,
+        verbose=verbose,
         **(length or {"epochs": 6}),
     )
     return history.epoch, agent.get_weights()
@@ -127,6 +128,20 @@ def test_all_that_was_asked_for(tmp_path, caplog):
         assert train(tmp_path, epochs=2)[0] == [0, 1, 2]
     assert "done, all of 3 epochs" in caplog.text
     assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("verbose", ["auto", 2, 0])
+def test_what_is_said_without_a_log(verbose, tmp_path, capsys):
+    train(tmp_path, epochs=2)
+    capsys.readouterr()
+    train(tmp_path, epochs=2, verbose=verbose)
+    printed = capsys.readouterr().out
+    newest = max(tmp_path.glob("checkpoint-*")).name
+    for line in (
+        rf"{tmp_path}: put back to {newest}: epoch 3, 1\d environment steps\.",
+        rf"{tmp_path}: the run is done, all of 2 epochs",
+    ):
+        assert (re.search(line, printed) is not None) == (verbose != 0)
 
 
 def test_steps_of_whole_episodes(tmp_path):

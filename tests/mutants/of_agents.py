@@ -386,6 +386,7 @@ OFFLINE = [
         [
             "tests/agents/test_offline_evaluation.py::test_a_policy_that_wanders_is_valued_as_it_is"
         ],
+        slow=True,
     ),
 ]
 
