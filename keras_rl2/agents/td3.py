@@ -424,6 +424,24 @@ class TD3(OffPolicyAgent):
         """Returns the scale of the noise, where that changes."""
         return self._noise.logs(self.env_steps)
 
+    def values(
+        self,
+        networks: list[keras.Model],
+        observation: Any,
+        action: Tensor,
+    ) -> list[Tensor]:
+        """Returns the Q-values of given actions, for losses of one's own.
+
+        Args:
+            networks: list of `keras.Model`. Of `critics` or `target_critics`.
+            observation: `[B, ...]`. Raw observations.
+            action: `[B, A]`. In the unit box.
+
+        Returns:
+            list of `[B]` float32.
+        """
+        return critics.action_values(networks, self.encode(observation), action)
+
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:

@@ -24,6 +24,7 @@ from support.agents import make_env
 from support.agents import make_replay
 from support.agents import make_rollouts
 from support.agents import weights_of
+from support.checkpointed import wait_for_checkpoint
 from support.selection import asked_for
 
 OF_WORKERS = ["PPO", "DQN", "SAC"]
@@ -294,6 +295,7 @@ def test_a_run_is_resumed_from_its_checkpoint(name, strategy, tmp_path):
 
     def keep(agent):
         if agent.env_steps == case.env_steps(2):
+            wait_for_checkpoint()
             shutil.copytree(tmp_path / "whole", tmp_path / "of two rounds")
 
     whole = trained("whole", Hook(keep))

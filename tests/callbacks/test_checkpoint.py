@@ -18,6 +18,7 @@ from keras_rl2 import plain_data
 from keras_rl2.checkpoint_folder import CheckpointFolder
 from support.checkpointed import CASES
 from support.checkpointed import outcome_of
+from support.checkpointed import wait_for_checkpoint
 from support.full_disks import room_for
 
 EPOCHS = 4
@@ -41,13 +42,6 @@ class StopAfter(keras.callbacks.Callback):
 
     def set_state(self, state):
         pass
-
-
-def wait_for_checkpoint():
-    """Waits for one that is being written beside training."""
-    for thread in threading.enumerate():
-        if thread.name == "checkpoint":
-            thread.join()
 
 
 def made(case):

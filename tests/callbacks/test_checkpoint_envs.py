@@ -141,6 +141,15 @@ def test_others_begin_new_episodes_with_a_warning(case, tmp_path):
     assert resumed["text"] != whole["text"]
 
 
+@pytest.fixture
+def in_the_foreground():
+    """A shell that runs tests in the background has them ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("in_the_foreground")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_of_a_job(number, tmp_path):
     def env():

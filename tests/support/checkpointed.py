@@ -246,6 +246,13 @@ def outcome_of(agent, data, history):
     }
 
 
+def wait_for_checkpoint():
+    """Waits for one that is being written beside training."""
+    for thread in threading.enumerate():
+        if thread.name == "checkpoint":
+            thread.join()
+
+
 def fit_and_close(agent, data, folder, epochs, callbacks):
     """Trains with a checkpoint each epoch, and says what came of it."""
     checkpoint = rl.callbacks.Checkpoint(folder, every_steps=1)
