@@ -29,7 +29,6 @@ from keras_rl2.callbacks.fit_end import described
 from keras_rl2.callbacks.fit_end import may_stop
 from keras_rl2.callbacks.fit_end import who_stopped
 from keras_rl2.callbacks.fit_position import FitPosition
-from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.callbacks.protocols import env_steps
@@ -155,8 +154,8 @@ class Checkpoint(keras.callbacks.Callback):
         self._end_before: FitEnd | None = None
         self._stops: dict[str, keras.callbacks.Callback] = {}
         self._model_as_json: str | None = None
-        # Said as soon as it is known how much is to be said.
-        self._told: list[str] = []
+        #: Lines on where the present `fit` begins, or why it does nothing.
+        self.told: list[str] = []
         self._resumed: dict[str, Any] | None = None
         self._saved_at = (0.0, 0)
         self._epoch = 0
@@ -192,7 +191,7 @@ class Checkpoint(keras.callbacks.Callback):
         """
         self._agent, self._rounds = agent, rounds
         self._resumed = self._end_before = None
-        self._told = []
+        self.told = []
         self._model_as_json = saved_run.model_as_json(agent)
         this, self._fits = self._fits, self._fits + 1
         saved = self._writer.newest()
@@ -269,12 +268,6 @@ class Checkpoint(keras.callbacks.Callback):
                 "dataset of this library. Received: one in the `fit` of "
                 f"{type(self.model).__name__}"
             )
-        told, self._told = self._told, []
-        if cast(Any, self.params)["verbose"] or any(
-            isinstance(each, Progress) for each in self._callbacks
-        ):
-            for line in told:
-                print(line)
         self._states = CallbackStates(
             [*self._callbacks, cast(Any, self.model).history],
             self._resumed and self._resumed["callbacks"],
@@ -416,22 +409,24 @@ class Checkpoint(keras.callbacks.Callback):
         return at
 
     def _tell(self, words: str) -> None:
-        """Says where the run is: in the log, and aloud unless `verbose=0`."""
+        """Notes where the run is, for the log and for `fit`."""
         line = f"{self.directory}: {words}"
         logger.info("%s", line)
-        self._told.append(line)
+        self.told.append(line)
 
     def _show_later(self, saved: Saved) -> None:
         """Gives the agent what a later `fit` of the program has made of it."""
-        self._tell(
-            "this `fit` was finished, and a later one begun: nothing is "
-            "trained, and the agent is that of the checkpoint."
-        )
         run = saved_run.identity(self._agent, self._rounds)
+        given = ""
         # The later one may have trained another agent.
         with contextlib.suppress(ValueError, KeyError, TypeError):
             saved_run.check_identity(saved.state.get("run"), run)
             cast(SavedAgent, self._agent).set_state(saved.state["agent"])
+            given = ", and the agent is that of the checkpoint"
+        self._tell(
+            "this `fit` was finished, and a later one begun: nothing is "
+            f"trained{given}."
+        )
 
     def _finish_putting_back(self) -> None:
         """Puts back what `fit` has begun anew."""

@@ -123,6 +123,8 @@ def fit(
         if checkpoint is not None:
             end = _resumed_end(agent, x, rounds, total_steps, begin)
             last = checkpoint.end_at(total_steps, max(last, end), given)
+            for line in checkpoint.told if verbose else ():
+                print(line)
         all_callbacks = _with_refresh(
             x,
             [*_stop(begin, agent, total_steps), *extra],

@@ -134,14 +134,14 @@ def from_sb3(
         }
         agent = _AGENTS[kind](kind, layers, seen, arguments)
         layers.refuse_rest()
-        own = agent.default_optimizer()
-        optimizers = [optimizer_of(file, options, own, notes)]
+        own = agent.default_optimizer
+        optimizers = [optimizer_of(file, options, own(), notes)]
         if isinstance(agent, agents.TD3) and agent.policy_delay > 1:
-            # The actor's counts fewer updates; the file tells of the critics'.
-            delay, critic = agent.policy_delay, optimizers[0]
-            critic.name = "critic"
-            actor = optimizer_of(file, options, own, [], delay)
-            optimizers = [actor, critic]
+            # The critics'; the actor's counts fewer updates.
+            optimizers[0].name = "critic"
+            delay = agent.policy_delay
+            actor = optimizer_of(file, options, own(), [], delay)
+            optimizers.insert(0, actor)
         agent.compile(*optimizers)
         agent.env_steps = max(int(file.number("num_timesteps") or 0), 0)
         if isinstance(agent, agents.OffPolicyAgent):

@@ -65,6 +65,19 @@ def _decay(
     )
 
 
+def updates_per_call(file: SB3File) -> float:
+    """Returns how many updates followed each collecting, off-policy.
+
+    Args:
+        file: `SB3File`. Of an algorithm in `TRAIN_FREQ`.
+    """
+    made = file.number("gradient_steps") or 1.0
+    if made > 0:
+        return made
+    # As many as there were steps.
+    return TRAIN_FREQ[file.algorithm] * (file.number("n_envs") or 1.0)
+
+
 def _updates(file: SB3File) -> int:
     """Returns the updates of the run that was asked for, 0 if unknown."""
     steps = file.number("_total_timesteps") or 0.0
@@ -74,10 +87,8 @@ def _updates(file: SB3File) -> int:
     if file.algorithm in TRAIN_FREQ:
         every = TRAIN_FREQ[file.algorithm]
         learned = steps - (file.number("learning_starts") or 0.0)
-        made = file.number("gradient_steps") or 1.0
-        # Below 0 stands for as many as there were steps.
-        made = made if made > 0 else every * envs
-        return max(int(learned / (every * envs) * made), 0)
+        made = learned / (every * envs) * updates_per_call(file)
+        return max(int(made), 0)
     size = (file.number("n_steps") or 0.0) * envs
     if size < 1:
         return 0

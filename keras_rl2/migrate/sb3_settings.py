@@ -8,6 +8,7 @@ import keras
 
 from keras_rl2.migrate.sb3_file import SB3File
 from keras_rl2.migrate.sb3_schedules import TRAIN_FREQ
+from keras_rl2.migrate.sb3_schedules import updates_per_call
 from keras_rl2.migrate.sb3_schedules import value_of
 
 _ON_POLICY = {
@@ -86,16 +87,14 @@ def _value_of(file: SB3File, theirs: str, notes: list[str]) -> Any:
 
 def _dqn(file: SB3File) -> dict[str, Any]:
     """Returns how often the target is moved, and how epsilon falls."""
+    # True is the default here.
     settings: dict[str, Any] = {"double": False}
     interval = file.number("target_update_interval")
     if interval is not None:
-        # Counted in steps of all environments together, and in updates.
-        envs = int(file.number("n_envs") or 1)
-        calls = max(int(interval) // envs, 1)
-        updates = int(file.number("gradient_steps") or 1)
-        if updates < 0:
-            updates = TRAIN_FREQ["DQN"] * envs
-        settings["target_every"] = max(calls * updates // TRAIN_FREQ["DQN"], 1)
+        # There in steps of all environments together, here in updates.
+        calls = max(int(interval) // int(file.number("n_envs") or 1), 1)
+        updates = calls * updates_per_call(file) / TRAIN_FREQ["DQN"]
+        settings["target_every"] = max(int(updates), 1)
     first = file.number("exploration_initial_eps")
     last = file.number("exploration_final_eps")
     share = file.number("exploration_fraction")
@@ -113,6 +112,7 @@ def _sac(file: SB3File) -> dict[str, Any]:
     """Returns the temperature, and whether it is learned."""
     learned = file.variable("log_ent_coef")
     fixed = file.number("ent_coef")
+    # Pink is the default here.
     settings: dict[str, Any] = {"noise_color": "white"}
     if learned is not None and learned.size == 1:
         settings["temperature"] = math.exp(float(learned.item()))

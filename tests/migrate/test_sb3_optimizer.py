@@ -170,6 +170,17 @@ def test_an_actor_that_is_updated_less_often_counts_fewer(tmp_path):
     assert steps == {"actor": 100, "critic": 200}
 
 
+def test_two_networks_have_one_each_where_the_file_has_another(tmp_path):
+    change = kwargs(optimizer_class="<class 'lion.Lion'>")
+    with pytest.warns(UserWarning, match="the optimizer"):
+        agent = rl.migrate.from_sb3(rewritten(tmp_path, "td3", change))
+    agent.build_optimizer()
+    assert [each.name for each in parts_of(agent.optimizer)] == [
+        "actor",
+        "critic",
+    ]
+
+
 def test_a_clip_range_that_falls(tmp_path):
     fall = falling("clip_range", "0.3", "0.1", "1.0")
     run = {"_total_timesteps": 64, "n_steps": 64, "n_envs": 1}
