@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium import Space
 from gymnasium.spaces import Box
 from gymnasium.spaces import Dict
@@ -98,6 +99,28 @@ def is_masked(space: Space[Any]) -> bool:
         bool: True for a Dict with the key `"action_mask"`.
     """
     return isinstance(space, Dict) and ACTION_MASK in space.spaces
+
+
+def allowed_choice(
+    mask: npt.NDArray[Any], scores: npt.NDArray[Any]
+) -> npt.NDArray[np.int32]:
+    """Returns the choice with the highest score of those that are allowed.
+
+    Args:
+        mask: `[..., n]`. Above 0 where a choice is allowed.
+        scores: `[..., n]`, at least 0.
+
+    Returns:
+        `[...]` int32, from 0 on; 0 where nothing is allowed.
+
+    Example:
+
+    >>> allowed_choice(np.array([1, 0, 1]), np.array([0.2, 0.9, 0.4])).item()
+    2
+    """
+    allowed = np.where(mask > 0, scores, -1.0)
+    choice: npt.NDArray[np.int32] = allowed.argmax(axis=-1).astype(np.int32)
+    return choice
 
 
 def check_mask_space(space: Space[Any], size: int) -> None:

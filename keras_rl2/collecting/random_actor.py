@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.spaces import allowed_choice
 
 
 def random_actor(observation: Any, actions: Actions) -> Actions:
@@ -50,6 +51,5 @@ class AllowedChoice:
         Returns:
             Pair of actions `[B]`, of the policy and of the environment.
         """
-        allowed = np.where(observation[ACTION_MASK] > 0, scores, -1.0)
-        action = allowed.argmax(axis=-1).astype(np.int32)
+        action = allowed_choice(observation[ACTION_MASK], scores)
         return action, action + np.int32(self.start)

@@ -30,6 +30,7 @@ from keras_rl2.envs import env_values
 from keras_rl2.envs import space_draws
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.spaces import allowed_choice
 from keras_rl2.spaces import is_masked
 
 if TYPE_CHECKING:
@@ -237,11 +238,9 @@ class _Actions:
         """Returns an action for each environment, a tree of arrays."""
         if self._choices is None:
             return _arrays(self._space.sample())
-        mask = np.asarray(observation[ACTION_MASK], np.bool_)
-        # Of none that is allowed, where an episode ends, any will do.
-        mask = mask | ~mask.any(axis=-1, keepdims=True)
-        scores = np.where(mask, self._generator.random(mask.shape), -1.0)
-        return self._choices.start + scores.argmax(axis=-1)
+        mask = np.asarray(observation[ACTION_MASK])
+        scores = self._generator.random(mask.shape)
+        return self._choices.start + allowed_choice(mask, scores)
 
 
 def _arrays(action: Any) -> Any:

@@ -10,8 +10,8 @@ from keras import ops
 
 from keras_rl2.distributions import Categorical
 from keras_rl2.policy_heads.policy_head import PolicyHead
-from keras_rl2.policy_heads.policy_head import random_choice
 from keras_rl2.shapes import Tensor
+from keras_rl2.spaces import allowed_choice
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -68,7 +68,7 @@ class DiscreteHead(PolicyHead):
     ) -> npt.NDArray[Any]:
         """Draws from 0 ... n-1, before `start` is added: int32."""
         if mask is not None:
-            return random_choice(generator, mask)
+            return allowed_choice(mask, generator.random(mask.shape))
         return generator.integers(
             self.n, size=tuple(leading_shape), dtype="int32"
         )

@@ -11,10 +11,10 @@ from keras import ops
 
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.policy_heads.policy_head import PolicyHead
-from keras_rl2.policy_heads.policy_head import random_choice
 from keras_rl2.policy_heads.policy_head import reshape_action
 from keras_rl2.shapes import Tensor
 from keras_rl2.shapes import check_shape
+from keras_rl2.spaces import allowed_choice
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -86,7 +86,8 @@ class MultiDiscreteHead(PolicyHead):
         """Draws each choice, before `start` is added: `[..., K]` int32."""
         if mask is not None:
             choices = [
-                random_choice(generator, part) for part in self._parts(mask)
+                allowed_choice(part, generator.random(part.shape))
+                for part in self._parts(mask)
             ]
             return np.stack(choices, axis=-1)
         shape = (*leading_shape, *self.action_shape)

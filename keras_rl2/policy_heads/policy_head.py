@@ -208,15 +208,6 @@ class PolicyHead(abc.ABC):
             )
 
 
-def random_choice(
-    generator: np.random.Generator, mask: npt.NDArray[Any]
-) -> npt.NDArray[np.int32]:
-    """Draws uniformly among what masks `[..., n]` allow: `[...]` int32."""
-    scores = np.where(mask > 0, generator.random(mask.shape), -1.0)
-    choice: npt.NDArray[np.int32] = scores.argmax(axis=-1).astype(np.int32)
-    return choice
-
-
 def reshape_action(action: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Gives flat actions [B, K] the shape that the environment has."""
     return action if len(shape) == 1 else ops.reshape(action, (-1, *shape))

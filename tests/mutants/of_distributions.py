@@ -99,9 +99,9 @@ HEADS = [
     ),
     Mutant(
         "random_actions_ignore_the_mask",
-        "keras_rl2/policy_heads/policy_head.py",
-        "np.where(mask > 0, generator.random(mask.shape), -1.0)",
-        "generator.random(mask.shape)",
+        "keras_rl2/spaces.py",
+        "np.where(mask > 0, scores, -1.0)",
+        "scores",
         [
             "tests/test_policy_heads.py::test_random_actions_are_among_those_allowed"
         ],
