@@ -26,7 +26,7 @@ import numpy as np
 import keras_rl2 as rl
 
 _DISCRETE, _BOX = "CartPole-v1", "Pendulum-v1"
-_TIMES = ("steps_per_second", "time", "seconds")
+_TIMES = ("steps_per_second", "updates_per_second")
 
 
 class Masked(gymnasium.Wrapper):
