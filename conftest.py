@@ -38,7 +38,7 @@ def without_xla():
     Yields:
         What decides otherwise.
     """
-    from keras_rl2.agents import round_execution
+    from keras_rl2.training import round_execution
 
     with pytest.MonkeyPatch.context() as patch:
         decide = round_execution.pays_to_compile
@@ -65,7 +65,7 @@ def without_optimized_graphs(request):
 def xla(request, monkeypatch, without_xla):
     """Lets `"auto"` choose where it is asked for, and where much is trained."""
     if any(map(request.node.get_closest_marker, ("xla", "learning"))):
-        from keras_rl2.agents import round_execution
+        from keras_rl2.training import round_execution
 
         monkeypatch.setattr(round_execution, "pays_to_compile", without_xla)
 

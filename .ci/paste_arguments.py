@@ -22,7 +22,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("agents", "data", "migrate", "networks", "training.py")
+ROOMS = (
+    "agents",
+    "data",
+    "migrate",
+    "networks",
+    "offline",
+    "policies",
+    "replay",
+    "runs",
+)
 # What says something else than its bases do of the same argument.
 OWN = {
     "Agent.evaluate": {"updates"},

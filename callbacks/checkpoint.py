@@ -17,11 +17,11 @@ from typing import cast
 
 import keras
 
-from keras_rl2.arguments import check_has
-from keras_rl2.arguments import check_in_range
-from keras_rl2.arguments import check_path
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_has
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_path
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks import saved_run
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.callbacks.fit_end import FitEnd
@@ -36,8 +36,8 @@ from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 from keras_rl2.callbacks.resumable import CallbackStates
 from keras_rl2.callbacks.signals import StopSignal
-from keras_rl2.checkpoint_folder import Saved
 from keras_rl2.collecting.finite import is_finite
+from keras_rl2.files.checkpoint_folder import Saved
 
 logger = logging.getLogger(__name__)
 

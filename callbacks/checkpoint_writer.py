@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_rl2 import plain_data
 from keras_rl2.callbacks.fit_end import FitEnd
-from keras_rl2.checkpoint_folder import CheckpointFolder
-from keras_rl2.checkpoint_folder import Saved
-from keras_rl2.segment_log import SegmentLog
-from keras_rl2.writer_lock import WriterLock
+from keras_rl2.files import plain_data
+from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.checkpoint_folder import Saved
+from keras_rl2.files.segment_log import SegmentLog
+from keras_rl2.files.writer_lock import WriterLock
 
 # Of failures, after which a run that goes on would be a run for nothing.
 _ENOUGH_SECONDS = 3600.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
-from keras_rl2.outliers import Outliers
+from keras_rl2.basics.outliers import Outliers
 
 Rule = Callable[[Mapping[str, float]], str | None]
 
@@ -217,8 +217,8 @@ class FarOff:
 
     Args:
         key: str. Their number in the logs.
-        outliers: `keras_rl2.outliers.Outliers`. What is counted there; those
-            that there are already are no reason to warn.
+        outliers: `keras_rl2.basics.outliers.Outliers`. What is counted there;
+            those that there are already are no reason to warn.
     """
 
     def __init__(self, key: str, outliers: Outliers) -> None:

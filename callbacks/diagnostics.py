@@ -8,10 +8,11 @@ import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_path
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_path
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import diagnostic_rules
 from keras_rl2.callbacks.diagnostic_rules import Rule
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
@@ -25,7 +26,6 @@ from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.recent_steps import RecentSteps
 from keras_rl2.callbacks.time_shares import TimeShares
 from keras_rl2.callbacks.weight_change import relative_change
-from keras_rl2.stopwatch import Stopwatch
 
 _CHOICES = (
     gymnasium.spaces.Discrete,

@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
-from keras_rl2.arguments import check_has
-from keras_rl2.arguments import check_positive
+from keras_rl2.basics.arguments import check_has
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.callbacks.protocols import Episodes
 
 

@@ -8,10 +8,10 @@ from keras import ops
 
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.recent_steps import RecentSteps
-from keras_rl2.network_inputs import inputs_for
-from keras_rl2.spaces import ACTION
-from keras_rl2.trees import is_leaf
-from keras_rl2.trees import map_leaves
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.spaces.supported import ACTION
+from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import map_leaves
 
 # Fewer observations say too little: a unit may well be 0 for a few of them.
 _FEWEST_ROWS = 64

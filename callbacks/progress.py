@@ -11,11 +11,11 @@ from typing import TextIO
 
 import keras
 
-from keras_rl2 import notebook
-from keras_rl2.arguments import check_above_zero
-from keras_rl2.arguments import check_has
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import present
+from keras_rl2.basics import notebook
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_has
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.protocols import rounds_of_fit

@@ -14,9 +14,9 @@ import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2.observers import Observers
-from keras_rl2.outliers import Outliers
-from keras_rl2.stopwatch import Stopwatch
+from keras_rl2.basics.outliers import Outliers
+from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.updates.observers import Observers
 
 
 class StepsTaken(Protocol):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.callbacks.protocols import StepsTaken
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import map_leaves
 
 
 class RecentSteps:

@@ -11,17 +11,17 @@ from typing import Any
 
 import keras
 
-from keras_rl2 import notebook
-from keras_rl2 import recording
-from keras_rl2 import video
-from keras_rl2.arguments import check_above_zero
-from keras_rl2.arguments import check_choice
-from keras_rl2.arguments import check_path
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import check_seed
-from keras_rl2.arguments import present
+from keras_rl2.basics import notebook
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_path
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.envs import EnvWrapper
+from keras_rl2.video import frames as video
+from keras_rl2.video import recording
 
 _FORMATS = ("gif", "mp4")
 

@@ -15,8 +15,8 @@ from typing import runtime_checkable
 
 import keras
 
-from keras_rl2 import plain_data
 from keras_rl2.callbacks import stock_files
+from keras_rl2.files import plain_data
 
 # What callbacks of others remember from one epoch to the next, by their class
 # and the package that it is from. They have no other way to give it away:

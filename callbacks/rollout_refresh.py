@@ -5,10 +5,10 @@ from typing import Any
 
 import keras
 
-from keras_rl2.arguments import check_has
+from keras_rl2.basics.arguments import check_has
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import takes_steps
-from keras_rl2.optimizer_parts import parts_of
+from keras_rl2.updates.optimizer_parts import parts_of
 
 
 class RolloutRefresh(keras.callbacks.Callback):

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_rl2.target_networks import TargetUpdate
-from keras_rl2.target_networks import check_sync
+from keras_rl2.updates.target_networks import TargetUpdate
+from keras_rl2.updates.target_networks import check_sync
 
 
 class TargetNetworkSync(keras.callbacks.Callback):

@@ -8,10 +8,10 @@ from typing import Any
 
 import keras
 
-from keras_rl2.arguments import check_at_least
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_path
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_at_least
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_path
+from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
 from keras_rl2.callbacks.event_writer import EventWriter

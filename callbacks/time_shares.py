@@ -1,6 +1,6 @@
 """What the time of a training goes into."""
 
-from keras_rl2.stopwatch import Stopwatch
+from keras_rl2.basics.stopwatch import Stopwatch
 
 
 class TimeShares:

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks import curves
 
 

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 from typing import Any
 
-from keras_rl2 import tensorflow_notes
+from keras_rl2.basics import tensorflow_notes
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.version import __version__
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from keras_rl2.data import OfflineDataset
     from keras_rl2.data import ReplayDataset
     from keras_rl2.data import RolloutDataset
-    from keras_rl2.data.recorder import record
-    from keras_rl2.exported.manifest import read_manifest
-    from keras_rl2.exported.policy_file import PolicyFile
+    from keras_rl2.export.manifest import read_manifest
+    from keras_rl2.export.policy_file import PolicyFile
     from keras_rl2.loading import load
-    from keras_rl2.training import Training
+    from keras_rl2.offline.recorder import record
+    from keras_rl2.runs.training import Training
     from keras_rl2.workers import LocalWorkers
     from keras_rl2.workers import RayWorkers
 
@@ -83,14 +83,14 @@ _HOMES = {
     "LocalWorkers": "keras_rl2.workers",
     "MixedDataset": "keras_rl2.data",
     "OfflineDataset": "keras_rl2.data",
-    "PolicyFile": "keras_rl2.exported.policy_file",
+    "PolicyFile": "keras_rl2.export.policy_file",
     "RayWorkers": "keras_rl2.workers",
     "ReplayDataset": "keras_rl2.data",
     "RolloutDataset": "keras_rl2.data",
-    "Training": "keras_rl2.training",
+    "Training": "keras_rl2.runs.training",
     "load": "keras_rl2.loading",
-    "read_manifest": "keras_rl2.exported.manifest",
-    "record": "keras_rl2.data.recorder",
+    "read_manifest": "keras_rl2.export.manifest",
+    "record": "keras_rl2.offline.recorder",
 }
 
 __all__ = [

@@ -11,7 +11,7 @@ import keras
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.agents.offline_evaluation import OfflineEvaluation
+from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 from keras_rl2.presets.algorithms import ALGORITHMS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,12 +9,12 @@ import gymnasium
 import keras
 
 from keras_rl2 import losses
-from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import OwnRollout
 from keras_rl2.distributions import Distribution
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.spaces.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

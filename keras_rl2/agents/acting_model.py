@@ -9,23 +9,23 @@ import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2 import space_configs
-from keras_rl2 import spaces
-from keras_rl2.agents.acting import Acting
-from keras_rl2.agents.learners import Learners
-from keras_rl2.agents.named_arguments import NamedArguments
-from keras_rl2.agents.observation_encoder import ObservationEncoder
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_positive
-from keras_rl2.array_spec import ArraySpec
-from keras_rl2.data.policy_function import PolicyFunction
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.named_arguments import NamedArguments
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.network_inputs import Memory
+from keras_rl2.networks.network_inputs import Memory
+from keras_rl2.policies.acting import Acting
+from keras_rl2.policies.observation_encoder import ObservationEncoder
+from keras_rl2.policies.policy_function import PolicyFunction
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.trees import Tree
+from keras_rl2.spaces import space_configs
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.training.learners import Learners
 
 
 class ActingModel(NamedArguments, keras.Model, abc.ABC):

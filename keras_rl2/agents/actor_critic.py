@@ -8,22 +8,22 @@ from typing import cast
 import keras
 from keras import ops
 
-from keras_rl2.agents import network_checks
-from keras_rl2.agents.default_agent import NetworkBuilder
-from keras_rl2.agents.network_outputs import check_value_ending
-from keras_rl2.agents.network_outputs import one_value_each
-from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
-from keras_rl2.agents.unrolling import unroll
-from keras_rl2.arguments import check_in_range
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.network_inputs import Memory
-from keras_rl2.network_inputs import inputs_for
-from keras_rl2.sequences import of_one_step
-from keras_rl2.sequences import sequences_like
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.trees import map_leaves
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.network_inputs import Memory
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.network_outputs import check_value_ending
+from keras_rl2.networks.network_outputs import one_value_each
+from keras_rl2.networks.running import run_network
+from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.sequences import sequences_like
+from keras_rl2.networks.unrolling import unroll
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import map_leaves
 
 
 class ActorCritic(StochasticPolicy):

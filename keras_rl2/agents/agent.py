@@ -11,34 +11,34 @@ from typing import Self
 import gymnasium
 import keras
 
-from keras_rl2 import arguments
-from keras_rl2.agents import compile_arguments
-from keras_rl2.agents import default_agent
 from keras_rl2.agents import describing
-from keras_rl2.agents import evaluating
-from keras_rl2.agents import fitting
-from keras_rl2.agents import from_preset
-from keras_rl2.agents import network_checks
-from keras_rl2.agents import overriding
-from keras_rl2.agents import round_execution
 from keras_rl2.agents.batch_model import BatchModel
-from keras_rl2.agents.compile_arguments import CompileArguments
-from keras_rl2.agents.compile_arguments import GivenOptimizer
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.fit_alone import fit_alone
-from keras_rl2.agents.normalizing import Normalizing
-from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
-from keras_rl2.agents.skipped_updates import SkippedUpdates
-from keras_rl2.agents.trained_variables import TrainedVariables
-from keras_rl2.agents.updating import minibatch_of
+from keras_rl2.basics import arguments
+from keras_rl2.basics.outliers import Outliers
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
-from keras_rl2.observers import Observers
-from keras_rl2.outliers import Outliers
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.target_networks import TargetNetworks
+from keras_rl2.networks import network_builder as default_agent
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.training import compile_arguments
+from keras_rl2.training import evaluating
+from keras_rl2.training import fitting
+from keras_rl2.training import from_preset
+from keras_rl2.training import overriding
+from keras_rl2.training import round_execution
+from keras_rl2.training.compile_arguments import CompileArguments
+from keras_rl2.training.compile_arguments import GivenOptimizer
+from keras_rl2.training.fit_alone import fit_alone
+from keras_rl2.updates.normalizing import Normalizing
+from keras_rl2.updates.observers import Observers
+from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
+from keras_rl2.updates.skipped_updates import SkippedUpdates
+from keras_rl2.updates.target_networks import TargetNetworks
+from keras_rl2.updates.trained_variables import TrainedVariables
+from keras_rl2.updates.updating import minibatch_of
 
 
 class Agent(BatchModel):

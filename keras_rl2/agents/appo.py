@@ -9,13 +9,13 @@ import keras
 from keras import ops
 
 from keras_rl2 import returns
-from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.ppo import PPO
-from keras_rl2.arguments import check_at_least
-from keras_rl2.arguments import check_in_range
-from keras_rl2.arguments import present
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.basics.arguments import check_at_least
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.spaces.space_configs import GivenSpace
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

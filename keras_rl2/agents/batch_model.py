@@ -3,7 +3,7 @@
 from typing import Any
 
 from keras_rl2.agents.saveable_model import SaveableModel
-from keras_rl2.agents.trained_variables import TrainedVariables
+from keras_rl2.updates.trained_variables import TrainedVariables
 
 
 class BatchModel(SaveableModel):

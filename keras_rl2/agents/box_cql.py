@@ -11,24 +11,24 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents import critics
-from keras_rl2.agents import network_checks
 from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.cql import check_weight
-from keras_rl2.agents.critics import GivenCritics
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.objective import Batch
-from keras_rl2.agents.objective import Objective
-from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.sac import SAC
-from keras_rl2.arguments import check_positive
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import as_given
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates import critics
+from keras_rl2.updates.critics import GivenCritics
+from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.objective import Objective
+from keras_rl2.updates.objective import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -14,15 +14,15 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents import network_checks
-from keras_rl2.agents.critics import GivenCritics
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-from keras_rl2.arguments import check_in_range
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.updates.critics import GivenCritics
+from keras_rl2.updates.objective import Terms
 
 
 def check_weight(alpha: float, threshold: float | None) -> None:

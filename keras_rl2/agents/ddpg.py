@@ -7,11 +7,11 @@ from typing import Self
 
 import keras
 
-from keras_rl2.agents.critics import GivenCritics
-from keras_rl2.agents.default_agent import as_given
 from keras_rl2.agents.td3 import TD3
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.updates.critics import GivenCritics
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -11,33 +11,33 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.agents import network_checks
 from keras_rl2.agents import replayed_sequences
-from keras_rl2.agents.default_agent import NetworkBuilder
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.epsilon_greedy import EpsilonGreedy
-from keras_rl2.agents.network_outputs import check_value_ending
-from keras_rl2.agents.objective import Batch
-from keras_rl2.agents.objective import Objective
-from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-from keras_rl2.agents.running import run_network
-from keras_rl2.agents.unrolling import unroll
-from keras_rl2.agents.value_distributions import as_support
-from keras_rl2.agents.value_distributions import value_distribution
-from keras_rl2.arguments import check_flag
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.network_copies import copy_of
-from keras_rl2.network_inputs import Memory
-from keras_rl2.network_inputs import inputs_for
+from keras_rl2.losses.value_distributions import as_support
+from keras_rl2.losses.value_distributions import value_distribution
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.network_inputs import Memory
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.network_outputs import check_value_ending
+from keras_rl2.networks.running import run_network
+from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.sequences import sequences_like
+from keras_rl2.networks.unrolling import unroll
+from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.sequences import of_one_step
-from keras_rl2.sequences import sequences_like
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.objective import Objective
+from keras_rl2.updates.objective import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 from typing import Literal
 
-from keras_rl2 import arguments
-from keras_rl2.agents import exporting
-from keras_rl2.agents import finite_weights
 from keras_rl2.agents.acting_model import ActingModel
-from keras_rl2.agents.export_check import ExportCheck
-from keras_rl2.agents.export_check import check_export
-from keras_rl2.data import actors
+from keras_rl2.basics import arguments
+from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.envs import EnvWrapper
-from keras_rl2.litert import LiteRTPolicy
+from keras_rl2.export import exporting
+from keras_rl2.export.export_check import ExportCheck
+from keras_rl2.export.export_check import check_export
+from keras_rl2.policies import actors
+from keras_rl2.updates import finite_weights
 
 
 class ExportableModel(ActingModel):

@@ -12,27 +12,27 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2.agents import critics
-from keras_rl2.agents import network_checks
-from keras_rl2.agents.critics import GivenCritics
-from keras_rl2.agents.default_agent import NetworkBuilder
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.network_outputs import check_value_ending
-from keras_rl2.agents.network_outputs import one_value_each
-from keras_rl2.agents.objective import Batch
-from keras_rl2.agents.objective import Objective
-from keras_rl2.agents.objective import Terms
-from keras_rl2.agents.running import run_network
 from keras_rl2.agents.stochastic_actor import StochasticActor
-from keras_rl2.arguments import check_in_range
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
-from keras_rl2.network_inputs import inputs_for
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.network_outputs import check_value_ending
+from keras_rl2.networks.network_outputs import one_value_each
+from keras_rl2.networks.running import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.updates import critics
+from keras_rl2.updates.critics import GivenCritics
+from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.objective import Objective
+from keras_rl2.updates.objective import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

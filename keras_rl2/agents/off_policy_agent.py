@@ -10,20 +10,20 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_rl2 import replicas
-from keras_rl2 import seeds
-from keras_rl2.agents import network_checks
 from keras_rl2.agents.agent import Agent
-from keras_rl2.agents.gradient_steps import GradientSteps
-from keras_rl2.agents.objective import Batch
-from keras_rl2.agents.objective import Objective
-from keras_rl2.agents.objective import Terms
-from keras_rl2.arguments import check_in_range
-from keras_rl2.network_copies import added_losses
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.target_networks import TargetUpdate
-from keras_rl2.target_networks import check_sync
+from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distribute import replicas
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_copies import added_losses
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.updates.gradient_steps import GradientSteps
+from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.objective import Objective
+from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.target_networks import TargetUpdate
+from keras_rl2.updates.target_networks import check_sync
 
 
 class OffPolicyAgent(Agent):

@@ -10,29 +10,29 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2 import replicas
 from keras_rl2 import returns
-from keras_rl2 import statistics
 from keras_rl2.agents.actor_critic import ActorCritic
-from keras_rl2.agents.gradient_steps import GradientSteps
-from keras_rl2.agents.gradient_steps import Step
-from keras_rl2.agents.rollout_samples import RolloutSamples
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_in_range
-from keras_rl2.array_spec import ArraySpec
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import OwnRollout
 from keras_rl2.data import Trajectory
 from keras_rl2.data import unpack
+from keras_rl2.distribute import replicas
 from keras_rl2.distributions import Distribution
-from keras_rl2.network_copies import added_losses
+from keras_rl2.losses import statistics
 from keras_rl2.networks import is_image
-from keras_rl2.sequences import flat
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
-from keras_rl2.spaces import space_tree
-from keras_rl2.trees import Tree
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
+from keras_rl2.networks.network_copies import added_losses
+from keras_rl2.networks.sequences import flat
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates.gradient_steps import GradientSteps
+from keras_rl2.updates.gradient_steps import Step
+from keras_rl2.updates.rollout_samples import RolloutSamples
 
 
 class OnPolicyAgent(ActorCritic):

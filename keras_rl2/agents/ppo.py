@@ -10,16 +10,16 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
-from keras_rl2 import statistics
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.gradient_steps import GradientSteps
-from keras_rl2.agents.gradient_steps import Step
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-from keras_rl2.arguments import check_in_range
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.losses import statistics
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.updates.gradient_steps import GradientSteps
+from keras_rl2.updates.gradient_steps import Step
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

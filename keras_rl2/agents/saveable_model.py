@@ -8,15 +8,15 @@ from typing import Self
 
 import numpy as np
 
-from keras_rl2 import space_configs
-from keras_rl2.agents import agent_state
-from keras_rl2.agents import finite_weights
-from keras_rl2.agents import saved_networks
-from keras_rl2.agents import saving
 from keras_rl2.agents.exportable_model import ExportableModel
-from keras_rl2.agents.normalizing import Normalizing
-from keras_rl2.agents.skipped_updates import SkippedUpdates
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import present
+from keras_rl2.saving import agent_state
+from keras_rl2.saving import saved_networks
+from keras_rl2.saving import saving
+from keras_rl2.spaces import space_configs
+from keras_rl2.updates import finite_weights
+from keras_rl2.updates.normalizing import Normalizing
+from keras_rl2.updates.skipped_updates import SkippedUpdates
 
 
 class SaveableModel(ExportableModel):

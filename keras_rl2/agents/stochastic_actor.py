@@ -5,14 +5,14 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_rl2.agents import network_checks
-from keras_rl2.agents.objective import Batch
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
-from keras_rl2.arguments import check_in_range
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.networks import network_checks
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.updates.objective import Batch
 
 # Actions that a dataset repeats exactly would have a Gaussian become a point,
 # and the gradient of its mean grow without end.

@@ -6,12 +6,12 @@ import keras
 from keras import ops
 
 from keras_rl2.agents.agent import Agent
-from keras_rl2.agents.network_outputs import as_logits
-from keras_rl2.agents.network_outputs import check_policy_ending
-from keras_rl2.agents.running import run_network
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.network_inputs import inputs_for
-from keras_rl2.shapes import Tensor
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.network_outputs import as_logits
+from keras_rl2.networks.network_outputs import check_policy_ending
+from keras_rl2.networks.running import run_network
 
 
 class StochasticPolicy(Agent):

@@ -12,31 +12,31 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.agents import critics
-from keras_rl2.agents import network_checks
-from keras_rl2.agents.action_noise import ActionNoise
-from keras_rl2.agents.compile_arguments import GivenOptimizer
-from keras_rl2.agents.critics import GivenCritics
-from keras_rl2.agents.default_agent import NetworkBuilder
-from keras_rl2.agents.default_agent import as_given
-from keras_rl2.agents.network_outputs import check_action_ending
-from keras_rl2.agents.objective import Batch
-from keras_rl2.agents.objective import Objective
-from keras_rl2.agents.objective import Terms
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-from keras_rl2.agents.running import run_network
-from keras_rl2.agents.skipped_updates import DEFAULT_LIMIT
-from keras_rl2.arguments import check_in_range
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import standing_for
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import standing_for
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import ExplorationNoise
+from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.network_copies import copy_of
-from keras_rl2.network_inputs import inputs_for
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.network_outputs import check_action_ending
+from keras_rl2.networks.running import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
-from keras_rl2.shapes import Tensor
-from keras_rl2.space_configs import GivenSpace
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.training.compile_arguments import GivenOptimizer
+from keras_rl2.updates import critics
+from keras_rl2.updates.critics import GivenCritics
+from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.objective import Objective
+from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 
-from keras_rl2.atomic_files import replacing
 from keras_rl2.cli.axis import STEPS
 from keras_rl2.cli.axis import Axis
+from keras_rl2.files.atomic_files import replacing
 
 
 class AgentFile(keras.callbacks.Callback):

@@ -12,14 +12,14 @@ from gymnasium.spaces import Discrete
 from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
 
-from keras_rl2 import spaces
 from keras_rl2.cli.random_rollout import RandomRollout
 from keras_rl2.cli.random_rollout import random_action
 from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
 
 # Networks begin with weights that expect inputs and targets of about 1.
 _LARGE_OBSERVATION = 10.0

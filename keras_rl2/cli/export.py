@@ -12,9 +12,9 @@ from keras_rl2.cli.argument_types import count
 from keras_rl2.cli.argument_types import whole_number
 from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
-from keras_rl2.exported import formats
-from keras_rl2.trees import leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.export import formats
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import named_leaves
 
 if TYPE_CHECKING:
     from keras_rl2.agents import Agent
@@ -225,8 +225,8 @@ def _representative(
     """Returns the environment in which int8 finds its ranges."""
     if arguments.quantize != formats.INT8 or env is None:
         return None
-    from keras_rl2.agents.representative import NUM_ENVS
     from keras_rl2.envs import as_vector_env
+    from keras_rl2.export.representative import NUM_ENVS
 
     env_id, env_kwargs = env
     return as_vector_env(env_id, NUM_ENVS, env_kwargs=env_kwargs)
@@ -260,8 +260,8 @@ def _described(path: Path, check: "ExportCheck") -> str:
     """Says in words what a check has found."""
     from gymnasium.spaces import Box
 
-    from keras_rl2.space_configs import space_from_config
-    from keras_rl2.spaces import space_tree
+    from keras_rl2.spaces.space_configs import space_from_config
+    from keras_rl2.spaces.supported import space_tree
 
     verdict = "acts as the agent" if check.passed else "FAILED"
     space = space_from_config(check.manifest["action_space"])

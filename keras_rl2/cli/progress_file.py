@@ -8,10 +8,10 @@ from typing import TextIO
 
 import keras
 
-from keras_rl2.atomic_files import replacing
 from keras_rl2.cli.axis import STEPS
 from keras_rl2.cli.axis import Axis
 from keras_rl2.cli.progress_table import read_rows
+from keras_rl2.files.atomic_files import replacing
 
 _FIRST_COLUMNS: tuple[str, ...] = (
     "env_steps",

@@ -9,7 +9,7 @@ from typing import TextIO
 import numpy as np
 
 from keras_rl2.cli.errors import CommandError
-from keras_rl2.plain_files import require_file
+from keras_rl2.files.plain_files import require_file
 
 _LONGEST_LINE = 2**16
 

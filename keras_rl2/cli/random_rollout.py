@@ -7,11 +7,11 @@ import gymnasium
 import numpy as np
 
 from keras_rl2.envs.env_seeds import seed_layers
-from keras_rl2.spaces import ACTION_MASK
-from keras_rl2.spaces import is_masked
-from keras_rl2.spaces import space_tree
-from keras_rl2.trees import Tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import is_masked
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 
 @dataclasses.dataclass(frozen=True)

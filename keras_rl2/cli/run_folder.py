@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.atomic_files import replacing
 from keras_rl2.cli.errors import CommandError
-from keras_rl2.plain_files import read_json
+from keras_rl2.files.atomic_files import replacing
+from keras_rl2.files.plain_files import read_json
 from keras_rl2.presets import limits
 
 #: What commands that take a saved agent say of their argument.
@@ -174,7 +174,7 @@ class RunFolder:
             ValueError: If it is under way; nothing is removed then.
         """
         # Not sooner: it imports NumPy.
-        from keras_rl2.checkpoint_folder import CheckpointFolder
+        from keras_rl2.files.checkpoint_folder import CheckpointFolder
 
         CheckpointFolder(self.checkpoints).clear()
         for pattern in (

@@ -17,7 +17,7 @@ from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
 from keras_rl2.presets import Preset
-from keras_rl2.training import Training
+from keras_rl2.runs.training import Training
 
 _EVALUATION_EPISODES = 20
 # Checkpoints that are kept: where the newest is damaged there is one before.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
-from keras_rl2.atomic_files import replacing
 from keras_rl2.cli import studies
 from keras_rl2.cli.tune_folder import TuneFolder
+from keras_rl2.files.atomic_files import replacing
 from keras_rl2.presets import SearchSpace
 
 if TYPE_CHECKING:

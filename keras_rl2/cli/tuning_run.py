@@ -20,7 +20,7 @@ from keras_rl2.cli.tune_folder import TuneFolder
 from keras_rl2.cli.tuning_plan import TuningPlan
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.presets import Preset
-from keras_rl2.training import Training
+from keras_rl2.runs.training import Training
 from keras_rl2.tuning import fit_seeds
 
 if TYPE_CHECKING:

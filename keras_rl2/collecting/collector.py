@@ -9,7 +9,6 @@ from typing import cast
 
 import numpy as np
 
-from keras_rl2.action_format import ActionFormat
 from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.episode_statistics import EpisodeStatistics
 from keras_rl2.collecting.masks import check_mask
@@ -25,6 +24,7 @@ from keras_rl2.envs import MismatchError
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.spaces.action_format import ActionFormat
 
 # What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
 # beforehand for an actor that has nothing learned.

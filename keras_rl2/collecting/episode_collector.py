@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.action_format import ActionFormat
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.record import Record
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
-from keras_rl2.trees import Tree
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
 
 
 class EpisodeRecord(Record):

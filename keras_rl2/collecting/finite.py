@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.trees import named_leaves
+from keras_rl2.spaces.trees import named_leaves
 
 
 def is_finite(array: np.ndarray) -> bool:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.action_format import ActionFormat
-from keras_rl2.spaces import ACTION_MASK
-from keras_rl2.spaces import is_masked
+from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import is_masked
 
 
 def masking_head(space: Any, head: ActionFormat) -> ActionFormat | None:

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from keras_rl2.array_spec import ArraySpec
 from keras_rl2.collecting.finite import check_actions
-from keras_rl2.litert import for_environment
-from keras_rl2.trees import Tree
+from keras_rl2.collecting.litert import for_environment
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
 
 # The policy's actions [B, ...], and the same as environments take them, a tree
 # of arrays perhaps.

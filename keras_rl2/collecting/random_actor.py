@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from keras_rl2.collecting.policy_actor import Actions
-from keras_rl2.spaces import ACTION_MASK
-from keras_rl2.spaces import allowed_choice
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import allowed_choice
 
 
 def random_actor(observation: Any, actions: Actions) -> Actions:

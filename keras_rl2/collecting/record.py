@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.action_format import ActionFormat
 from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
-from keras_rl2.trees import Tree
-from keras_rl2.trees import is_leaf
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
 
 
 class Record:

@@ -8,12 +8,12 @@ from typing import runtime_checkable
 
 import numpy as np
 
-from keras_rl2.array_spec import ArraySpec
+from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.policy_actor import PolicyRunner
-from keras_rl2.litert import LiteRTRunner
-from keras_rl2.trees import Tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 
 # Equal if it is the same: another agent's, whose memory is another, may have

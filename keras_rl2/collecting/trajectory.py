@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.trees import Tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 _STATES = ("state", "final_state")
 

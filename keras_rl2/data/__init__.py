@@ -1,23 +1,30 @@
 """Data: from environments to the batches of `fit`."""
 
-from keras_rl2.collecting.collector import Collector
-from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.actors import ActorSnapshot
-from keras_rl2.data.evaluation import EvaluationDataset
-from keras_rl2.data.mixed import MixedDataset
-from keras_rl2.data.offline import OfflineDataset
-from keras_rl2.data.own_round import OwnRollout
-from keras_rl2.data.packed_trajectory import unpack
-from keras_rl2.data.policy_function import actions
-from keras_rl2.data.policy_function import policy_function
-from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.data.replay import ReplayDataset
-from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.rollouts import RolloutDataset
-from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.data.round_dataset import minibatch
-from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
-from keras_rl2.data.sum_tree import SumTree
+from typing import TYPE_CHECKING
+
+from keras_rl2.basics.lazy import lazy
+
+if TYPE_CHECKING:
+    from keras_rl2.collecting.collector import Collector
+    from keras_rl2.collecting.trajectory import Trajectory
+    from keras_rl2.data.evaluation import EvaluationDataset
+    from keras_rl2.data.packed_trajectory import unpack
+    from keras_rl2.data.replay import ReplayDataset
+    from keras_rl2.data.rollouts import RolloutDataset
+    from keras_rl2.data.round_dataset import RoundDataset
+    from keras_rl2.data.round_dataset import minibatch
+    from keras_rl2.offline.mixed import MixedDataset
+    from keras_rl2.offline.offline import OfflineDataset
+    from keras_rl2.policies.actors import ActorSnapshot
+    from keras_rl2.policies.own_round import OwnRollout
+    from keras_rl2.policies.policy_function import actions
+    from keras_rl2.policies.policy_function import policy_function
+    from keras_rl2.replay.prioritized_replay_buffer import (
+        PrioritizedReplayBuffer,
+    )
+    from keras_rl2.replay.replay_buffer import ReplayBuffer
+    from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
+    from keras_rl2.replay.sum_tree import SumTree
 
 __all__ = [
     "ActorSnapshot",
@@ -39,3 +46,27 @@ __all__ = [
     "policy_function",
     "unpack",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "Collector": "keras_rl2.collecting.collector",
+        "unpack": "keras_rl2.data.packed_trajectory",
+        "Trajectory": "keras_rl2.collecting.trajectory",
+        "EvaluationDataset": "keras_rl2.data.evaluation",
+        "ReplayDataset": "keras_rl2.data.replay",
+        "RolloutDataset": "keras_rl2.data.rollouts",
+        "RoundDataset": "keras_rl2.data.round_dataset",
+        "minibatch": "keras_rl2.data.round_dataset",
+        "MixedDataset": "keras_rl2.offline.mixed",
+        "OfflineDataset": "keras_rl2.offline.offline",
+        "ActorSnapshot": "keras_rl2.policies.actors",
+        "OwnRollout": "keras_rl2.policies.own_round",
+        "actions": "keras_rl2.policies.policy_function",
+        "policy_function": "keras_rl2.policies.policy_function",
+        "PrioritizedReplayBuffer": "keras_rl2.replay.prioritized_replay_buffer",
+        "ReplayBuffer": "keras_rl2.replay.replay_buffer",
+        "SequenceReplayBuffer": "keras_rl2.replay.sequence_replay_buffer",
+        "SumTree": "keras_rl2.replay.sum_tree",
+    },
+)

@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2 import seeds
-from keras_rl2.arguments import check_above_zero
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import check_seed
-from keras_rl2.arguments import present
-from keras_rl2.arguments import refusing_unknown
-from keras_rl2.arguments import standing_for
+from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics.arguments import standing_for
 from keras_rl2.collecting.masks import check_mask
 from keras_rl2.collecting.masks import masking_head
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.record import first_not_finite
-from keras_rl2.data.actors import ActorSnapshot
-from keras_rl2.data.agent_protocols import ActingAgent
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
-from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.policies.actors import ActorSnapshot
+from keras_rl2.policies.agent_protocols import ActingAgent
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
 
 # Longer than the episodes of nearly all tasks, and soon played.
 _MANY_STEPS = 100_000

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keras_rl2.shapes import Tensor
+from keras_rl2.basics.shapes import Tensor
 
 
 def unpack(packed: dict[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from keras_rl2.collecting.random_actor import AllowedChoice
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.policy_heads import DiscreteHead
 from keras_rl2.policy_heads import PolicyHead
-from keras_rl2.spaces import ACTION_MASK
-from keras_rl2.spaces import is_masked
-from keras_rl2.trees import Tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import is_masked
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 
 class MaskedRandomActor:

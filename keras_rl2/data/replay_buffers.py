@@ -5,11 +5,11 @@ from typing import Any
 from typing import NamedTuple
 from typing import SupportsFloat
 
-from keras_rl2.array_spec import ArraySpec
-from keras_rl2.data.agent_protocols import ReplayAgent
-from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.data.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.policies.agent_protocols import ReplayAgent
+from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.spaces.array_spec import ArraySpec
 
 # Of sequences, where nothing else is asked.
 _LENGTH = 32

@@ -13,14 +13,14 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.data.agent_protocols import CollectingAgent
-from keras_rl2.data.agent_protocols import outliers_of
-from keras_rl2.data.ring_log import StateLog
-from keras_rl2.outliers import Outliers
-from keras_rl2.shapes import Tensor
-from keras_rl2.stopwatch import Stopwatch
-from keras_rl2.trees import Tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.basics.outliers import Outliers
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.files.ring_log import StateLog
+from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.policies.agent_protocols import outliers_of
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 # Arrays of a whole round, some of them together under a name.
 Round = Mapping[str, Tree[np.ndarray]]
@@ -38,8 +38,8 @@ class RoundDataset(abc.ABC):
         rounds_per_epoch: int. Rounds of one Keras epoch.
 
     Attributes:
-        stopwatch: `keras_rl2.stopwatch.Stopwatch` or None. Is told what a
-            round is at; None, the default, where nobody measures.
+        stopwatch: `keras_rl2.basics.stopwatch.Stopwatch` or None. Is told what
+            a round is at; None, the default, where nobody measures.
 
     Example:
 

@@ -6,11 +6,11 @@ from typing import cast
 
 from keras import ops
 
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import check_rank
 from keras_rl2.distributions.distribution import Distribution
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
-from keras_rl2.shapes import as_float
-from keras_rl2.shapes import check_rank
 
 
 class Composite(Distribution):

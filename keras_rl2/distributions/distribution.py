@@ -3,8 +3,8 @@
 import abc
 from typing import Self
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 
 class Distribution(abc.ABC):

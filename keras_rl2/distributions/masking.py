@@ -2,10 +2,10 @@
 
 from keras import ops
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
-from keras_rl2.shapes import as_float
-from keras_rl2.shapes import check_same_shape
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import check_same_shape
 
 #: Logit or value of what is forbidden: below whatever noise can lift, and so
 #: far from the largest float32 that a temperature times it, or a sum of some,

@@ -8,11 +8,11 @@ import numpy.typing as npt
 from keras import ops
 from keras.backend import standardize_dtype
 
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import check_same_shape
 from keras_rl2.distributions.diagonal_gaussian import DiagonalGaussian
 from keras_rl2.distributions.distribution import Distribution
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
-from keras_rl2.shapes import check_same_shape
 
 _LOG_2 = math.log(2.0)
 _NODES = np.linspace(-6.0, 6.0, 41)

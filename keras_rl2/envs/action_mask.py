@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from keras_rl2.spaces import ACTION_MASK
+from keras_rl2.spaces.supported import ACTION_MASK
 
 _METHOD = "action_masks"
 

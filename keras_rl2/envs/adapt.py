@@ -10,7 +10,7 @@ import gymnasium
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
-from keras_rl2.arguments import check_positive
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.envs.envpool_env import EnvPoolEnv
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.making import EnvWrapper

@@ -16,8 +16,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_positive
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_positive
 
 GAUSSIAN_BANDIT = "keras_rl2/GaussianBandit-v0"
 """Id under which Gymnasium makes the bandit."""

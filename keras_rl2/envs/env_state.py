@@ -20,11 +20,11 @@ from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
-from keras_rl2 import plain_data
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_values
 from keras_rl2.envs import mujoco_state
 from keras_rl2.envs import space_draws
+from keras_rl2.files import plain_data
 
 _ATTRIBUTES, _METHODS, _PROCESSES = "attributes", "own", "processes"
 # Larger arrays are not copied to be compared with, which their mark is for.

@@ -29,9 +29,9 @@ from keras_rl2.envs import env_state
 from keras_rl2.envs import env_values
 from keras_rl2.envs import space_draws
 from keras_rl2.envs.adapt import as_vector_env
-from keras_rl2.spaces import ACTION_MASK
-from keras_rl2.spaces import allowed_choice
-from keras_rl2.spaces import is_masked
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import allowed_choice
+from keras_rl2.spaces.supported import is_masked
 
 if TYPE_CHECKING:
     from keras_rl2.envs.vector_env import VectorEnvAdapter

@@ -21,7 +21,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers.utils import RunningMeanStd
 
-from keras_rl2 import plain_data
+from keras_rl2.files import plain_data
 
 # How an object is held in plain data: its class, and what is in it.
 _OBJECT, _MEMBER, _CONTENT = "$object", "$member", "content"

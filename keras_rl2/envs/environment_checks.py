@@ -6,10 +6,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from keras_rl2 import spaces
-from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs.mismatch_error import MismatchError
-from keras_rl2.trees import named_leaves
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import named_leaves
 
 # Widths of a space, or ones, that an observation may lie outside of it: real
 # environments overshoot a little, and a picture of 0 to 255 in a space of 0

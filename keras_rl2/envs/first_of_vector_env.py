@@ -7,9 +7,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
 
-from keras_rl2.array_spec import ArraySpec
-from keras_rl2.spaces import action_spec
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.trees import map_leaves
 
 
 class FirstOfVectorEnv(gymnasium.Env[Any, Any]):

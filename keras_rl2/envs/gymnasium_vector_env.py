@@ -12,7 +12,6 @@ from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
-from keras_rl2 import spaces
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import worker_processes
 from keras_rl2.envs.env_seeds import seed_layers
@@ -20,6 +19,7 @@ from keras_rl2.envs.environment_checks import find_mismatch
 from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.envs.worker_error import WorkerError
+from keras_rl2.spaces import supported as spaces
 
 # What it raises where an environment gives something else than it declares.
 _GYMNASIUMS_OWN = (

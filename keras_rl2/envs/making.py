@@ -22,13 +22,13 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
-from keras_rl2 import spaces
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import check_text
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_text
+from keras_rl2.basics.arguments import present
 from keras_rl2.envs.atari_env import ATARI_ENTRY_POINT
 from keras_rl2.envs.atari_env import AtariEnv
 from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
+from keras_rl2.spaces import supported as spaces
 
 #: What wraps one environment in another.
 EnvWrapper = Callable[[Any], gymnasium.Env[Any, Any]]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
-from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.vector_env import Step
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import map_leaves
 
 
 class NextStepEnv(GymnasiumVectorEnv):

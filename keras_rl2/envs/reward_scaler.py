@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.arguments import check_above_zero
-from keras_rl2.arguments import check_in_range
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.outliers import FEWEST_EXAMPLES
+from keras_rl2.basics.outliers import MAX_DEVIATIONS
+from keras_rl2.basics.outliers import Outliers
 from keras_rl2.envs.running_moments import RunningMoments
-from keras_rl2.outliers import FEWEST_EXAMPLES
-from keras_rl2.outliers import MAX_DEVIATIONS
-from keras_rl2.outliers import Outliers
 
 
 class RewardScaler:
@@ -45,7 +45,7 @@ class RewardScaler:
             None for no such limit. Defaults to `100.0`.
 
     Attributes:
-        outliers: `keras_rl2.outliers.Outliers`. Rewards that it did not
+        outliers: `keras_rl2.basics.outliers.Outliers`. Rewards that it did not
             follow.
 
     Raises:

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.arguments import check_above_zero
-from keras_rl2.arguments import check_sizes
-from keras_rl2.outliers import FEWEST_EXAMPLES
-from keras_rl2.outliers import MAX_DEVIATIONS
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_sizes
+from keras_rl2.basics.outliers import FEWEST_EXAMPLES
+from keras_rl2.basics.outliers import MAX_DEVIATIONS
 
 
 class RunningMoments:

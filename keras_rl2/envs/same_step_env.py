@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
 from keras_rl2.envs.vector_env import Step
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import map_leaves
 
 
 class SameStepEnv(GymnasiumVectorEnv):

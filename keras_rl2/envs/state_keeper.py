@@ -12,7 +12,7 @@ from keras_rl2.envs import env_state
 from keras_rl2.envs import env_trial
 from keras_rl2.envs.envpool_env import EnvPoolEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import map_leaves
 
 # Names of attributes that a message has room for.
 _MOST_NAMES = 5

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.stopwatch import Stopwatch
 
 
 class TimedEnv:
@@ -21,7 +21,7 @@ class TimedEnv:
     Example:
 
     >>> from keras_rl2.envs import as_vector_env
-    >>> from keras_rl2.stopwatch import Stopwatch
+    >>> from keras_rl2.basics.stopwatch import Stopwatch
     >>> stopwatch = Stopwatch()
     >>> env = TimedEnv(as_vector_env("CartPole-v1"), stopwatch)
     >>> observation = env.reset(seed=0)

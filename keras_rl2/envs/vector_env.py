@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
-from keras_rl2 import spaces
-from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs import env_state
 from keras_rl2.envs.environment_checks import EnvironmentChecks
-from keras_rl2.trees import Tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
 
 #: An array, or a dict or tuple of them.
 Observation = Tree[np.ndarray]

@@ -4,10 +4,10 @@ import zipfile
 from typing import Any
 from typing import Self
 
-from keras_rl2.plain_archives import check_members
-from keras_rl2.plain_files import parse_json
-from keras_rl2.plain_files import require_file
-from keras_rl2.sealing import is_sealed
+from keras_rl2.files.plain_archives import check_members
+from keras_rl2.files.plain_files import parse_json
+from keras_rl2.files.plain_files import require_file
+from keras_rl2.files.sealing import is_sealed
 
 _CONFIG = "config.json"
 _METADATA = "metadata.json"

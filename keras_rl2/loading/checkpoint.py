@@ -7,11 +7,11 @@ from typing import Any
 import keras
 
 from keras_rl2.agents import Agent
-from keras_rl2.agents import agent_state
-from keras_rl2.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.plain_files import parse_json
 from keras_rl2.loading import config
 from keras_rl2.loading.budget import no_more_weights_than
-from keras_rl2.plain_files import parse_json
+from keras_rl2.saving import agent_state
 
 # Of an epoch that is not over: they come last, and are not made by then.
 _STATE = ("variables", "paths")

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from keras_rl2.agents import Agent
-from keras_rl2.arguments import check_path
+from keras_rl2.basics.arguments import check_path
 from keras_rl2.loading import checkpoint
 from keras_rl2.loading import config
 from keras_rl2.loading import weights

@@ -6,7 +6,7 @@ from typing import Any
 
 import h5py
 
-from keras_rl2.data import hdf5_arrays
+from keras_rl2.files import hdf5_arrays
 
 # What a group or an array takes of the file, at the very least.
 _LEAST_BYTES = 16

@@ -7,14 +7,14 @@ of a target.
 import numpy as np
 from keras import ops
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
-from keras_rl2.shapes import as_float
-from keras_rl2.shapes import as_scalar
-from keras_rl2.shapes import check_rank
-from keras_rl2.shapes import check_same_shape
-from keras_rl2.shapes import check_shape
-from keras_rl2.shapes import static_shape
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_scalar
+from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import check_same_shape
+from keras_rl2.basics.shapes import check_shape
+from keras_rl2.basics.shapes import static_shape
 
 
 def categorical_projection(

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_rl2.data import hdf5_arrays
-from keras_rl2.plain_files import require_file
+from keras_rl2.files import hdf5_arrays
+from keras_rl2.files.plain_files import require_file
 
 _INDEX = ".index"
 _HDF5_START = b"\x89HDF\r\n\x1a\n"

@@ -13,9 +13,9 @@ import numpy as np
 
 from keras_rl2 import agents
 from keras_rl2.agents import Agent
-from keras_rl2.arguments import check_path
-from keras_rl2.arguments import check_seed
-from keras_rl2.arguments import refuse_unknown
+from keras_rl2.basics.arguments import check_path
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
 from keras_rl2.migrate import sb3_networks

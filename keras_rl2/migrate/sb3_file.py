@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_rl2.files.plain_archives import check_members
+from keras_rl2.files.plain_files import parse_json
+from keras_rl2.files.plain_files import require_file
 from keras_rl2.migrate.linear_fall import LinearFall
 from keras_rl2.migrate.torch_arrays import read_torch_arrays
-from keras_rl2.plain_archives import check_members
-from keras_rl2.plain_files import parse_json
-from keras_rl2.plain_files import require_file
 
 _DATA = "data"
 _POLICY = "policy.pth"

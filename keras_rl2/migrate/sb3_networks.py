@@ -8,11 +8,11 @@ import gymnasium
 import keras
 import numpy as np
 
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.migrate.torch_layers import TorchLayers
-from keras_rl2.shapes import Tensor
-from keras_rl2.spaces import ACTION
-from keras_rl2.spaces import network_shape
+from keras_rl2.spaces.supported import ACTION
+from keras_rl2.spaces.supported import network_shape
 
 # Layer and strides of each convolution.
 _NATURE = (("cnn.0", 4), ("cnn.2", 2), ("cnn.4", 1))

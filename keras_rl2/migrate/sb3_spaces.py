@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gymnasium import Space
 from gymnasium.spaces import Box
 
-from keras_rl2.space_configs import space_from_config
+from keras_rl2.spaces.space_configs import space_from_config
 
 _CLASS = re.compile(r"<class '(?:gym|gymnasium)\.spaces\.\w+\.(\w+)'>")
 # Where NumPy leaves out what is in the middle.

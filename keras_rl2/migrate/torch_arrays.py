@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.plain_archives import check_members
+from keras_rl2.files.plain_archives import check_members
 
 _PROGRAM = "data.pkl"
 # A policy of a thousand layers.

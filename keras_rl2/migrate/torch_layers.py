@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from keras_rl2.shapes import Tensor
+from keras_rl2.basics.shapes import Tensor
 
 Array = npt.NDArray[Any]
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import keras
 
-from keras_rl2.arguments import check_flag
-from keras_rl2.arguments import check_in_range
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import check_sizes
-from keras_rl2.arguments import check_text
-from keras_rl2.initialization import Initialization
-from keras_rl2.shapes import Tensor
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_sizes
+from keras_rl2.basics.arguments import check_text
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.initialization import Initialization
 
 
 def check_arguments(

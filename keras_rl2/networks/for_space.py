@@ -9,12 +9,13 @@ import numpy as np
 from gymnasium.spaces import Dict
 from gymnasium.spaces import Tuple
 
-from keras_rl2.arguments import present
-from keras_rl2.initialization import Initialization
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
+from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.mlp import mlp
@@ -23,10 +24,9 @@ from keras_rl2.networks.pictures import is_large
 from keras_rl2.networks.pictures import nature_cnn
 from keras_rl2.networks.pictures import pixels
 from keras_rl2.networks.pictures import small_cnn
-from keras_rl2.shapes import Tensor
-from keras_rl2.spaces import ACTION
-from keras_rl2.spaces import check_critic_space
-from keras_rl2.spaces import network_shape
+from keras_rl2.spaces.supported import ACTION
+from keras_rl2.spaces.supported import check_critic_space
+from keras_rl2.spaces.supported import network_shape
 
 
 def network_for(
@@ -61,7 +61,7 @@ def network_for(
             stands before the activation of each hidden layer. Defaults to
             `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str or None. Name of the model; None for that of the builder.
             Defaults to `None`.
@@ -124,7 +124,7 @@ def critic_for(
             stands before the activation of each hidden layer. Defaults to
             `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"fan_in"`.
+            `keras_rl2.networks.initialization`. Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"critic"`.
 
@@ -205,7 +205,7 @@ def encoder_for(
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"encoder"`.
 

@@ -8,20 +8,20 @@ import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2.initialization import Initialization
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import fully_connected
+from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.pictures import is_image
 from keras_rl2.networks.pictures import picture_features
 from keras_rl2.networks.pictures import pixels
-from keras_rl2.shapes import Tensor
-from keras_rl2.spaces import ACTION_MASK
-from keras_rl2.spaces import input_name
-from keras_rl2.spaces import network_shape
-from keras_rl2.spaces import space_tree
-from keras_rl2.trees import named_leaves
+from keras_rl2.spaces.supported import ACTION_MASK
+from keras_rl2.spaces.supported import input_name
+from keras_rl2.spaces.supported import network_shape
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import named_leaves
 
 # Features that are made of each picture.
 _PICTURE_UNITS = 256
@@ -62,7 +62,7 @@ def joined_network(
             stands before the activation of each hidden layer. Defaults to
             `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"joined_network"`.
 

@@ -10,16 +10,16 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2 import seeds
-from keras_rl2.initialization import Initialization
-from keras_rl2.network_inputs import inputs_for
+from keras_rl2.basics import seeds
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
-from keras_rl2.sequences import flat
-from keras_rl2.sequences import of_one_step
-from keras_rl2.sequences import sequences_like
-from keras_rl2.shapes import Tensor
-from keras_rl2.trees import map_leaves
+from keras_rl2.networks.initialization import Initialization
+from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.sequences import sequences_like
+from keras_rl2.spaces.trees import map_leaves
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import keras
 
-from keras_rl2.initialization import Initialization
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
-from keras_rl2.shapes import Tensor
+from keras_rl2.networks.initialization import Initialization
 
 
 def mlp(
@@ -48,7 +48,7 @@ def mlp(
         scale: float. What observations are multiplied with, 1/255 for bytes.
             Defaults to `1.0`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"mlp"`.
 

@@ -8,10 +8,10 @@ import gymnasium
 import keras
 import numpy as np
 
-from keras_rl2.initialization import Initialization
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
-from keras_rl2.shapes import Tensor
+from keras_rl2.networks.initialization import Initialization
 
 #: Sides of a picture, in pixels, from which on each kind of network is made.
 LARGE = 36
@@ -60,7 +60,7 @@ def nature_cnn(
             stands before the activation of each layer of `hidden`. Defaults
             to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. What the network is given. Defaults to `"uint8"`.
         scale: float. What pixels are multiplied with. Defaults to
             `1.0 / 255.0`.
@@ -147,7 +147,7 @@ def small_cnn(
             stands before the activation of each layer of `hidden`. Defaults
             to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. What the network is given. Defaults to `"uint8"`.
         scale: float. What pixels are multiplied with. Defaults to
             `1.0 / 255.0`.
@@ -280,7 +280,7 @@ def impala_cnn(
             stands before the activation of each layer of `hidden`. Defaults
             to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
-            `keras_rl2.initialization`. Defaults to `"orthogonal"`.
+            `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. What the network is given. Defaults to `"uint8"`.
         scale: float. What pixels are multiplied with. Defaults to
             `1.0 / 255.0`.

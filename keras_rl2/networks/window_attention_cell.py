@@ -6,10 +6,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_rl2 import seeds
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import check_seed
-from keras_rl2.shapes import Tensor
+from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.shapes import Tensor
 
 # Added to the score of a step that is not there.
 _NOT_THERE = -1e9

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import SquashedGaussian
 from keras_rl2.distributions import noise
 from keras_rl2.policy_heads.policy_head import PolicyHead
 from keras_rl2.policy_heads.policy_head import reshape_action
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import check_shape
 
 _MIN_LOG_STD = -20.0
 _MAX_LOG_STD = 2.0

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
 from keras_rl2.policy_heads.policy_head import PolicyHead
-from keras_rl2.shapes import Tensor
-from keras_rl2.spaces import allowed_choice
+from keras_rl2.spaces.supported import allowed_choice
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

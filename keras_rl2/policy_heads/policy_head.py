@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from keras_rl2.action_format import ActionFormat
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import static_shape
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import forbid
 from keras_rl2.distributions import noise
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import check_rank
-from keras_rl2.shapes import static_shape
+from keras_rl2.spaces.action_format import ActionFormat
 
 
 class PolicyHead(abc.ABC):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.plain_files import read_json
+from keras_rl2.files.plain_files import read_json
 from keras_rl2.presets import limits
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset

@@ -5,12 +5,12 @@ Letters: T is the number of steps of the longest episode, B that of episodes.
 
 from keras import ops
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
-from keras_rl2.shapes import as_float
-from keras_rl2.shapes import as_scalar
-from keras_rl2.shapes import check_rank
-from keras_rl2.shapes import check_same_shape
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_scalar
+from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import check_same_shape
 
 
 def weighted_importance_sampling(

@@ -5,14 +5,14 @@ Letters: T is time, B the environments.
 
 from keras import ops
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
-from keras_rl2.shapes import as_float
-from keras_rl2.shapes import as_scalar
-from keras_rl2.shapes import check_rank
-from keras_rl2.shapes import check_same_shape
-from keras_rl2.shapes import check_shape
-from keras_rl2.shapes import static_shape
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_scalar
+from keras_rl2.basics.shapes import check_rank
+from keras_rl2.basics.shapes import check_same_shape
+from keras_rl2.basics.shapes import check_shape
+from keras_rl2.basics.shapes import static_shape
 
 _BLOCK = 8  # steps; the fastest of 8, 12 and 16
 

@@ -22,7 +22,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from keras_rl2 import fresh_python
+from keras_rl2.files import fresh_python
 from keras_rl2.workers.local_process import Beginning
 from keras_rl2.workers.local_process import Request
 from keras_rl2.workers.shared_memory import Message

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 from typing import ClassVar
 
-from keras_rl2 import fresh_python
 from keras_rl2.envs import WorkerError
+from keras_rl2.files import fresh_python
 
 # Ray's own try at an address where nothing is takes minutes.
 _SECONDS_TO_REACH = 5.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_rl2.arguments import check_in_range
+from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.workers.ray_transport import RayTransport
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.workers import Workers

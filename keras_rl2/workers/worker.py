@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2 import plain_data
-from keras_rl2.action_format import ActionFormat
 from keras_rl2.collecting import Actor
 from keras_rl2.collecting import BrokenEpisodes
 from keras_rl2.collecting import Collector
@@ -18,6 +16,8 @@ from keras_rl2.collecting import Trajectory
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs.vector_env import Step
+from keras_rl2.files import plain_data
+from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.workers.env_maker import EnvMaker
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2 import plain_data
-from keras_rl2.action_format import ActionFormat
 from keras_rl2.collecting import Actor
 from keras_rl2.collecting import Collector
 from keras_rl2.collecting import SendingActor
 from keras_rl2.collecting import Trajectory
 from keras_rl2.collecting.collector import StepNoise
-from keras_rl2.trees import map_leaves
+from keras_rl2.files import plain_data
+from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.call import Call
 from keras_rl2.workers.worker import CollectionPlan
 from keras_rl2.workers.worker import Order

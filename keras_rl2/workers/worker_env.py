@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker_pool import WorkerPool
 
 

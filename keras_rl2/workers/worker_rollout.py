@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2 import plain_data
 from keras_rl2.collecting import BrokenEpisodes
 from keras_rl2.collecting import Trajectory
-from keras_rl2.trees import map_leaves
+from keras_rl2.files import plain_data
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.call import Call
 from keras_rl2.workers.worker import Collected
 from keras_rl2.workers.worker import Share

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from keras_rl2.arguments import check_above_zero
-from keras_rl2.arguments import check_positive
-from keras_rl2.arguments import present
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Transport

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
-from keras_rl2.trees import leaves
+from keras_rl2.spaces.trees import leaves
 from support.remembering import stepwise
 from support.tracing import counted
 from support.vector_envs import MODES

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.agents import value_distributions
+from keras_rl2.losses import value_distributions
 from support.linear_q import linear_agent
 from support.linear_q import transitions
 from support.probe_envs import CountingEnv

@@ -9,8 +9,8 @@ from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.policy_heads import CompositeHead
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv

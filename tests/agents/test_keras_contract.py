@@ -9,10 +9,10 @@ import pytest
 from keras import layers
 
 import keras_rl2 as rl
-from keras_rl2.agents import network_checks
-from keras_rl2.agents import round_execution
-from keras_rl2.agents.drawing_layers import drawing_layers
 from keras_rl2.envs import as_vector_env
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.drawing_layers import drawing_layers
+from keras_rl2.training import round_execution
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
 from support.agents import differ

@@ -17,7 +17,8 @@ from gymnasium.envs.toy_text import TaxiEnv
 import keras_rl2 as rl
 from keras_rl2.envs import ActionMask
 from keras_rl2.envs import as_vector_env
-from keras_rl2.trees import leaves
+from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
+from keras_rl2.spaces.trees import leaves
 from support.agents import EVERY_AGENT
 from support.agents import make_agent
 from support.agents import make_eager_agent
@@ -307,7 +308,7 @@ def test_random_actions_are_even_among_those_allowed(warm_up):
 
 def test_exploring_without_a_mask_is_as_it_was():
     """The same random numbers, so that seeds give what they gave."""
-    plain = rl.agents.epsilon_greedy.EpsilonGreedy(0.5)
+    plain = EpsilonGreedy(0.5)
     noise = plain.draw(np.random.default_rng(0), (100,), 3, 0)
     assert set(np.unique(noise)) == {0.0, np.float32(1e30)}
     assert ((noise > 0).sum(axis=1) <= 1).all()

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_rl2 import network_copies
+from keras_rl2.networks import network_copies
 from support.agents import EITHER_KIND
 from support.agents import OFF_POLICY
 from support.agents import assert_equal_weights

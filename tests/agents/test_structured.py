@@ -11,12 +11,13 @@ from gymnasium import spaces
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.network_inputs import run_network
-from keras_rl2.spaces import network_shape
-from keras_rl2.spaces import space_tree
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.networks.network_inputs import run_network
+from keras_rl2.spaces.supported import network_shape
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+from keras_rl2.updates.critics import action_values
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
@@ -574,7 +575,7 @@ def test_a_pair_of_critics_by_names(name):
     encoded = agent.encode(batch)
     first = agent.critics[0]([actions, encoded["position"]])
     second = agent.critics[1]({"action": actions, "gear": encoded["gear"]})
-    values = rl.agents.critics.action_values(agent.critics, encoded, actions)
+    values = action_values(agent.critics, encoded, actions)
     np.testing.assert_allclose(values[0], first[:, 0], rtol=1e-6)
     np.testing.assert_allclose(values[1], second[:, 0], rtol=1e-6)
 

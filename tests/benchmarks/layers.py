@@ -23,7 +23,7 @@ import gymnasium as gym
 import keras
 
 import keras_rl2 as rl
-from keras_rl2.agents import round_execution
+from keras_rl2.training import round_execution
 from support.any_space_env import AnySpaceEnv
 from support.stock_layers import LAYERS
 from support.stock_layers import OBSERVATIONS

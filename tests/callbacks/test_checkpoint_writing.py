@@ -13,8 +13,8 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.callbacks import checkpoint as checkpoint_module
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
-from keras_rl2.checkpoint_folder import CheckpointFolder
-from keras_rl2.writer_lock import WriterLock
+from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.writer_lock import WriterLock
 from support.clocks import Clock
 from support.full_disks import room_for
 

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from keras_rl2.basics.outliers import Outliers
 from keras_rl2.callbacks.diagnostic_rules import EntropyCollapse
 from keras_rl2.callbacks.diagnostic_rules import FarOff
 from keras_rl2.callbacks.diagnostic_rules import Overestimation
@@ -12,7 +13,6 @@ from keras_rl2.callbacks.diagnostic_rules import large_policy_step
 from keras_rl2.callbacks.diagnostic_rules import many_dead_units
 from keras_rl2.callbacks.diagnostic_rules import rules_for
 from keras_rl2.callbacks.diagnostic_rules import set_state
-from keras_rl2.outliers import Outliers
 
 
 def warned(rule, logs):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import Diagnostics
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TensorBoard
 from keras_rl2.callbacks import TrainingWarning
 from keras_rl2.callbacks import diagnostics
-from keras_rl2.stopwatch import Stopwatch
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
 from support.agents import make_eager_agent

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2 import plain_data
 from keras_rl2.callbacks import resumable
+from keras_rl2.files import plain_data
 from support import stock_callbacks
 from support.checkpointed import outcome_of
 from support.checkpointed import rollouts

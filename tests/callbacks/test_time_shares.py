@@ -1,7 +1,7 @@
 import pytest
 
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks.time_shares import TimeShares
-from keras_rl2.stopwatch import Stopwatch
 from support.clocks import Clock
 
 

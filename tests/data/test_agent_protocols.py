@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.array_spec import ArraySpec
-from keras_rl2.data import agent_protocols
+from keras_rl2.policies import agent_protocols
 from keras_rl2.policy_heads import policy_head
+from keras_rl2.spaces.array_spec import ArraySpec
 from support.agents import EVERY_AGENT
 from support.agents import make_agent
 from support.agents import make_env

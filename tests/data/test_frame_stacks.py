@@ -9,9 +9,9 @@ from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
 from keras_rl2.data import unpack
-from keras_rl2.space_configs import space_from_config
-from keras_rl2.space_configs import space_to_config
-from keras_rl2.spaces import observation_dtype
+from keras_rl2.spaces.space_configs import space_from_config
+from keras_rl2.spaces.space_configs import space_to_config
+from keras_rl2.spaces.supported import observation_dtype
 from support import vector_envs
 
 SHAPE = (4, 6, 5, 3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_rl2.data import actors
+from keras_rl2.policies import actors
 from support.agents import AGENTS
 from support.agents import EITHER_KIND
 from support.agents import assert_equal_weights

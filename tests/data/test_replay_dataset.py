@@ -7,7 +7,7 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from keras_rl2 import plain_data
+from keras_rl2.files import plain_data
 from support import vector_envs
 from support.agents import OFF_POLICY
 from support.agents import AnySpaceEnv

@@ -9,13 +9,13 @@ import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from keras_rl2.array_spec import ArraySpec
-from keras_rl2.data.prioritized_replay_buffer import PrioritizedReplayBuffer
-from keras_rl2.data.replay_buffer import ReplayBuffer
-from keras_rl2.spaces import observation_spec
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import observation_spec
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
 from support.agents import EVERY_AGENT
 from support.agents import make_eager_agent
 from support.agents import make_replay

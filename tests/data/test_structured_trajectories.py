@@ -7,11 +7,11 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import keras_rl2 as rl
-from keras_rl2.spaces import observation_spec
-from keras_rl2.spaces import space_tree
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
-from keras_rl2.trees import named_leaves
+from keras_rl2.spaces.supported import observation_spec
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
 from support.agents import AGENTS
 from support.agents import make_eager_agent
 from support.errors import raises

@@ -10,7 +10,7 @@ from gymnasium.wrappers import TimeLimit
 
 from keras_rl2.envs import ActionMask
 from keras_rl2.envs import as_vector_env
-from keras_rl2.spaces import is_masked
+from keras_rl2.spaces.supported import is_masked
 from support.errors import raises
 from support.taxi import TAXI
 from support.vector_envs import MODES

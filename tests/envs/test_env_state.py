@@ -19,11 +19,11 @@ from gymnasium.wrappers import NormalizeObservation
 from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers import TransformReward
 
-from keras_rl2 import plain_data
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
 from keras_rl2.envs import mujoco_state
 from keras_rl2.envs.state_keeper import StateKeeper
+from keras_rl2.files import plain_data
 from support.probe_envs import CountingEnv
 from support.taxi import TAXI
 

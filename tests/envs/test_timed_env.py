@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import as_vector_env
-from keras_rl2.stopwatch import Stopwatch
 from support.clocks import Clock
 
 

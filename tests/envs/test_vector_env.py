@@ -7,8 +7,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
-from keras_rl2.array_spec import ArraySpec
 from keras_rl2.envs import as_vector_env
+from keras_rl2.spaces.array_spec import ArraySpec
 from support.discrete import of_32_bits
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv

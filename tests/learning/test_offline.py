@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.agents import round_execution
 from keras_rl2.cli.learning_curves import interquartile_mean
+from keras_rl2.training import round_execution
 from support import recorded_tasks
 
 pytestmark = pytest.mark.learning

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.checkpoint_folder import CheckpointFolder
+from keras_rl2.files.checkpoint_folder import CheckpointFolder
 from support.checkpointed import CASES
 
 

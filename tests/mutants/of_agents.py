@@ -21,28 +21,28 @@ ON_POLICY = [
     ),
     Mutant(
         "gae_of_rollouts_is_a_step_off",
-        "keras_rl2/agents/rollout_samples.py",
+        "keras_rl2/updates/rollout_samples.py",
         "known[num_envs : steps + num_envs]",
         "known[:steps]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "gae_bootstraps_from_the_reset",
-        "keras_rl2/agents/rollout_samples.py",
+        "keras_rl2/updates/rollout_samples.py",
         'arrays["final_index"][:, None],',
         'steps + 0 * arrays["final_index"][:, None],',
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "gradient_through_advantages_of_a_trajectory",
-        "keras_rl2/agents/rollout_samples.py",
+        "keras_rl2/updates/rollout_samples.py",
         "known = ops.stop_gradient(value)",
         "known = value",
         ["tests/agents/test_a2c.py::test_one_pass_equals_two"],
     ),
     Mutant(
         "the_end_of_a_remembered_episode_is_a_beginning",
-        "keras_rl2/agents/rollout_samples.py",
+        "keras_rl2/updates/rollout_samples.py",
         "of_one_step(ops.zeros_like(index))",
         "of_one_step(ops.ones_like(index))",
         [
@@ -163,7 +163,7 @@ VALUES = [
     ),
     Mutant(
         "returns_of_distributions_are_not_discounted",
-        "keras_rl2/agents/value_distributions.py",
+        "keras_rl2/losses/value_distributions.py",
         'batch["discount"][:, None] * returns',
         "returns",
         [
@@ -172,7 +172,7 @@ VALUES = [
     ),
     Mutant(
         "quantiles_begin_at_0",
-        "keras_rl2/agents/value_distributions.py",
+        "keras_rl2/losses/value_distributions.py",
         '(np.arange(atoms, dtype="float32") + 0.5) / atoms',
         'np.arange(atoms, dtype="float32") / atoms',
         [
@@ -181,14 +181,14 @@ VALUES = [
     ),
     Mutant(
         "critics_forget_the_weights_of_samples",
-        "keras_rl2/agents/critics.py",
+        "keras_rl2/updates/critics.py",
         "ops.mean(weight * 0.5 * ops.square(e))",
         "ops.mean(0.5 * ops.square(e))",
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "gradient_through_the_targets_of_critics",
-        "keras_rl2/agents/critics.py",
+        "keras_rl2/updates/critics.py",
         "ops.stop_gradient(target) - value",
         "target - value",
         [
@@ -360,31 +360,31 @@ OFFLINE = [
     ),
     Mutant(
         "fitted_values_follow_the_data",
-        "keras_rl2/agents/fitted_q.py",
+        "keras_rl2/offline/fitted_q.py",
         'self._value(self._target, batch["next_observation"], *noise)',
         "self._of_taken(\n"
         '            self._target, batch["next_observation"], batch["action"]\n'
         "        )",
         [
-            "tests/agents/test_offline_evaluation.py::test_a_greedy_policy_has_no_ratios"
+            "tests/offline/test_offline_evaluation.py::test_a_greedy_policy_has_no_ratios"
         ],
     ),
     Mutant(
         "fitted_values_without_a_target",
-        "keras_rl2/agents/fitted_q.py",
+        "keras_rl2/offline/fitted_q.py",
         'self._value(self._target, batch["next_observation"], *noise)',
         'self._value(self._network, batch["next_observation"], *noise)',
         [
-            "tests/agents/test_offline_evaluation.py::test_fitted_values_follow_a_target_of_their_own"
+            "tests/offline/test_offline_evaluation.py::test_fitted_values_follow_a_target_of_their_own"
         ],
     ),
     Mutant(
         "importance_ratios_are_inverted",
-        "keras_rl2/agents/offline_evaluation.py",
+        "keras_rl2/offline/offline_evaluation.py",
         "policy.log_prob(action) - behavior.log_prob(action)",
         "behavior.log_prob(action) - policy.log_prob(action)",
         [
-            "tests/agents/test_offline_evaluation.py::test_a_policy_that_wanders_is_valued_as_it_is"
+            "tests/offline/test_offline_evaluation.py::test_a_policy_that_wanders_is_valued_as_it_is"
         ],
         slow=True,
     ),
@@ -393,43 +393,51 @@ OFFLINE = [
 LEARNERS = [
     Mutant(
         "gradients_of_devices_are_summed",
-        "keras_rl2/replicas.py",
+        "keras_rl2/distribute/replicas.py",
         "ReduceOp.MEAN",
         "ReduceOp.SUM",
-        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        [
+            "tests/training/test_learners.py::test_two_devices_learn_what_one_does"
+        ],
         slow=True,
     ),
     Mutant(
         "an_optimizer_is_given_the_gradient_by_each_device",
-        "keras_rl2/agents/updating.py",
+        "keras_rl2/updates/updating.py",
         "None if each is None else each / number",
         "None if each is None else each",
-        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        [
+            "tests/training/test_learners.py::test_two_devices_learn_what_one_does"
+        ],
         slow=True,
     ),
     Mutant(
         "a_device_counts_its_rows_as_one_of_several",
-        "keras_rl2/replicas.py",
+        "keras_rl2/distribute/replicas.py",
         "return part * tf.cast(_number(), part.dtype)",
         "return part",
-        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        [
+            "tests/training/test_learners.py::test_two_devices_learn_what_one_does"
+        ],
         slow=True,
     ),
     Mutant(
         "each_device_has_the_rows_of_the_first",
-        "keras_rl2/replicas.py",
+        "keras_rl2/distribute/replicas.py",
         "[index[None] * size,",
         "[0 * index[None] * size,",
-        ["tests/agents/test_learners.py::test_two_devices_learn_what_one_does"],
+        [
+            "tests/training/test_learners.py::test_two_devices_learn_what_one_does"
+        ],
         slow=True,
     ),
     Mutant(
         "the_norm_of_gradients_is_squared",
-        "keras_rl2/agents/gradient_steps.py",
+        "keras_rl2/updates/gradient_steps.py",
         "self.norm = tf.linalg.global_norm(self.gradients)",
         "self.norm = tf.square(tf.linalg.global_norm(self.gradients))",
         [
-            "tests/agents/test_gradient_norm.py::"
+            "tests/updates/test_gradient_norm.py::"
             "test_the_norm_is_that_of_what_is_applied"
         ],
     ),

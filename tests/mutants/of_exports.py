@@ -2,11 +2,11 @@
 
 from mutants.mutant import Mutant
 
-_FILES = ["tests/test_plain_files.py"]
-_ARCHIVES = ["tests/test_plain_archives.py"]
-_SEAL = ["tests/test_sealing.py"]
-_WIRE = ["tests/exported/test_wire_format.py"]
-_EXPORTS = "tests/exported/test_hostile_exports.py"
+_FILES = ["tests/files/test_plain_files.py"]
+_ARCHIVES = ["tests/files/test_plain_archives.py"]
+_SEAL = ["tests/files/test_sealing.py"]
+_WIRE = ["tests/export/test_wire_format.py"]
+_EXPORTS = "tests/export/test_hostile_exports.py"
 _SAVED_MODELS = [f"{_EXPORTS}::test_saved_models"]
 _ONNX = [f"{_EXPORTS}::test_onnx"]
 _AGENTS = "tests/loading/test_hostile_agents.py"
@@ -15,98 +15,98 @@ _CHECKPOINTS = "tests/loading/test_checkpoints.py"
 FILES = [
     Mutant(
         "room_is_made_for_all_that_a_file_may_be",
-        "keras_rl2/plain_files.py",
+        "keras_rl2/files/plain_files.py",
         "file.read(min(size, most_bytes) + 1)",
         "file.read(most_bytes + 1)",
         _FILES,
     ),
     Mutant(
         "large_files_are_cut_off",
-        "keras_rl2/plain_files.py",
+        "keras_rl2/files/plain_files.py",
         "file.read(min(size, most_bytes) + 1)",
         "file.read(most_bytes)",
         _FILES,
     ),
     Mutant(
         "files_may_be_a_byte_smaller",
-        "keras_rl2/plain_files.py",
+        "keras_rl2/files/plain_files.py",
         "if len(content) > most_bytes:",
         "if len(content) >= most_bytes:",
         _FILES,
     ),
     Mutant(
         "json_may_be_a_level_deeper",
-        "keras_rl2/plain_files.py",
+        "keras_rl2/files/plain_files.py",
         "    if levels > _MOST_LEVELS:\n",
         "    if levels > _MOST_LEVELS + 1:\n",
         _FILES,
     ),
     Mutant(
         "json_may_be_as_deep_as_it_likes_in_objects",
-        "keras_rl2/plain_files.py",
+        "keras_rl2/files/plain_files.py",
         "inner += each.values()",
         "pass",
         _FILES,
     ),
     Mutant(
         "members_of_archives_may_be_links",
-        "keras_rl2/plain_archives.py",
+        "keras_rl2/files/plain_archives.py",
         "if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):",
         "if mode < 0:",
         _ARCHIVES,
     ),
     Mutant(
         "members_of_archives_may_be_encrypted",
-        "keras_rl2/plain_archives.py",
+        "keras_rl2/files/plain_archives.py",
         "if member.flag_bits & _ENCRYPTED:",
         "if member.flag_bits & (_ENCRYPTED << 1):",
         _ARCHIVES,
     ),
     Mutant(
         "members_of_archives_expand_to_anything",
-        "keras_rl2/plain_archives.py",
+        "keras_rl2/files/plain_archives.py",
         "if member.file_size > min(",
         "if member.file_size > max(",
         _ARCHIVES,
     ),
     Mutant(
         "members_of_archives_may_share_their_bytes",
-        "keras_rl2/plain_archives.py",
+        "keras_rl2/files/plain_archives.py",
         "sum(member.compress_size for member in members) > size",
         "max(member.compress_size for member in members) > size",
         _ARCHIVES,
     ),
     Mutant(
         "members_of_archives_may_share_their_name",
-        "keras_rl2/plain_archives.py",
+        "keras_rl2/files/plain_archives.py",
         "!= len(members)",
         "> len(members)",
         _ARCHIVES,
     ),
     Mutant(
         "a_broken_seal_will_do",
-        "keras_rl2/sealing.py",
+        "keras_rl2/files/sealing.py",
         "if _digest(file, size, unsealed) != expected:",
         "if not _digest(file, size, unsealed):",
         _SEAL,
     ),
     Mutant(
         "the_first_megabyte_is_sealed",
-        "keras_rl2/sealing.py",
+        "keras_rl2/files/sealing.py",
         "while size > 0 and (block",
         "if size > 0 and (block",
         _SEAL,
     ),
     Mutant(
         "a_seal_that_was_cut_off_is_none",
-        "keras_rl2/sealing.py",
+        "keras_rl2/files/sealing.py",
         "if not length and not comment:",
         "if not comment:",
         [f"{_AGENTS}::test_all_are_refused", *_SEAL],
     ),
     Mutant(
         "a_later_seal_is_damage",
-        "keras_rl2/sealing.py",
+        "keras_rl2/files/sealing.py",
         "    if version != _FORMAT:\n",
         "    if version < _FORMAT:\n",
         _SEAL,
@@ -116,35 +116,35 @@ FILES = [
 EXPORTED = [
     Mutant(
         "numbers_of_protocol_buffers_are_of_any_length",
-        "keras_rl2/exported/wire_format.py",
+        "keras_rl2/export/wire_format.py",
         "range(0, _MOST_BITS, 7)",
         "range(0, 10 * _MOST_BITS, 7)",
         _WIRE,
     ),
     Mutant(
         "half_a_protocol_buffer_is_read",
-        "keras_rl2/exported/wire_format.py",
+        "keras_rl2/export/wire_format.py",
         "        if end > len(message):\n",
         "        if not message:\n",
         _WIRE,
     ),
     Mutant(
         "numbers_of_fixed_sizes_are_skipped_by_half",
-        "keras_rl2/exported/wire_format.py",
+        "keras_rl2/export/wire_format.py",
         "{_EIGHT: 8, _FOUR: 4}",
         "{_EIGHT: 4, _FOUR: 4}",
         _WIRE,
     ),
     Mutant(
         "any_operation_is_run",
-        "keras_rl2/exported/saved_model.py",
+        "keras_rl2/export/saved_model.py",
         "if node.op not in OPERATIONS and node.op not in self._functions:",
         "if node.op not in OPERATIONS and not node.op:",
         _SAVED_MODELS,
     ),
     Mutant(
         "functions_of_objects_are_not_looked_at",
-        "keras_rl2/exported/saved_model.py",
+        "keras_rl2/export/saved_model.py",
         "        found.add(each.bare_concrete_function"
         ".concrete_function_name)\n",
         "",
@@ -152,21 +152,21 @@ EXPORTED = [
     ),
     Mutant(
         "weights_may_be_larger_than_their_files",
-        "keras_rl2/exported/saved_model.py",
+        "keras_rl2/export/saved_model.py",
         "    if declared > there:\n",
         "    if declared < 0:\n",
         [f"{_EXPORTS}::test_refusals_of_saved_models_say_why"],
     ),
     Mutant(
         "weights_of_onnx_are_read_from_anywhere",
-        "keras_rl2/exported/onnx_model.py",
+        "keras_rl2/export/onnx_model.py",
         "if number == _EXTERNAL_DATA or (number == _LOCATION and value != 0):",
         "if number < 0:",
         _ONNX,
     ),
     Mutant(
         "weights_of_branches_are_read_from_anywhere",
-        "keras_rl2/exported/onnx_model.py",
+        "keras_rl2/export/onnx_model.py",
         '        **{6: "graph", 11: "graph"},\n',
         "",
         [f"{_EXPORTS}::test_weights_in_other_files_are_not_asked_for"],
@@ -211,31 +211,31 @@ LOADED = [
     ),
     Mutant(
         "the_state_of_another_agent_is_taken",
-        "keras_rl2/agents/agent_state.py",
+        "keras_rl2/saving/agent_state.py",
         'if state["class"] != type(agent).__name__ or given != own:',
         'if state["class"] != type(agent).__name__:',
         [f"{_CHECKPOINTS}::TestRefused::test_another_agent_than_it_says"],
     ),
     Mutant(
         "optimizers_begin_anew",
-        "keras_rl2/agents/agent_state.py",
+        "keras_rl2/saving/agent_state.py",
         "[*agent.variables, *agent.optimizer.variables]",
         "[*agent.variables]",
         [f"{_CHECKPOINTS}::test_the_agent_alone"],
     ),
     Mutant(
         "two_fits_train_an_agent_at_once",
-        "keras_rl2/agents/fit_alone.py",
+        "keras_rl2/training/fit_alone.py",
         "if id(agent) in _fitted:",
         "if agent in _fitted:",
-        ["tests/agents/test_fit_alone.py::test_one_at_a_time"],
+        ["tests/training/test_fit_alone.py::test_one_at_a_time"],
     ),
     Mutant(
         "after_a_fit_that_failed_there_is_no_other",
-        "keras_rl2/agents/fit_alone.py",
+        "keras_rl2/training/fit_alone.py",
         "        _fitted.discard(id(agent))\n",
         "        pass\n",
-        ["tests/agents/test_fit_alone.py::test_one_that_failed_is_over"],
+        ["tests/training/test_fit_alone.py::test_one_that_failed_is_over"],
     ),
 ]
 

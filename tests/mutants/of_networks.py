@@ -5,14 +5,14 @@ from mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "targets_move_an_update_early",
-        "keras_rl2/target_networks.py",
+        "keras_rl2/updates/target_networks.py",
         "due = after // self.every > before // self.every",
         "due = (after + 1) // self.every > (before + 1) // self.every",
         ["tests/callbacks/test_target_network_sync.py::test_moves_are_exact"],
     ),
     Mutant(
         "targets_move_by_the_complement_of_tau",
-        "keras_rl2/target_networks.py",
+        "keras_rl2/updates/target_networks.py",
         "self._move(self.tau)",
         "self._move(1.0 - self.tau)",
         [
@@ -21,7 +21,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_average_moving_statistics",
-        "keras_rl2/target_networks.py",
+        "keras_rl2/updates/target_networks.py",
         "weight.trainable and tf.as_dtype(weight.dtype).is_floating",
         "tf.as_dtype(weight.dtype).is_floating",
         [
@@ -30,7 +30,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_do_not_begin_as_copies",
-        "keras_rl2/target_networks.py",
+        "keras_rl2/updates/target_networks.py",
         "if int(updates.numpy()) == 0:",
         "if int(updates.numpy()) < 0:",
         [
@@ -39,7 +39,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_of_other_weights",
-        "keras_rl2/network_copies.py",
+        "keras_rl2/networks/network_copies.py",
         "made.set_weights(network.get_weights())",
         "made.get_weights()",
         [
@@ -48,7 +48,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_are_trained",
-        "keras_rl2/network_copies.py",
+        "keras_rl2/networks/network_copies.py",
         "made.trainable = False",
         "made.trainable = True",
         [
@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     Mutant(
         "twin_critics_are_equal",
-        "keras_rl2/network_copies.py",
+        "keras_rl2/networks/network_copies.py",
         "config = _reseeded(_config(network), index)",
         "config = _config(network)",
         [
@@ -129,79 +129,79 @@ MUTANTS = [
     ),
     Mutant(
         "observations_keep_the_start_of_their_space",
-        "keras_rl2/agents/observation_encoder.py",
+        "keras_rl2/policies/observation_encoder.py",
         "index = observation - int(self._space.start)",
         "index = observation",
-        ["tests/agents/test_observation_encoder.py"],
+        ["tests/policies/test_observation_encoder.py"],
     ),
     Mutant(
         "resets_are_normalised_by",
-        "keras_rl2/agents/normalizing.py",
+        "keras_rl2/updates/normalizing.py",
         "trajectory.valid.reshape(-1),",
         "trajectory.valid.reshape(-1) | True,",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
         "the_last_observation_is_counted_twice",
-        "keras_rl2/agents/normalizing.py",
+        "keras_rl2/updates/normalizing.py",
         "lambda array: array[:-1].reshape(-1, *array.shape[2:]),",
         "lambda array: array[1:].reshape(-1, *array.shape[2:]),",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
         "a_normalizer_moves_within_a_round",
-        "keras_rl2/layers.py",
+        "keras_rl2/layers/observation_normalization.py",
         "variable.assign(value)",
         "variable.assign(value); self.commit()",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
         "observations_far_off_are_overlooked",
-        "keras_rl2/layers.py",
+        "keras_rl2/layers/observation_normalization.py",
         "(1.0 + 0.5 * most / total)",
         "(1.0 + 2.0 * most / total)",
-        ["tests/test_layers.py"],
+        ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "entries_that_were_constant_stay_so",
-        "keras_rl2/layers.py",
+        "keras_rl2/layers/observation_normalization.py",
         "(variance > 1e-10 * ops.square(mean))",
         "(variance >= 0.0 * ops.square(mean))",
-        ["tests/test_layers.py"],
+        ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "resets_are_counted_as_far_off",
-        "keras_rl2/agents/normalizing.py",
+        "keras_rl2/updates/normalizing.py",
         "tf.reduce_any(differs, axes) & valid",
         "tf.reduce_any(differs, axes)",
-        ["tests/agents/test_outliers.py"],
+        ["tests/updates/test_outliers.py"],
     ),
     Mutant(
         "choices_are_far_off",
-        "keras_rl2/agents/normalizing.py",
+        "keras_rl2/updates/normalizing.py",
         "layer.bounded(x) if is_limited else x",
         "layer.bounded(x)",
-        ["tests/agents/test_outliers.py"],
+        ["tests/updates/test_outliers.py"],
     ),
     Mutant(
         "a_normalizer_does_not_clip",
-        "keras_rl2/layers.py",
+        "keras_rl2/layers/observation_normalization.py",
         "ops.clip(x, -self.clip, self.clip)",
         "x",
-        ["tests/test_layers.py"],
+        ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "what_has_no_finite_square_is_taken_in_at_the_limit",
-        "keras_rl2/layers.py",
+        "keras_rl2/layers/observation_normalization.py",
         "            ops.isfinite(ops.square(x)),\n",
         "            ops.isfinite(ops.zeros_like(x)),\n",
-        ["tests/test_layers.py"],
+        ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "the_number_of_observations_far_off_begins_anew",
-        "keras_rl2/agents/agent_state.py",
+        "keras_rl2/saving/agent_state.py",
         'int(state.get("clipped_observations", 0))',
         "0",
-        ["tests/agents/test_outliers.py"],
+        ["tests/updates/test_outliers.py"],
     ),
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import keras_rl2 as rl
-from keras_rl2.array_spec import ArraySpec
+from keras_rl2.spaces.array_spec import ArraySpec
 from support import bad_arguments as args
 from support import bad_exports
 from support import bad_values as bad

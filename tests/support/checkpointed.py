@@ -29,10 +29,10 @@ import tensorflow as tf
 from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2 import plain_data
 from keras_rl2.cli import main as command_line
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.files import plain_data
 from support import hindrances
 from support import kept_envs
 from support import ray_processes

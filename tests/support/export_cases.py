@@ -4,11 +4,11 @@ import gymnasium
 import keras
 import numpy as np
 
+from keras_rl2.collecting.litert import for_environment
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.litert import for_environment
-from keras_rl2.spaces import action_spec
-from keras_rl2.trees import leaves
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
 from support.agents import EVERY_AGENT
 from support.agents import OBSERVATION_SPACES
 from support.agents import AnySpaceEnv

@@ -21,7 +21,7 @@ from support import golden_values
 
 PATH = pathlib.Path(__file__).parents[1] / "golden" / "golden_vectors.json"
 
-_REPLAY = "tested in tests/data/test_replay_golden.py"
+_REPLAY = "tested in tests/replay/test_replay_golden.py"
 SKIPPED = {
     "expected_value": "a mean over atoms: see tests/agents/test_dqn.py",
     "cql_continuous_stochastic": "tested in tests/losses/test_offline.py",

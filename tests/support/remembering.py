@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 import keras_rl2 as rl
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import map_leaves
 
 CELLS = {
     "lstm": lambda: keras.layers.LSTMCell(6),

@@ -10,10 +10,10 @@ import functools
 import inspect
 
 import keras_rl2 as rl
-from keras_rl2.agents import fitting
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RoundDataset
+from keras_rl2.training import fitting
 
 STEPS = 200
 EPOCHS = 2

@@ -15,8 +15,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import SyncVectorEnv
 
 from keras_rl2.envs import as_vector_env
-from keras_rl2.spaces import space_tree
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import map_leaves
 
 ACTION_MASK = "action_mask"
 

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from keras_rl2.trees import map_leaves
+from keras_rl2.spaces.trees import map_leaves
 from support.memory_envs import RememberTheCue
 from support.probe_envs import ActionSpaceEnv
 from support.probe_envs import CountingEnv

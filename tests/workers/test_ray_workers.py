@@ -15,8 +15,8 @@ import pytest
 from gymnasium import spaces
 
 import keras_rl2 as rl
-from keras_rl2 import fresh_python
 from keras_rl2.envs import WorkerError
+from keras_rl2.files import fresh_python
 from keras_rl2.workers.ray_connection import RayConnection
 from support import worker_envs
 from support.worker_envs import LONGEST

@@ -21,8 +21,8 @@ from keras import utils as utils
 from keras.layers import Layer as _Layer
 from tensorflow._operators import Operators
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 __version__: str
 

@@ -1,6 +1,6 @@
 from typing import Any
 
-from keras_rl2.shapes import Tensor
+from keras_rl2.basics.shapes import Tensor
 
 class Initializer:
     def __call__(self, shape: Any, dtype: str | None = None) -> Tensor: ...

@@ -7,8 +7,8 @@ from keras import DTypePolicy
 from keras import Variable
 from keras.metrics import Metric
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 class Layer:
     name: str

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import numpy.typing as npt
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 _Axis = int | tuple[int, ...] | None
 _Tree = TypeVar("_Tree")

@@ -21,8 +21,8 @@ from tensorflow import types as types
 from tensorflow._operators import Operators
 from tensorflow.types.experimental import PolymorphicFunction
 
-from keras_rl2.shapes import Tensor as _Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor as _Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 __version__: str
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from keras_rl2.shapes import Tensor
+from keras_rl2.basics.shapes import Tensor
 
 # No module of TensorFlow's: what tensors and variables, Keras' too, can do.
 class Operators:

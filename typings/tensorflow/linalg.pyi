@@ -3,7 +3,7 @@ from typing import Any
 
 from tensorflow import Tensor
 
-from keras_rl2.shapes import Tensor as _Tensor
+from keras_rl2.basics.shapes import Tensor as _Tensor
 
 def global_norm(
     t_list: Sequence[_Tensor | None], name: str | None = None

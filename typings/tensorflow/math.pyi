@@ -2,7 +2,7 @@ from typing import Any
 
 from tensorflow import Tensor
 
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import TensorLike
 
 def multiply_no_nan(
     x: TensorLike, y: TensorLike, name: str | None = None

@@ -2,7 +2,7 @@ from typing import Any
 
 from tensorflow import Tensor
 
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import TensorLike
 
 def EnsureShape(*, input: TensorLike, shape: Any, name: str = "") -> Tensor: ...
 def __getattr__(name: str) -> Any: ...

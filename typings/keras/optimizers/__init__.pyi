@@ -5,8 +5,8 @@ from typing import Self
 from keras import Variable
 from keras.optimizers import schedules as schedules
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 class Optimizer:
     name: str

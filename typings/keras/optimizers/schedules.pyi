@@ -1,7 +1,7 @@
 from typing import Any
 
-from keras_rl2.shapes import Tensor
-from keras_rl2.shapes import TensorLike
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 
 class LearningRateSchedule:
     def __call__(self, step: TensorLike) -> Tensor: ...

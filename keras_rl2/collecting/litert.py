@@ -1,0 +1,194 @@
+"""Policies that run in the LiteRT interpreter, without TensorFlow."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import with_leaves
+
+
+class LiteRTRunner:
+    """Runs a converted policy whose weights are inputs.
+
+    Args:
+        converted: bytes. The model, with inputs for observations, perhaps
+            `noise`, and `weight_0`, `weight_1`, ...
+        num_weights: int. How many weights it was made with.
+        threads: int or None. Threads of the interpreter; None for its own
+            choice.
+        observations: Sequence of str. What the inputs for the arrays of an
+            observation are called, in the order of `trees.leaves`. Defaults to
+            `("observation",)`, one array.
+        states: int. Arrays of the state of a policy that remembers. Defaults
+            to `0`.
+
+    Attributes:
+        converted: bytes. The model.
+        threads: int or None.
+    """
+
+    backend = "litert"
+
+    def __init__(
+        self,
+        converted: bytes,
+        num_weights: int,
+        threads: int | None,
+        observations: Sequence[str] = ("observation",),
+        states: int = 0,
+    ) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        interpreter = Interpreter(model_content=converted, num_threads=threads)
+        interpreter.allocate_tensors()
+        self.converted = converted
+        self.threads = threads
+        self.observations = tuple(observations)
+        self._interpreter = interpreter
+        details = {
+            _plain_name(d["name"]): d["index"]
+            for d in interpreter.get_input_details()
+        }
+        # The converter drops inputs that the policy does not use.
+        self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
+        memory = ("begins", *(f"state_{k}" for k in range(states)))
+        # Of what the policy does not look at there is none.
+        self._inputs = [
+            details.get(name) for name in (*observations, "noise", *memory)
+        ]
+        self._outputs = [d["index"] for d in interpreter.get_output_details()]
+
+    def set_weights(self, weights: list[np.ndarray]) -> None:
+        """Copies the weights into the interpreter's inputs."""
+        for index, weight in zip(self._weights, weights, strict=True):
+            if index is not None:
+                self._interpreter.set_tensor(index, weight)
+
+    def __call__(
+        self, observation: Any, noise: Any, memory: Sequence[Any] = ()
+    ) -> list[np.ndarray]:
+        """Runs the interpreter and returns copies of its outputs."""
+        interpreter = self._interpreter
+        given = (
+            [observation]
+            if isinstance(observation, np.ndarray)
+            else leaves(observation)
+        )
+        for index, array in zip(
+            self._inputs, (*given, noise, *memory), strict=False
+        ):
+            if index is not None:
+                interpreter.set_tensor(index, array)
+        interpreter.invoke()
+        return [interpreter.get_tensor(index) for index in self._outputs]
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteRTPolicy:
+    """A greedy policy for one observation at a time, as plain data.
+
+    It can be sent to a process that has no TensorFlow.
+
+    Attributes:
+        converted: bytes. The model for a batch of one; see `LiteRTRunner`.
+        weights: list of arrays. Its weights.
+        threads: int or None. Threads of the interpreter.
+        observation: tree of `ArraySpec`. What the model takes, of one
+            observation.
+        inputs: tuple of str. As `observations` of `LiteRTRunner`.
+        action: tree of `ArraySpec`. What the action space holds.
+        initial_state: tuple of arrays `[1, ...]`. What a policy that remembers
+            has when an episode begins. Defaults to `()`.
+    """
+
+    converted: bytes
+    weights: list[np.ndarray]
+    threads: int | None
+    observation: Tree[ArraySpec]
+    inputs: tuple[str, ...]
+    action: Tree[ArraySpec]
+    initial_state: tuple[np.ndarray, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the interpreter, which is made anew where it is used."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+        }
+
+    def begin(self) -> None:
+        """Says that the next observation is the first of an episode."""
+        self._memory[:] = self._first_memory()
+
+    def __call__(self, observation: Any) -> Any:
+        """Returns the action for one observation, as the space has it."""
+        batch = map_leaves(_batch_of_one, self.observation, observation)
+        outputs = self._runner(batch, None, self._memory)
+        count = len(self.initial_state)
+        if count:
+            goes_on = np.zeros(1, np.float32)
+            self._memory[:] = [goes_on, *outputs[-count:]]
+            outputs = outputs[:-count]
+        action = for_environment(self.action, outputs)
+        return map_leaves(
+            lambda spec, array: array.astype(spec.dtype, copy=False)[0],
+            self.action,
+            action,
+        )
+
+    def _first_memory(self) -> list[np.ndarray]:
+        """Returns what is remembered before an episode."""
+        if not self.initial_state:
+            return []
+        return [np.ones(1, np.float32), *self.initial_state]
+
+    @functools.cached_property
+    def _memory(self) -> list[np.ndarray]:
+        """What is remembered now, changed with each call."""
+        return self._first_memory()
+
+    @functools.cached_property
+    def _runner(self) -> LiteRTRunner:
+        """The interpreter, made where it is used."""
+        runner = LiteRTRunner(
+            self.converted,
+            len(self.weights),
+            self.threads,
+            self.inputs,
+            len(self.initial_state),
+        )
+        runner.set_weights(self.weights)
+        return runner
+
+
+def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
+    """Returns the action that an environment takes, of what a policy gave.
+
+    Args:
+        action: tree of `ArraySpec`. Of the action space.
+        outputs: list. The policy's own action, and then each array of the
+            environment's, where that is another.
+
+    Returns:
+        A tree of `[B, ...]`.
+    """
+    if isinstance(action, ArraySpec):
+        return outputs[-1]
+    return with_leaves(action, outputs[1:])
+
+
+def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
+    """Returns what the interpreter takes, `[1, ...]`."""
+    return np.ascontiguousarray(np.asarray(array, spec.dtype)[None])
+
+
+def _plain_name(name: str) -> str:
+    """Strips what the converter adds: `serving_default_noise:0` -> `noise`."""
+    return name.split(":")[0].removeprefix("serving_default_")

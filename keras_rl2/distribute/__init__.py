@@ -1,0 +1,1 @@
+"""Training by several replicas, as `tf.distribute` arranges them."""

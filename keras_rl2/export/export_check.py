@@ -1,0 +1,291 @@
+"""An exported policy beside the agent that it came from."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.policy_actor import PolicyActor
+from keras_rl2.data import EvaluationDataset
+from keras_rl2.export.export_manifest import manifest_of
+from keras_rl2.export.formats import format_of
+from keras_rl2.export.manifest import has_manifest
+from keras_rl2.export.policy_file import PolicyFile
+from keras_rl2.export.runtimes import runtime_of
+from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.supported import check_same
+from keras_rl2.spaces.supported import same_space
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.training.evaluating import refuse_settings
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.acting_model import ActingModel
+
+# What computing in another order may change, of a number of an action; and
+# weights in 16 bits.
+_TOLERANCES = {None: 1e-4, "float16": 1e-2}
+# Of either, which are shares and differences.
+_MOST = 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportCheck:
+    """What a comparison of an exported policy with its agent has found.
+
+    Attributes:
+        manifest: dict. What the file says of itself.
+        observations: int. On how many both were asked.
+        difference: float. The largest one of a number of an action; 0.0 where
+            actions are choices.
+        disagreements: float. The share of observations on which a choice was
+            another; 0.0 where actions are numbers.
+        episode_return: float. Mean of the agent's episodes.
+        file_episode_return: float. Mean of the file's, in environments of the
+            same seeds.
+        tolerance: float or None. What `difference` and `disagreements` may
+            be; None where the file is judged by its return.
+        loss: float. What the file's return may be less, as a share of the
+            agent's.
+
+    Example:
+
+    >>> import tempfile
+    >>> import keras_rl2 as rl
+    >>> path = tempfile.mkdtemp() + "/policy.tflite"
+    >>> agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> agent.export(path, format="litert")
+    >>> check = agent.check_export(path, "CartPole-v1", episodes=2)
+    >>> check.passed, check.disagreements, check.lost
+    (True, 0.0, 0.0)
+    """
+
+    manifest: dict[str, Any] = dataclasses.field(repr=False)
+    observations: int
+    difference: float
+    disagreements: float
+    episode_return: float
+    file_episode_return: float
+    tolerance: float | None
+    loss: float
+
+    @property
+    def lost(self) -> float:
+        """What the file's return is less, as a share of the agent's."""
+        less = self.episode_return - self.file_episode_return
+        return less / max(abs(self.episode_return), 1e-9)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the file acts as the agent does."""
+        if self.tolerance is None:
+            return self.lost <= self.loss
+        worst = max(self.difference, self.disagreements)
+        # Not the other way round: NaN is no pass.
+        return bool(worst <= self.tolerance)
+
+
+def check_export(
+    agent: "ActingModel",
+    filepath: str | os.PathLike[str],
+    env: Any,
+    *,
+    tolerance: float | None,
+    loss: float,
+    **kwargs: Any,
+) -> ExportCheck:
+    """Plays an exported policy against its agent; see `Agent.check_export`.
+
+    Args:
+        agent: `ActingModel`. Whose policy it should be.
+        filepath: str or path. What `export` wrote.
+        env: An environment or id string.
+        tolerance: float or None. As of `Agent.check_export`.
+        loss: float. As of `Agent.check_export`.
+        **kwargs: Arguments of an `EvaluationDataset`.
+
+    Returns:
+        `ExportCheck`.
+
+    Raises:
+        TypeError: If there is an argument that is not taken.
+        ValueError: If the file is of another agent or environment.
+    """
+    check_in_range(loss=(loss, 0.0, _MOST))
+    if tolerance is not None:
+        check_in_range(tolerance=(tolerance, 0.0, _MOST))
+    refuse_settings(
+        "`check_export`", EvaluationDataset, kwargs, "env", "deterministic"
+    )
+    file = _open(agent, filepath)
+    for own, other in (
+        (agent.observation_space, file.observation_space),
+        (agent.action_space, file.action_space),
+    ):
+        if not same_space(own, other):
+            raise ValueError(
+                f"Expected the export of an agent with the space {own}. "
+                f"Received: {filepath}, of {file.manifest['algorithm']} with "
+                f"{other}"
+            )
+    kwargs = {"seed": 0, **kwargs, "deterministic": file.deterministic}
+    dataset = EvaluationDataset(env, **kwargs)
+    check_same(
+        type(agent).__name__,
+        observation=(agent.observation_space, dataset.env.observation_space),
+        action=(agent.action_space, dataset.env.action_space),
+    )
+    count = dataset.env.num_envs
+    watched = _Compared(agent, file, count)
+    ours = dataset.play(agent, watched)
+    theirs = dataset.play(agent, _file_actor(file, count))
+    quantization = file.manifest.get("quantization")
+    if tolerance is None:
+        tolerance = _TOLERANCES.get(quantization)
+    return ExportCheck(
+        manifest=file.manifest,
+        observations=watched.observations,
+        difference=watched.difference,
+        disagreements=watched.disagreed / max(watched.observations, 1),
+        episode_return=ours["episode_return"],
+        file_episode_return=theirs["episode_return"],
+        tolerance=tolerance,
+        loss=loss,
+    )
+
+
+def _open(agent: "ActingModel", filepath: str | os.PathLike[str]) -> PolicyFile:
+    """Opens a file, one of an earlier release by what the agent says."""
+    if has_manifest(filepath):
+        return PolicyFile(filepath)
+    runtime = runtime_of(filepath, format_of(filepath))
+    deterministic = "noise" not in runtime.inputs
+    names = runtime.inputs, runtime.outputs
+    return PolicyFile(filepath, manifest_of(agent, names, deterministic))
+
+
+class _FunctionRunner:
+    """Runs the agent's policy by TensorFlow, as `act` does."""
+
+    def __init__(self, agent: "ActingModel", deterministic: bool) -> None:
+        self._function = agent.policy_function(deterministic)
+
+    def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
+        """Does nothing: they are the agent's own."""
+
+    def __call__(
+        self,
+        observation: Any,
+        noise: npt.NDArray[Any] | None,
+        memory: Sequence[npt.NDArray[Any]] = (),
+    ) -> list[npt.NDArray[Any]]:
+        """Calls the function."""
+        given = [*leaves(observation), *([] if noise is None else [noise])]
+        return [each.numpy() for each in self._function(*given, *memory)]
+
+
+class _FileRunner:
+    """Runs a file as a policy of the agent is run."""
+
+    def __init__(self, file: PolicyFile) -> None:
+        self._file = file
+
+    def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
+        """Does nothing: they are in the file."""
+
+    def __call__(
+        self,
+        observation: Any,
+        noise: npt.NDArray[Any] | None,
+        memory: Sequence[npt.NDArray[Any]] = (),
+    ) -> list[npt.NDArray[Any]]:
+        """Gives actions as the environment takes them, and the state."""
+        if not memory:
+            action = self._file.act(observation, noise=noise)
+            return _as_outputs(action)
+        begins, *state = memory
+        # Zeros are the state of a beginning: a file knows no other way.
+        state = [
+            np.where(np.reshape(begins, (-1, *[1] * (each.ndim - 1))), 0, each)
+            for each in state
+        ]
+        action, after = self._file.act(observation, state, noise)
+        return [*_as_outputs(action), *after]
+
+
+def _as_outputs(action: Any) -> list[npt.NDArray[Any]]:
+    """Returns an action as policies give it: first their own, then each."""
+    arrays = leaves(action)
+    return [arrays[0], *arrays]
+
+
+def _file_actor(file: PolicyFile, num_envs: int) -> PolicyActor:
+    """Returns a file as what acts in environments, and remembers."""
+    return PolicyActor(
+        _FileRunner(file),
+        action_spec(file.action_space),
+        file.initial_state(num_envs),
+        num_envs,
+        gives_numbers=False,
+    )
+
+
+class _Compared(PolicyActor):
+    """Acts as the agent does, and looks at what the file would have done."""
+
+    def __init__(
+        self, agent: "ActingModel", file: PolicyFile, num_envs: int
+    ) -> None:
+        spec = action_spec(agent.action_space)
+        runner = _FunctionRunner(agent, file.deterministic)
+        super().__init__(
+            runner, spec, agent.initial_state(num_envs), num_envs, False
+        )
+        self._other = _file_actor(file, num_envs)
+        self._spec = spec
+        self._spaces = leaves(space_tree(agent.action_space))
+        self.observations = 0
+        self.disagreed = 0
+        self.difference = 0.0
+
+    def __call__(
+        self, observation: Any, noise: npt.NDArray[Any] | None = None
+    ) -> Actions:
+        """Asks both, and does what the agent says."""
+        own, action = super().__call__(observation, noise)
+        _, other = self._other(observation, noise)
+        self._compare(action, other)
+        action = map_leaves(
+            lambda one, array: array.astype(one.dtype, copy=False),
+            self._spec,
+            action,
+        )
+        return own, action
+
+    def begin(self, envs: npt.NDArray[Any]) -> None:
+        """Says so to both."""
+        super().begin(envs)
+        self._other.begin(envs)
+
+    def _compare(self, action: Any, other: Any) -> None:
+        """Counts what is different."""
+        same = np.ones(self.num_envs, np.bool_)
+        for space, ours, theirs in zip(
+            self._spaces, leaves(action), leaves(other), strict=True
+        ):
+            if isinstance(space, gymnasium.spaces.Box):
+                worst = np.max(np.abs(ours.astype(np.float64) - theirs))
+                self.difference = float(np.maximum(self.difference, worst))
+            else:
+                equal = np.equal(ours, theirs)
+                same &= equal.reshape(self.num_envs, -1).all(axis=-1)
+        self.observations += self.num_envs
+        self.disagreed += int((~same).sum())

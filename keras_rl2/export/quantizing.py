@@ -1,0 +1,91 @@
+"""Smaller exported policies: weights in 16 bits, or all in 8."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from keras_rl2.export.formats import FLOAT16
+from keras_rl2.export.representative import Row
+from keras_rl2.export.representative import representative_rows
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.acting_model import ActingModel
+
+
+def refuse_eight_bits(agent: "ActingModel", deterministic: bool) -> None:
+    """Refuses a policy that 256 steps of a number cannot hold.
+
+    What is forbidden, and what chance forces upon values, stands far from all
+    other numbers, so that steps between it and them would leave none for the
+    others.
+
+    Args:
+        agent: `ActingModel`. Whose policy it is.
+        deterministic: bool. Whether there is no noise.
+
+    Raises:
+        ValueError: If it is one with action masks, or with random actions as
+            of epsilon-greedy.
+    """
+    found = None
+    if agent.is_masked:
+        found = "a policy with action masks"
+    elif not deterministic and any(
+        part["kind"] == "epsilon_greedy" for part in agent.noise_parts
+    ):
+        found = "an epsilon-greedy policy with `deterministic=False`"
+    if found is not None:
+        raise ValueError(
+            'Expected a policy that fits into the 256 steps of `"int8"`; '
+            'export with `quantize="float16"`. '
+            f"Received: {found}, of {type(agent).__name__}"
+        )
+
+
+def converter_arguments(
+    agent: "ActingModel",
+    quantize: str | None,
+    representative: Any,
+    inputs: list[keras.InputSpec],
+    deterministic: bool,
+) -> dict[str, Any]:
+    """Returns what Keras is to set of `tf.lite.TFLiteConverter`.
+
+    Args:
+        agent: `ActingModel`. Whose policy it is.
+        quantize: str or None. One of `formats.QUANTIZATIONS`.
+        representative: As of `Agent.export`.
+        inputs: list of `keras.InputSpec`. What the policy takes.
+        deterministic: bool. Whether there is no noise.
+
+    Returns:
+        dict: arguments of `keras.Model.export`.
+
+    Raises:
+        ValueError: If observations do not fit the agent.
+    """
+    if quantize is None:
+        return {}
+    arguments: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
+    if quantize == FLOAT16:
+        arguments["target_spec"] = {"supported_types": [tf.float16]}
+        return arguments
+    rows = representative_rows(agent, representative, deterministic)
+    names = [str(each.name) for each in inputs]
+
+    def samples() -> Iterator[dict[str, npt.NDArray[Any]]]:
+        for row in rows:
+            yield _named(names, row)
+
+    arguments["representative_dataset"] = samples
+    return arguments
+
+
+def _named(names: list[str], row: Row) -> dict[str, npt.NDArray[Any]]:
+    """Gives each input of the policy its array of one step."""
+    return dict(zip(names, map(np.ascontiguousarray, row), strict=True))

@@ -1,0 +1,220 @@
+"""A SavedModel, looked at before TensorFlow loads anything of it.
+
+Loading one runs parts of it, and calling it the rest: a graph may write files
+as well as multiply. So what it says is read as plain data, and all operations
+that could be run are compared with those that policies are made of.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_rl2.export.saved_model_operations import OPERATIONS
+from keras_rl2.export.wire_format import fields
+from keras_rl2.files.plain_files import read_bytes
+from keras_rl2.files.plain_files import require_file
+
+#: The signature that policies are called by.
+SIGNATURE = "serving_default"
+# A graph of a thousand layers: weights are in other files.
+_MOST_BYTES = 2**24
+_META_GRAPH = 2
+# Nodes once all functions stand where they are called, and depth of the calls.
+_MOST_NODES, _MOST_LEVELS = 2**17, 64
+# Numbers of all constants: a few bytes can stand for any number of them.
+_MOST_NUMBERS = 2**24
+# What TensorFlow makes objects of that are no code of somebody's.
+_KINDS = frozenset(
+    {
+        "bare_concrete_function",
+        "captured_tensor",
+        "constant",
+        "function",
+        "variable",
+        # Objects of somebody's, which come without their code.
+        "_generic_user_object",
+        "signature_map",
+        "trackable_dict_wrapper",
+        "trackable_list_wrapper",
+        "trackable_tuple_wrapper",
+    }
+)
+# By which one function can take the place of another that calls are of.
+_REPLACING = "api_"
+
+
+def check(path: Path) -> None:
+    """Refuses what no exported policy is, with nothing loaded.
+
+    Args:
+        path: Path. The folder.
+
+    Raises:
+        ValueError: If it holds files that are none, operations or objects
+            that no policy is made of, or more than it has numbers for.
+    """
+    _require_files(path)
+    graph = _meta_graph(path)
+    if graph.asset_file_def:
+        raise ValueError("files beside its weights, which no policy has")
+    if SIGNATURE not in graph.signature_def:
+        raise ValueError(f"no signature {SIGNATURE!r}")
+    _check_objects(graph.object_graph_def.nodes)
+    _Functions(graph).check()
+    _check_variables(path)
+
+
+def _require_files(path: Path) -> None:
+    """Refuses pipes and devices, which may never end."""
+    require_file(path / "saved_model.pb")
+    others = (
+        path / "fingerprint.pb",
+        path / "debug" / "saved_model_debug_info.pb",
+    )
+    for each in (*others, *(path / "variables").iterdir()):
+        if os.path.lexists(each):
+            require_file(each)
+
+
+def _meta_graph(path: Path) -> Any:
+    """Returns the only graph, as TensorFlow describes it."""
+    import tensorflow as tf
+
+    content = read_bytes(path / "saved_model.pb", _MOST_BYTES)
+    graphs = [
+        value for number, value in fields(content) if number == _META_GRAPH
+    ]
+    if len(graphs) != 1:
+        raise ValueError(f"{len(graphs)} graphs, in the place of one")
+    graph = tf.compat.v1.MetaGraphDef.FromString(graphs[0])
+    # Of TensorFlow 1: its loader runs what the graph says at once.
+    if not graph.HasField("object_graph_def"):
+        raise ValueError("a graph of TensorFlow 1, which policies are not")
+    return graph
+
+
+def _check_objects(objects: Any) -> None:
+    """Refuses objects that are more than functions and variables."""
+    for each in objects:
+        kind = each.WhichOneof("kind")
+        if each.registered_name or each.registered_saver:
+            kind = each.registered_name or each.registered_saver
+        elif each.saveable_objects or each.slot_variables:
+            kind = "with variables of its own"
+        elif kind == "user_object":
+            kind = each.user_object.identifier
+        if kind not in _KINDS:
+            raise ValueError(f"an object {kind!r:.80}, which no policy has")
+
+
+class _Functions:
+    """The functions of a graph, of which those that could run are checked.
+
+    The others save and restore, and are for other programs: TensorFlow takes
+    the variables from their files by itself.
+
+    Args:
+        graph: `MetaGraphDef`.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        library = graph.graph_def.library
+        if library.gradient:
+            raise ValueError("gradients, which no policy has")
+        self._functions = {
+            each.signature.name: each for each in library.function
+        }
+        if len(self._functions) < len(library.function):
+            raise ValueError("two functions of one name")
+        self._graph = graph
+        self._sizes: dict[str, int] = {}
+        self._numbers = 0
+
+    def check(self) -> None:
+        """Refuses operations, numbers and calls that no policy has."""
+        for each in self._functions.values():
+            if any(name.startswith(_REPLACING) for name in each.attr):
+                raise ValueError("functions that stand for others")
+        # What captured constants are taken from.
+        for node in self._graph.graph_def.node:
+            self._count_numbers(node)
+        for name in _entries(self._graph.object_graph_def):
+            self._check(name, ())
+
+    def _check(self, name: str, within: tuple[str, ...]) -> int:
+        """Checks a function and those that it calls; returns its nodes."""
+        if name in self._sizes:
+            return self._sizes[name]
+        if name in within or len(within) > _MOST_LEVELS:
+            raise ValueError("functions that call themselves, or too deep")
+        if name not in self._functions:
+            raise ValueError(f"no function {name!r:.80}, which is called")
+        size = 0
+        for node in self._functions[name].node_def:
+            size += 1
+            self._count_numbers(node)
+            if node.op not in OPERATIONS and node.op not in self._functions:
+                raise ValueError(
+                    f"the operation {node.op!r:.80}, which no policy needs; "
+                    "what you trust runs by tf.saved_model.load"
+                )
+            for called in self._called(node):
+                size += self._check(called, (*within, name))
+            if size > _MOST_NODES:
+                raise ValueError(f"more than {_MOST_NODES:,} operations")
+        self._sizes[name] = size
+        return size
+
+    def _called(self, node: Any) -> Iterator[str]:
+        """Yields the names of functions that a node calls."""
+        if node.op in self._functions:
+            yield node.op
+        for value in node.attr.values():
+            if value.HasField("func"):
+                yield value.func.name
+            for each in value.list.func:
+                yield each.name
+
+    def _count_numbers(self, node: Any) -> None:
+        """Refuses constants of more numbers than a policy has."""
+        for value in node.attr.values():
+            for tensor in (value.tensor, *value.list.tensor):
+                sizes = [dim.size for dim in tensor.tensor_shape.dim]
+                if min(sizes, default=0) < 0:
+                    raise ValueError("a constant of no shape")
+                self._numbers += math.prod(sizes)
+        if self._numbers > _MOST_NUMBERS:
+            raise ValueError(
+                f"constants of more than {_MOST_NUMBERS:,} numbers"
+            )
+
+
+def _entries(objects: Any) -> set[str]:
+    """Returns the names of the functions that objects are made of."""
+    found = {*objects.concrete_functions}
+    for each in objects.nodes:
+        found.update(each.function.concrete_functions)
+        found.add(each.bare_concrete_function.concrete_function_name)
+        found.add(each.captured_tensor.concrete_function)
+    return found - {""}
+
+
+def _check_variables(path: Path) -> None:
+    """Refuses weights that would be larger than the files they are in."""
+    import tensorflow as tf
+
+    folder = path / "variables"
+    reader = tf.train.load_checkpoint(str(folder / "variables"))
+    dtypes = reader.get_variable_to_dtype_map()
+    declared = sum(
+        math.prod(shape) * max(dtypes[name].size or 0, 0)
+        for name, shape in reader.get_variable_to_shape_map().items()
+    )
+    there = sum(each.stat().st_size for each in folder.iterdir())
+    if declared > there:
+        raise ValueError(
+            f"its weights would be {declared:,} bytes, of {there:,} that are "
+            "in its files"
+        )

@@ -1,0 +1,237 @@
+"""Rows that only ever grow, kept in files that are written once."""
+
+import hashlib
+import zipfile
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+
+import numpy as np
+
+from keras_rl2.files.atomic_files import replacing
+
+
+class Chunks(Protocol):
+    """An array that is given some rows at a time."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its dtype."""
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Gives its rows, each until the next one is asked for."""
+
+
+Arrays = Mapping[str, np.ndarray | Chunks]
+
+
+class Segment(NamedTuple):
+    """A file of a log.
+
+    Attributes:
+        file: str. Its name.
+        stop: int. Row that the log went up to when it was written.
+        bytes: int. Its size.
+        sha256: str. Of what is in it.
+    """
+
+    file: str
+    stop: int
+    bytes: int
+    sha256: str
+
+
+class SegmentLog:
+    """Logs of rows by name, each in segments from old to new.
+
+    What a replay buffer holds is too much to be written again and again: with
+    each checkpoint goes a segment of what is new, and those before it stay.
+
+    Args:
+        directory: Path. Where the files are.
+        segments: dict of lists of `Segment` by the name of a log. What there
+            is already. Defaults to `None`: nothing.
+
+    Example:
+
+    >>> import tempfile
+    >>> log = SegmentLog(Path(tempfile.mkdtemp()))
+    >>> log.append("replay", 2, {"reward": np.ones(2)})
+    >>> log.accept(log.write("00000000"))
+    >>> log.stop("replay"), [len(each["reward"]) for each in log.read("replay")]
+    (2, [2])
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        segments: Mapping[str, Iterable[Segment]] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.segments = {
+            name: [*each] for name, each in (segments or {}).items()
+        }
+        self._pending: dict[str, tuple[int, Arrays]] = {}
+
+    def stop(self, name: str) -> int:
+        """Returns the row that a log goes up to; 0 where there is none.
+
+        Args:
+            name: str. Of the log.
+        """
+        segments = self.segments.get(name)
+        return segments[-1].stop if segments else 0
+
+    def append(self, name: str, stop: int, arrays: Arrays) -> None:
+        """Adds rows, which `write` puts into a file.
+
+        Args:
+            name: str. Of the log.
+            stop: int. Row that it goes up to with them.
+            arrays: dict of arrays, or of `Chunks`, which are read then. Held
+                until then, and not copied.
+        """
+        self._pending[name] = stop, arrays
+
+    def forget(self, name: str, before: int) -> None:
+        """Leaves out segments that hold nothing but rows before one.
+
+        Args:
+            name: str. Of the log.
+            before: int. Row.
+        """
+        if name in self.segments:
+            # The last one stays: the log goes on where it stops.
+            kept = [s for s in self.segments[name] if s.stop >= before]
+            self.segments[name] = kept
+
+    def read(self, name: str) -> list[dict[str, np.ndarray]]:
+        """Reads the segments of a log, from old to new.
+
+        Args:
+            name: str. Of the log.
+
+        Returns:
+            list of dicts of arrays.
+
+        Raises:
+            ValueError: If a file is missing or not what was written.
+        """
+        return [self._read(segment) for segment in self.segments[name]]
+
+    def check(self) -> None:
+        """Refuses files that are not what was written.
+
+        Raises:
+            ValueError: If one is missing or has changed.
+        """
+        for segments in self.segments.values():
+            for segment in segments:
+                path = self.directory / segment.file
+                size = size_of(path)
+                if size != segment.bytes or digest(path) != segment.sha256:
+                    raise ValueError(
+                        f"{path} is damaged, or not all of it is there."
+                    )
+
+    def write(self, label: str) -> dict[str, list[Segment]]:
+        """Writes what was added since, each log to a file of its own.
+
+        Logs that nothing was added to are left out. What was added is not held
+        any longer, whether it could be written or not: until `accept` the log
+        is what it was, and all since then is to be added anew.
+
+        Args:
+            label: str. Tells these files from those of other times.
+
+        Returns:
+            dict of all segments by the name of a log, for `accept`.
+
+        Raises:
+            OSError: If they cannot be written.
+        """
+        pending, self._pending = self._pending, {}
+        segments = {}
+        for name, (stop, arrays) in pending.items():
+            self.directory.mkdir(exist_ok=True)
+            path = self.directory / f"{name}-{label}.npz"
+            with replacing(path) as unfinished:
+                _write_arrays(unfinished, arrays)
+                size, its = unfinished.stat().st_size, digest(unfinished)
+            segment = Segment(path.name, stop, size, its)
+            segments[name] = [*self.segments.get(name, []), segment]
+        return segments
+
+    def accept(self, segments: Mapping[str, Iterable[Segment]]) -> None:
+        """Takes note of what was written, once something refers to it.
+
+        Args:
+            segments: dict as returned by `write`.
+        """
+        self.segments = {name: [*each] for name, each in segments.items()}
+
+    def _read(self, segment: Segment) -> dict[str, np.ndarray]:
+        """Reads one file."""
+        with np.load(
+            self.directory / segment.file, allow_pickle=False
+        ) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+
+def _write_arrays(path: Path, arrays: Arrays) -> None:
+    """Writes a file as `numpy.savez` does, whose arrays may be in chunks."""
+    whole = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
+    np.savez(path, **whole)  # type: ignore[arg-type]
+    with zipfile.ZipFile(path, "a") as file:
+        for name, array in arrays.items():
+            if isinstance(array, np.ndarray):
+                continue
+            header = {
+                "descr": np.lib.format.dtype_to_descr(array.dtype),
+                "fortran_order": False,
+                "shape": array.shape,
+            }
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, header)
+                for chunk in array.chunks():
+                    member.write(chunk.data)
+
+
+def digest(path: Path) -> str:
+    """Returns the SHA-256 of a file.
+
+    Args:
+        path: Path. The file.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def size_of(path: Path) -> int | None:
+    """Returns the bytes of a file; None if it is none, or a link to one.
+
+    Args:
+        path: Path. The file.
+    """
+    is_file = path.is_file() and not path.is_symlink()
+    return path.stat().st_size if is_file else None
+
+
+def segments_from(given: Mapping[str, Any]) -> dict[str, list[Segment]]:
+    """Returns the segments that JSON holds as lists.
+
+    Args:
+        given: dict of lists of lists by the name of a log.
+    """
+    return {
+        str(name): [Segment(*each) for each in segments]
+        for name, segments in given.items()
+    }

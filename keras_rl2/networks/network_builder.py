@@ -1,0 +1,305 @@
+"""Agents with default networks, as `for_env` makes them."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TypeVar
+from typing import cast
+
+import gymnasium
+import keras
+
+from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_has
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refuse_unknown
+from keras_rl2.basics.arguments import standing_for
+from keras_rl2.envs import as_vector_env
+from keras_rl2.networks import MemoryNetwork
+from keras_rl2.networks import critic_for
+from keras_rl2.networks import encoder_for
+from keras_rl2.networks import is_image
+from keras_rl2.networks import network_for
+from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.initialization import KINDS
+from keras_rl2.networks.memory import outputs_of
+from keras_rl2.networks.memory import seeded_cell
+from keras_rl2.policy_heads import PolicyHead
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+MadeAgent = TypeVar("MadeAgent", bound="Agent")
+
+# What `for_env` takes that networks are like.
+_OPTIONS = (
+    *("hidden", "activation", "normalize_observations"),
+    *("layer_normalization", "initialization"),
+)
+
+
+class NetworkBuilder:
+    """Makes the networks of one agent, each from a seed of its own.
+
+    Args:
+        observation_space: `gymnasium.Space`. What networks take.
+        policy_head: `PolicyHead`. What an actor's output is for.
+        options: Mapping. Arguments of the builders in `keras_rl2.networks`;
+            `hidden` may be None there.
+        default_hidden: Sequence of ints. The algorithm's own hidden layers,
+            which images do without.
+        memory: RNN cell of Keras or None. What the policy is to remember
+            with.
+        seed: int or None. Seeds all weights.
+        dtype: str or None. Dtype policy of all layers; None for the global
+            one. Defaults to `None`.
+
+    Attributes:
+        head: `PolicyHead`.
+        seed: int or None.
+    """
+
+    def __init__(
+        self,
+        observation_space: gymnasium.Space[Any],
+        policy_head: PolicyHead,
+        options: Mapping[str, Any],
+        default_hidden: Sequence[int],
+        memory: Any,
+        seed: int | None,
+        dtype: str | None = None,
+    ) -> None:
+        self.memory = memory
+        self._default_hidden = tuple(default_hidden)
+        self.head = policy_head
+        self._space = observation_space
+        self._options = dict(options)
+        self.seed = seed
+        self._dtype = dtype
+
+    def seeds(self, count: int) -> list[int]:
+        """Returns seeds for so many networks.
+
+        Args:
+            count: int.
+
+        Returns:
+            list of `count` ints; always the same where there is a seed.
+        """
+        drawn = seeds.sequence(self.seed).generate_state(count)
+        return [int(seed) for seed in drawn]
+
+    def network(
+        self,
+        name: str,
+        units: int | Sequence[int],
+        seed: int | None,
+        output_gain: float = 1.0,
+    ) -> keras.Model:
+        """Makes a network of observations.
+
+        Args:
+            name: str. Of the model.
+            units: int or Sequence of ints. Width of the output, or of its
+                streams.
+            seed: int or None. Of the weights.
+            output_gain: float. Gain of the last layer's weights. Defaults to
+                `1.0`.
+
+        Returns:
+            `keras.Model`.
+        """
+        options = self._options
+        if options["hidden"] is None and not is_image(self._space):
+            options = {**options, "hidden": self._default_hidden}
+        with keras.name_scope(name), _dtype_policy(self._dtype):
+            return network_for(
+                self._space,
+                units,
+                output_gain=output_gain,
+                seed=seed,
+                name=name,
+                **options,
+            )
+
+    def actor(self, units: int, seed: int | None) -> keras.Model:
+        """Makes a policy network, nearly indifferent if it is orthogonal."""
+        orthogonal = self._options["initialization"] == "orthogonal"
+        return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
+
+    def remembering(
+        self, name: str, units: Sequence[int], seed: int | None
+    ) -> keras.Model:
+        """Makes a network that remembers, of all outputs that are wanted.
+
+        Args:
+            name: str. Of the model.
+            units: Sequence of ints. Widths of the outputs, the policy's first.
+            seed: int or None. Of the weights.
+
+        Returns:
+            `keras_rl2.networks.MemoryNetwork`.
+        """
+        drawn = seeds.sequence(seed).generate_state(3).tolist()
+        hidden, options = self._options["hidden"], dict(self._options)
+        if hidden is None:
+            hidden = () if is_image(self._space) else self._default_hidden
+        with keras.name_scope(name), _dtype_policy(self._dtype):
+            cell = seeded_cell(self.memory, drawn[1])
+            return MemoryNetwork(
+                encoder_for(
+                    self._space,
+                    normalize_observations=options["normalize_observations"],
+                    initialization=options["initialization"],
+                    seed=drawn[0],
+                ),
+                cell,
+                outputs_of(
+                    cell.output_size,
+                    units,
+                    hidden=hidden,
+                    activation=options["activation"],
+                    layer_normalization=options["layer_normalization"],
+                    initialization=options["initialization"],
+                    seed=drawn[2],
+                ),
+                name=name,
+            )
+
+    def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
+        """Makes a network that values an observation with an action."""
+        hidden = self._options["hidden"]
+        if hidden is None:
+            hidden = self._default_hidden
+        with keras.name_scope(name), _dtype_policy(self._dtype):
+            return critic_for(
+                self._space,
+                self.head.noise_shape[0],
+                seed=seed,
+                name=name,
+                **self._options | {"hidden": hidden},
+            )
+
+
+def make(
+    kind: "type[MadeAgent]",
+    env: Any,
+    *,
+    memory: Any = None,
+    seed: int | None = None,
+    **given: Any,
+) -> "MadeAgent":
+    """Makes a compiled agent with default networks for an environment.
+
+    Args:
+        kind: class of agents.
+        env: An environment, vector environment or id string.
+        memory: RNN cell of Keras or None. What the policy remembers with.
+            Defaults to `None`.
+        seed: int or None. Seeds weights, updates and `act`. Defaults to
+            `None`.
+        **given: What networks are like, and further arguments of the
+            constructor.
+
+    Returns:
+        The agent.
+
+    Raises:
+        ValueError: If a space is not supported.
+        TypeError: If there is an argument that the algorithm does not take.
+    """
+    options = {name: given.pop(name, None) for name in _OPTIONS}
+    settings = given
+    _refuse_unknown(kind, settings, options)
+    asked = present(**options)
+    _check({**options, **_own_options(kind), **asked}, memory, seed)
+    adapter = as_vector_env(env)
+    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
+    kind.refuse_arguments(settings)
+    if memory is not None and not kind.takes_memory:
+        raise ValueError(
+            f"Expected `memory=None` for {kind.__name__}, which cannot be "
+            f"trained with memory. Received: memory={memory}"
+        )
+    build = NetworkBuilder(
+        adapter.observation_space,
+        kind.make_policy_head(adapter.action_space),
+        {**options, **_own_options(kind), **asked},
+        kind.default_hidden,
+        memory,
+        seed,
+        settings.get("dtype"),
+    )
+    # A subclass takes networks, the base none.
+    construct = cast("Callable[..., MadeAgent]", kind)
+    agent = construct(
+        *kind.default_networks(build, **settings),
+        observation_space=adapter.observation_space,
+        action_space=adapter.action_space,
+        seed=seed,
+        **settings,
+    )
+    agent.compile()
+    return agent
+
+
+as_given = standing_for(make)
+"""Has the signature of a `for_env` stand for `make`."""
+
+
+def _own_options(kind: "type[Agent]") -> dict[str, Any]:
+    """Returns what an algorithm's networks are like by default."""
+    return {
+        "activation": kind.default_activation,
+        "initialization": kind.default_initialization,
+        "normalize_observations": False,
+        "layer_normalization": kind.default_layer_normalization,
+    }
+
+
+def _refuse_unknown(
+    kind: "type[MadeAgent]",
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Refuses what neither the agent takes nor its networks can be like."""
+    made = {"actor", "critic", "q_network", "value_network"}
+    made |= {"observation_space", "action_space"}
+    taken = {*kind.argument_names(), *options, "memory"} - made
+    refuse_unknown(kind.__name__, settings, taken)
+
+
+def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
+    """Refuses what no network can be like, before one is made."""
+    check_arguments(
+        activation=options["activation"],
+        normalize_observations=options["normalize_observations"],
+        layer_normalization=options["layer_normalization"],
+        **present(hidden=options["hidden"]),
+    )
+    check_choice(initialization=(options["initialization"], KINDS))
+    check_seed(seed)
+    check_has(
+        "an RNN cell of Keras, `keras.layers.LSTMCell(128)` say, or None",
+        "state_size",
+        "call",
+        **present(memory=memory),
+    )
+
+
+@contextmanager
+def _dtype_policy(name: str | None) -> Iterator[None]:
+    """Has layers made with a dtype policy."""
+    before = keras.config.dtype_policy()
+    if name is not None:
+        keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

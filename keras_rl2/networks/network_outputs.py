@@ -1,0 +1,271 @@
+"""What comes out of a network: logits, probabilities, values, actions.
+
+A network that was written for a loop of one's own often ends in what that loop
+needed, a softmax say. Taken for logits, its policy could never become sure of
+anything.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+from typing import cast
+
+import gymnasium
+import keras
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics.shapes import Tensor
+
+# Operations that what comes out of a network may pass on its way.
+_PASSED = frozenset(
+    {"Cast", "Identity", "IdentityN", "Reshape", "Squeeze", "StopGradient"}
+)
+# Operations that scale or shift it, by a number that is no part of it.
+_SCALES = frozenset({"Mul", "AddV2", "Add", "Sub", "RealDiv", "Div"})
+_NUMBERS = frozenset({"Const", "Placeholder", "ReadVariableOp"})
+_ACTIVATIONS = {
+    "Softmax": "softmax",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Relu": "relu",
+}
+_FUNCTIONS = {
+    keras.activations.linear: None,
+    keras.activations.softmax: "softmax",
+    keras.activations.tanh: "tanh",
+    keras.activations.sigmoid: "sigmoid",
+    keras.activations.relu: "relu",
+}
+# What is more improbable is as good as impossible, and its logarithm finite.
+_SMALLEST_PROBABILITY = 1e-30
+
+
+def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
+    """Returns the activation that a network ends in.
+
+    It makes no difference whether it is an argument of a layer, a layer or an
+    operation in `call`: where the last layer does not tell, it is read off the
+    graph of the network.
+
+    Args:
+        network: `keras.Model`. Is called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        output: int. Which of several outputs. Defaults to `0`.
+
+    Returns:
+        `"softmax"`, `"tanh"`, `"sigmoid"`, `"relu"`, or None for any other.
+
+    Example:
+
+    >>> network = keras.Sequential(
+    ...     [keras.layers.Dense(2), keras.layers.Softmax()])
+    >>> ending_of(network, keras.KerasTensor((None, 3)))
+    'softmax'
+    """
+    last = _last_layer(network, output)
+    if isinstance(last, keras.layers.Dense):
+        activation = last.activation
+        if activation in _FUNCTIONS:
+            return _FUNCTIONS[activation]
+    operation = _last_operation(network, inputs, output)
+    return _ACTIVATIONS.get(operation.type)
+
+
+def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
+    """Says whether what a network gives is a tanh, times or plus a number.
+
+    Args:
+        network: `keras.Model`. Is called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+
+    Example:
+
+    >>> network = keras.Sequential(
+    ...     [keras.layers.Dense(1, "tanh"), keras.layers.Rescaling(2.0)])
+    >>> ends_in_scaled_tanh(network, keras.KerasTensor((None, 3)))
+    True
+    """
+    if isinstance(_last_layer(network, 0), keras.layers.Dense):
+        return False
+    operation, scaled = _last_operation(network, inputs, 0), False
+    while operation.type in _SCALES:
+        given = [each.op for each in operation.inputs]
+        left = [each for each in map(_source, given) if not _is_number(each)]
+        if len(left) != 1:
+            return False
+        operation, scaled = left[0], True
+    return scaled and operation.type == "Tanh"
+
+
+def _is_number(operation: tf.Operation) -> bool:
+    """Says whether an operation reads a number that nothing else is in."""
+    return operation.type in _NUMBERS
+
+
+def _source(operation: tf.Operation) -> tf.Operation:
+    """Returns what gives an operation's value, which others only pass on."""
+    while operation.type in _PASSED:
+        operation = operation.inputs[0].op
+    return operation
+
+
+def _last_operation(
+    network: keras.Model, inputs: Any, output: int
+) -> tf.Operation:
+    """Returns the operation that gives an output, read off the graph."""
+    # Takes some 30 ms for a small network.
+    specs = keras.tree.map_structure(_spec, inputs)
+
+    def run(given: Tensor | Sequence[Tensor]) -> Tensor:
+        outputs: Tensor | Sequence[Tensor] = network(given, training=False)
+        if isinstance(outputs, (list, tuple)):
+            return cast(Sequence[Tensor], outputs)[output]
+        return cast(Tensor, outputs)
+
+    graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
+    return _source(graph.outputs[0].op)
+
+
+def _spec(tensor: Tensor) -> tf.TensorSpec:
+    """Returns what a function is traced with in the place of a tensor."""
+    return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+
+def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
+    """Returns the layer that an output is of, where Keras can say so."""
+    outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
+    if not outputs:
+        return None
+    for layer in reversed(network.layers):
+        try:
+            if layer.output is outputs[output]:
+                return layer
+        except (AttributeError, ValueError):
+            # It has several outputs, or those of another network.
+            continue
+    return None
+
+
+def as_logits(probabilities: Tensor) -> Tensor:
+    """Turns probabilities into logits of the same distribution.
+
+    Args:
+        probabilities: `[B, n]`. Of a softmax.
+
+    Returns:
+        `[B, n]` float32.
+    """
+    return ops.log(
+        ops.maximum(ops.cast(probabilities, "float32"), _SMALLEST_PROBABILITY)
+    )
+
+
+def one_value_each(value: Tensor) -> Tensor:
+    """Turns a critic's output into one value for each sample.
+
+    Args:
+        value: `[B, 1]` or `[B]`. The output.
+
+    Returns:
+        `[B]` float32.
+    """
+    if len(value.shape) == 2:
+        value = value[:, 0]
+    return ops.cast(value, "float32")
+
+
+def check_policy_ending(
+    actor: keras.Model,
+    inputs: Any,
+    action_space: gymnasium.Space[Any],
+    squash: bool = False,
+) -> bool:
+    """Says whether a policy network gives probabilities, not logits.
+
+    Warns of an ending that keeps the policy from what it should be able to do.
+
+    Args:
+        actor: `keras.Model`. Its first output is for the policy.
+        inputs: `keras.KerasTensor`. What it takes.
+        action_space: `gymnasium.Space`. What the policy is for.
+        squash: bool. Whether actions of a Box are squashed by tanh after it.
+            Defaults to `False`.
+
+    Returns:
+        bool: True for Discrete actions and a softmax.
+    """
+    ending = ending_of(actor, inputs)
+    if isinstance(action_space, gymnasium.spaces.Discrete):
+        if ending == "softmax":
+            return True
+        _warn(actor, ending, "the logits of actions, which know no bounds")
+    elif not isinstance(action_space, gymnasium.spaces.Box):
+        _warn(actor, ending, "the logits of choices, which know no bounds")
+    elif squash or ending != "tanh" or not _within_one(action_space):
+        _warn(actor, ending, "the means of actions, within all their bounds")
+    return False
+
+
+def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
+    """Says whether a deterministic policy gives actions, not what is squashed.
+
+    Warns of any other ending that bounds it.
+
+    Args:
+        actor: `keras.Model`. Its output is for a Box.
+        inputs: `keras.KerasTensor`. What it takes.
+
+    Returns:
+        bool: True for a tanh.
+    """
+    ending = ending_of(actor, inputs)
+    if ending == "tanh":
+        return True
+    _warn(actor, ending, "actions, by tanh of any number")
+    if ending is None and ends_in_scaled_tanh(actor, inputs):
+        warnings.warn(
+            f"Expected {actor.name!r} to end in tanh, or in a layer without "
+            "activation: the agent stretches -1 ... 1 to the bounds of the "
+            "actions itself. Received: a network that scales its tanh, of "
+            "which the agent takes another one, so that the bounds are never "
+            "reached (1.93 of 2, say): leave the scaling out.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return False
+
+
+def check_value_ending(
+    critic: keras.Model, inputs: Any, output: int = 0
+) -> None:
+    """Warns of a value network that cannot give every value.
+
+    Args:
+        critic: `keras.Model`. Gives values, of states or of actions.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        output: int. Which of several outputs. Defaults to `0`.
+    """
+    ending = ending_of(critic, inputs, output)
+    what = "values, which know no bounds"
+    if ending == "softmax":
+        what += " (a softmax of one unit is always 1)"
+    _warn(critic, ending, what)
+
+
+def _within_one(space: gymnasium.spaces.Box) -> bool:
+    """Says whether all actions are within what tanh can give."""
+    return bool((space.low >= -1.0).all() and (space.high <= 1.0).all())
+
+
+def _warn(network: keras.Model, ending: str | None, what: str) -> None:
+    """Warns of an activation that bounds what a network can give."""
+    if ending is None:
+        return
+    warnings.warn(
+        f"Expected {network.name!r} to give {what}. Received: a network that "
+        f"ends in {ending}. It trains, but to a wrong result: give its last "
+        "layer no activation.",
+        UserWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,1 @@
+"""Recorded data: written, read, summed up, and learned from."""

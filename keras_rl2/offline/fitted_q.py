@@ -1,0 +1,175 @@
+"""Fitted Q evaluation: what a fixed policy is worth, by recorded steps."""
+
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import cast
+
+import gymnasium
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics import seeds
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.offline.recorded_episodes import RecordedEpisodes
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates import critics
+from keras_rl2.updates.target_networks import TargetUpdate
+from keras_rl2.updates.updating import apply_gradients
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+_OPTIONS = {
+    "hidden": None,
+    "activation": "relu",
+    "normalize_observations": False,
+    "layer_normalization": False,
+    "initialization": "fan_in",
+}
+
+
+def networks_beside(agent: "Agent", seed: int | None) -> NetworkBuilder:
+    """Returns what makes networks for the observations of an agent.
+
+    Args:
+        agent: `keras_rl2.Agent` whose spaces are set.
+        seed: int or None. Of the weights.
+    """
+    return NetworkBuilder(
+        agent.observation_space,
+        agent.policy_head,
+        _OPTIONS,
+        (64, 64),
+        None,
+        seed,
+    )
+
+
+class FittedQ:
+    """Values of a fixed policy, learned from what another one did.
+
+    A network of its own learns what the policy's actions bring,
+
+        Q(s, a) = r + discount Q'(s', a'),    a' ~ π(s')
+
+    with a target network Q', so that it has no part in what the agent's critic
+    is wrong about. It has two hidden layers of 64 units, or the convolutions
+    that `for_env` makes.
+
+    Args:
+        agent: `keras_rl2.Agent`. Whose policy it is, of Box or Discrete
+            actions.
+        deterministic: bool. Whether the policy takes its most probable
+            actions.
+        seed: int or None. Seeds weights, minibatches and actions.
+
+    Raises:
+        ValueError: If the agent has actions of another kind.
+
+    Reference:
+        - [Le et al., 2019](https://arxiv.org/abs/1903.08738).
+    """
+
+    def __init__(
+        self, agent: "Agent", deterministic: bool, seed: int | None
+    ) -> None:
+        self._agent = agent
+        self._deterministic = deterministic
+        self._discrete = isinstance(
+            agent.action_space, gymnasium.spaces.Discrete
+        )
+        if not self._discrete and not isinstance(
+            agent.action_space, gymnasium.spaces.Box
+        ):
+            raise ValueError(
+                "Expected an agent of Box or Discrete actions for fitted Q "
+                f"evaluation; without it, pass `updates=0`. Received: "
+                f"{agent.action_space}"
+            )
+        build = networks_beside(agent, seed)
+        if self._discrete:
+            units = cast(DiscreteHead, agent.policy_head).n
+            self._network = build.network("fitted_q", units, seed)
+        else:
+            self._network = build.critic_of_actions("fitted_q", seed)
+        self._target = copy_of(self._network, "target_fitted_q")
+        self._following = TargetUpdate(
+            self._target, self._network.weights, tau=0.01, every=1
+        )
+        self._optimizer = keras.optimizers.Adam(1e-3)
+        self._optimizer.build(self._network.trainable_variables)
+        self._generator = seeds.generator(seed)
+        self._update = tf.function(self._updated)
+
+    def fit(
+        self, episodes: RecordedEpisodes, updates: int, batch_size: int
+    ) -> None:
+        """Learns from minibatches that are drawn uniformly.
+
+        Args:
+            episodes: `RecordedEpisodes`.
+            updates: int.
+            batch_size: int.
+        """
+        for _ in range(updates):
+            index = self._generator.integers(len(episodes), size=batch_size)
+            batch = episodes.take(index)
+            self._update(
+                map_leaves(tf.convert_to_tensor, batch),
+                *self._noise(batch_size),
+            )
+
+    def values(self, observation: Any) -> np.ndarray:
+        """Returns what the policy is worth where it is asked, `[B]`.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+        """
+        noise = self._noise(len(leaves(observation)[0]))
+        return np.array(self._value(self._network, observation, *noise))
+
+    def _noise(self, count: int) -> tuple[Any, ...]:
+        """Draws what the policy chooses by, if it leaves anything to chance."""
+        if self._deterministic:
+            return ()
+        return (self._agent.draw_noise(self._generator, (count,))[0],)
+
+    def _value(
+        self, network: keras.Model, observation: Any, *noise: Tensor
+    ) -> Tensor:
+        """Returns the values `[B]` of the policy's actions."""
+        action = (
+            self._agent.sample_action(observation, *noise)
+            if noise
+            else self._agent.greedy_action(observation)
+        )
+        return self._of_taken(network, observation, action)
+
+    def _of_taken(
+        self, network: keras.Model, observation: Any, action: Tensor
+    ) -> Tensor:
+        """Returns the values `[B]` of actions."""
+        [values] = critics.values_of_taken(
+            [network], self._agent.encode(observation), action, self._discrete
+        )
+        return values
+
+    def _updated(self, batch: dict[str, Any], *noise: Tensor) -> None:
+        """Makes one step along the TD errors of a minibatch."""
+        following = self._value(self._target, batch["next_observation"], *noise)
+        target = batch["reward"] + batch["discount"] * following
+        with tf.GradientTape() as tape:
+            taken = self._of_taken(
+                self._network, batch["observation"], batch["action"]
+            )
+            loss = ops.mean(0.5 * ops.square(target - taken))
+        variables = self._network.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        apply_gradients(self._optimizer, gradients, variables)
+        self._following.move()

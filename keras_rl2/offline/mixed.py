@@ -1,0 +1,257 @@
+"""Minibatches of recorded and of new transitions."""
+
+import contextlib
+import operator
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.basics.arguments import is_number
+from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.basics.stopwatch import in_section
+from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.files.ring_log import StateLog
+from keras_rl2.offline.offline import OfflineDataset
+from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.replay.minibatches import into_minibatches
+from keras_rl2.replay.minibatches import tensor_specs
+from keras_rl2.spaces.trees import map_leaves
+
+
+class MixedDataset(RoundDataset):
+    """Minibatches that are part recorded, part from replay.
+
+    Steps are taken as the `ReplayDataset` takes them, with its warm-up, its
+    rounds and its number of updates; each minibatch of its `batch_size` then
+    has a fixed share of the `OfflineDataset`. Half and half is what RLPD calls
+    symmetric sampling.
+
+    Args:
+        offline: `OfflineDataset`. What was recorded.
+        replay: `ReplayDataset`. What is collected; not prioritised.
+        ratio: float. Share of a minibatch that was recorded, between 0 and 1.
+            Defaults to `0.5`.
+
+    Attributes:
+        env: `VectorEnvAdapter`. That of the replay.
+
+    Raises:
+        ValueError: If the ratio is out of bounds, the two add up rewards over
+            different numbers of steps, or the replay is prioritised.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> offline = rl.record("random", "CartPole-v1", 200, seed=0)
+    >>> replay = rl.ReplayDataset("CartPole-v1", 1000, 32, warm_up=64, seed=0)
+    >>> mixed = MixedDataset(offline, replay, ratio=0.25)
+    >>> agent = rl.DQN.for_env("CartPole-v1", seed=0)
+    >>> history = agent.fit(mixed, total_steps=192, verbose=0)
+    >>> mixed.recorded_rows, mixed.batch_size
+    (8, 32)
+
+    Reference:
+        - [Ball et al., 2023](https://arxiv.org/abs/2302.02948)
+    """
+
+    @refusing_unknown
+    def __init__(
+        self,
+        offline: OfflineDataset,
+        replay: ReplayDataset,
+        ratio: float = 0.5,
+    ) -> None:
+        if not isinstance(offline, OfflineDataset) or not isinstance(
+            replay, ReplayDataset
+        ):
+            raise ValueError(
+                "Expected an `OfflineDataset` and a `ReplayDataset`. "
+                f"Received: offline={offline!r}, replay={replay!r}"
+            )
+        if not is_number(ratio) or not 0.0 < ratio < 1.0:
+            raise ValueError(
+                "Expected `ratio` to be between 0 and 1: one of the datasets "
+                f"alone is what there is besides. Received: ratio={ratio}"
+            )
+        if offline.n_step != replay.n_step:
+            raise ValueError(
+                "Expected the same `n_step` of both datasets. Received: "
+                f"{offline.n_step} of what was recorded, {replay.n_step} of "
+                "the replay"
+            )
+        if replay.prioritized:
+            raise ValueError(
+                "Expected a `ReplayDataset` that draws uniformly, as the "
+                "recorded part does. Received: prioritized=True"
+            )
+        # Before `super` sets what belongs to the replay.
+        self.offline = offline
+        self.replay = replay
+        self.ratio = ratio
+        self.env = replay.env
+        super().__init__(replay.rounds_per_epoch)
+
+    @property
+    def stopwatch(self) -> Stopwatch | None:
+        """What is told what a round is at."""
+        return self.replay.stopwatch
+
+    @stopwatch.setter
+    def stopwatch(self, stopwatch: Stopwatch | None) -> None:
+        self.replay.stopwatch = stopwatch
+
+    @property
+    def steps_per_round(self) -> int:  # type: ignore[override]
+        """Steps of a round, of all environments together."""
+        return self.replay.steps_per_round
+
+    @property
+    def updates_per_round(self) -> int:  # type: ignore[override]
+        """Updates of a round."""
+        return self.replay.updates_per_round
+
+    @property
+    def batch_size(self) -> int:  # type: ignore[override]
+        """Transitions of a minibatch, of both kinds together."""
+        return self.replay.batch_size
+
+    @property
+    def recorded_rows(self) -> int:
+        """Transitions of a minibatch that were recorded."""
+        return self._recorded_of(self.batch_size)
+
+    def _recorded_of(self, batch_size: int) -> int:
+        """Returns how many of so many transitions were recorded."""
+        return min(max(round(self.ratio * batch_size), 1), batch_size - 1)
+
+    @property
+    def steps_before_first_round(self) -> int:
+        """Steps of the warm-up that are still to be taken."""
+        return self.replay.steps_before_first_round
+
+    def bind(self, agent: CollectingAgent) -> None:
+        """Ties both datasets to an agent.
+
+        Args:
+            agent: `keras_rl2.Agent`. Acts and learns.
+
+        Raises:
+            ValueError: If the agent does not learn from one of them.
+        """
+        self.replay.bind(agent)
+        self.offline.bind(agent)
+        _check_both_kinds(self.batch_size)
+        if agent is not self.agent:
+            self.agent = agent
+            self._ready.clear()
+
+    def begin(self) -> None:
+        """Drops what an earlier `fit` left over."""
+        self.replay.begin()
+        super().begin()
+
+    @in_section("preparing")
+    def refresh(self) -> None:
+        """Takes the steps of a round and draws its minibatches.
+
+        Raises:
+            ValueError: If the dataset is not bound to an agent, or an
+                observation or reward is not finite.
+        """
+        self.replay.take_steps()
+        self._ready.clear()
+        batches = self._draw(self.updates_per_round, self.batch_size)
+        self._ready.append({"batches": batches})
+
+    def _draw(self, updates: int, batch_size: int) -> dict[str, Any]:
+        """Draws minibatches, `[updates, batch, ...]`."""
+        recorded = self._recorded_of(batch_size)
+        new = self.replay.sample(updates * (batch_size - recorded))
+        del new["index"]
+        old = self.offline.sample(updates * recorded)
+        batches: dict[str, Any] = map_leaves(
+            lambda *each: np.concatenate(each, axis=1),
+            into_minibatches(old, updates),
+            into_minibatches(new, updates),
+        )
+        return batches
+
+    def sample(self, batch_size: int) -> dict[str, Any]:
+        """Draws one minibatch of both kinds.
+
+        Args:
+            batch_size: int. Transitions, M, two at least.
+
+        Returns:
+            dict as of `OfflineDataset.sample`, those recorded first.
+
+        Raises:
+            ValueError: If the datasets are not bound to an agent, or nothing
+                has been stored yet.
+        """
+        _check_both_kinds(batch_size)
+        batch: dict[str, Any] = map_leaves(
+            operator.itemgetter(0), self._draw(1, batch_size)
+        )
+        return batch
+
+    def logs(self) -> dict[str, float]:
+        """Returns what the replay says."""
+        return self.replay.logs()
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that both were made with, for people to read."""
+        return {
+            **{f"replay.{k}": v for k, v in self.replay.settings().items()},
+            **{f"offline.{k}": v for k, v in self.offline.settings().items()},
+            **super().settings(),
+        }
+
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns what later rounds of both depend on.
+
+        Args:
+            log: `StateLog` or None. As of `ReplayDataset`. Defaults to `None`.
+        """
+        return {
+            "offline": self.offline.get_state(),
+            "replay": self.replay.get_state(log),
+        }
+
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
+        """Takes back what `get_state` gave, in datasets bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `ReplayDataset`. Defaults to `None`.
+        """
+        self.replay.set_state(state["replay"], log)
+        self.offline.set_state(state["offline"])
+        self._ready.clear()
+
+    def close(self) -> None:
+        """Closes the environments of the replay."""
+        self.replay.close()
+
+    def shielded(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps signals from processes of the replay's environments."""
+        return self.replay.shielded()
+
+    def _element_spec(self) -> dict[str, Any]:
+        """Returns shapes and dtypes of a round."""
+        assert self.replay.buffer is not None
+        leading = (self.updates_per_round, self.batch_size)
+        return {"batches": tensor_specs(self.replay.buffer.spec, *leading)}
+
+
+def _check_both_kinds(batch_size: int) -> None:
+    """Refuses a minibatch that has no room for both kinds."""
+    if batch_size < 2:
+        raise ValueError(
+            "Expected minibatches of two transitions at least, one of each "
+            f"kind. Received: batch_size={batch_size}"
+        )

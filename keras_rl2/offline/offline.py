@@ -1,0 +1,348 @@
+"""Fixed datasets for off-policy agents."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics.stopwatch import in_section
+from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.files.ring_log import StateLog
+from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.offline.offline_episodes import OfflineEpisodes
+from keras_rl2.offline.offline_episodes import choose
+from keras_rl2.offline.offline_sources import open_source
+from keras_rl2.offline.transition_block import TransitionForm
+from keras_rl2.offline.transition_store import TransitionStore
+from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.policies.agent_protocols import learns_offline
+from keras_rl2.policies.agent_protocols import refuse_on_policy
+from keras_rl2.replay.minibatches import into_minibatches
+from keras_rl2.replay.minibatches import tensor_specs
+from keras_rl2.replay.minibatches import transition_spec
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import leaves
+
+# A round is drawn at once, and lies in memory twice.
+_MOST_UPDATES = 100
+_ROUND_BYTES = 2**25
+
+
+class OfflineDataset(RoundDataset):
+    """Recorded episodes, drawn at random as minibatches for `fit`.
+
+    There is no environment: `agent.fit(offline, epochs=...)` takes no steps,
+    and an epoch is a number of updates. The agents are those that learn from
+    replay, and are given the same minibatches.
+
+    What fits into `memory_limit` is held in memory. Of anything larger, runs
+    of steps are read in a random order, and minibatches are drawn from those
+    that are held at present. Observations are stored as float32 where they
+    were recorded as float64.
+
+    Args:
+        source: What was recorded. One of
+            - a dict of arrays, one step after the other: `observations`
+              `[N, ...]` (or a dict or tuple of such), `actions` `[N, ...]` as
+              the environment took them, `rewards`, `terminations` and
+              `truncations` `[N]`, and perhaps `next_observations`. Without
+              those the last step of a truncated episode is left out, since
+              nobody knows what followed. `terminals` and `timeouts` are
+              understood, too;
+            - the path of an `.npz` file of these, or of a folder of `.npy`
+              files, with dots where there is a tree (`observations.camera`);
+            - the folder of a Minari dataset, or a `minari.MinariDataset`;
+            - a `keras_rl2.ReplayDataset`, for what it holds.
+        batch_size: int. Transitions of one minibatch. Defaults to `256`.
+        n_step: int. Rewards that a transition adds up before it bootstraps.
+            Defaults to `1`.
+        seed: int or None. Seeds the draws. Defaults to `0`.
+        updates_per_epoch: int. Updates of one Keras epoch. Defaults to
+            `1000`.
+        best: float or None. Share of the episodes to learn from, over 0 and
+            at most 1, those of the highest return; None for all of them.
+            Defaults to `None`.
+        min_return: float or None. Return that an episode needs to be learned
+            from. Defaults to `None`.
+        observation_space: `gymnasium.Space` or None. What was observed; None
+            for what the source says, or else the agent. Defaults to `None`.
+        action_space: `gymnasium.Space` or None. What could be done, alike.
+            Defaults to `None`.
+        memory_limit: int. Bytes of data that are held in memory, but for a few
+            steps that there must be. Defaults to `536870912`, half a GiB.
+
+    Attributes:
+        observation_space: `gymnasium.Space`. None until somebody has said.
+        action_space: `gymnasium.Space`. Alike.
+        episodes: int. Episodes that are learned from.
+        transitions: int. Transitions that they have.
+        episode_returns: `[E]` float64. Their returns.
+        streams: bool. Whether data is read while it is drawn.
+
+    Raises:
+        ValueError: If a number is out of bounds, or the source cannot be used:
+            arrays that are missing or of different lengths, actions outside of
+            their space, NaN, a damaged file, a file that refers to others or
+            holds objects. Nothing is loaded then.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> offline = OfflineDataset({
+    ...     "observations": np.zeros((8, 4), "float32"),
+    ...     "actions": np.array([0, 1] * 4), "rewards": np.ones(8),
+    ...     "terminations": np.arange(8) % 4 == 3,
+    ...     "truncations": np.zeros(8, bool)}, batch_size=32)
+    >>> offline
+    <OfflineDataset: 2 episodes, 8 transitions, return 4.0 (4.0 to 4.0)>
+    >>> agent = rl.DQN.for_env("CartPole-v1", seed=0)
+    >>> offline.bind(agent)
+    >>> sorted(offline.sample(5))
+    ['action', 'discount', 'next_observation', 'observation', 'reward',
+     'weight']
+    """
+
+    @refusing_unknown
+    def __init__(
+        self,
+        source: Any,
+        batch_size: int = 256,
+        n_step: int = 1,
+        seed: int | None = 0,
+        *,
+        updates_per_epoch: int = 1000,
+        best: float | None = None,
+        min_return: float | None = None,
+        observation_space: gymnasium.Space[Any] | None = None,
+        action_space: gymnasium.Space[Any] | None = None,
+        memory_limit: int = 2**29,
+    ) -> None:
+        check_positive(
+            batch_size=batch_size,
+            n_step=n_step,
+            updates_per_epoch=updates_per_epoch,
+            memory_limit=memory_limit,
+        )
+        check_seed(seed)
+        if best is not None:
+            check_in_range(best=(best, 1e-12, 1.0))
+        if min_return is not None:
+            check_in_range(min_return=(min_return, -np.inf, np.inf))
+        super().__init__(rounds_per_epoch=1)
+        self.batch_size = int(batch_size)
+        self.n_step = int(n_step)
+        self.seed = seed
+        self.updates_per_epoch = int(updates_per_epoch)
+        self.best = best
+        self.min_return = min_return
+        self.memory_limit = int(memory_limit)
+        self.steps_per_round = 0
+        self.updates_per_round = _divisor(self.updates_per_epoch, _MOST_UPDATES)
+        self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
+        opened = open_source(source)
+        self._recorded = OfflineEpisodes(
+            opened,
+            choose(opened.returns, best, min_return),
+            observation_space,
+            action_space,
+            self.memory_limit,
+        )
+        self.episode_returns = self._recorded.returns
+        self.episodes = len(self._recorded)
+        self.transitions = self._recorded.transitions
+        self._generator, self._pool_seed = _generators(seed)
+        self._store: TransitionStore | None = None
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any] | None:
+        """What was observed; None until somebody has said."""
+        return self._recorded.observation_space
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any] | None:
+        """What could be done; None until somebody has said."""
+        return self._recorded.action_space
+
+    @property
+    def streams(self) -> bool:
+        """Whether data is read while it is drawn."""
+        return self._recorded.streams
+
+    @property
+    def rows(self) -> EpisodeRows | None:
+        """All episodes, one after the other; None where data is streamed."""
+        return self._recorded.rows
+
+    def bind(self, agent: CollectingAgent) -> None:
+        """Ties the dataset to an agent, whose discount factor counts.
+
+        An agent that normalises observations is shown the data once, what is
+        held of it.
+
+        Args:
+            agent: `keras_rl2.Agent`. Learns.
+
+        Raises:
+            ValueError: If the agent learns from fresh rollouts only, or
+                remembers, or its networks or spaces do not fit the data.
+        """
+        if not learns_offline(agent):
+            refuse_on_policy(agent, self)
+        if agent is self.agent:
+            return
+        self._recorded.bind(agent, type(self).__name__)
+        if agent.initial_state(1):
+            raise ValueError(
+                "Expected an agent that remembers nothing: sequences are not "
+                f"drawn from an {type(self).__name__}. Received: "
+                f"{type(agent).__name__} with memory"
+            )
+        form = TransitionForm(
+            agent.observation_spec, agent.policy_head, self.n_step, agent.gamma
+        )
+        self._store = self._recorded.store(form, self._pool_seed)
+        self._settle_round(agent)
+        self.agent = agent
+        self._ready.clear()
+        for trajectory in self._store.trajectories():
+            agent.observe(trajectory)
+        agent.begin_round()
+
+    def _settle_round(self, agent: CollectingAgent) -> None:
+        """Draws as many minibatches at once as a round has room for."""
+        numbers = sum(
+            int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize
+            for one in leaves(agent.observation_spec)
+        )
+        most = _ROUND_BYTES // (self.batch_size * (2 * numbers + 16))
+        self.updates_per_round = _divisor(
+            self.updates_per_epoch, min(max(most, 1), _MOST_UPDATES)
+        )
+        self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
+
+    @in_section("preparing")
+    def refresh(self) -> None:
+        """Draws the minibatches of a round.
+
+        Raises:
+            ValueError: If the dataset is not bound to an agent, or something
+                in a file that is read cannot be used.
+        """
+        updates = self.updates_per_round
+        drawn = self.sample(updates * self.batch_size)
+        self._ready.clear()
+        self._ready.append({"batches": into_minibatches(drawn, updates)})
+
+    def sample(self, batch_size: int) -> dict[str, Any]:
+        """Draws one minibatch uniformly, with replacement.
+
+        Args:
+            batch_size: int. Transitions, M.
+
+        Returns:
+            dict of `observation` `[M, ...]`, `action` `[M, ...]`, `reward`
+            `[M]` float32, `discount` `[M]` float32, `next_observation`
+            `[M, ...]` and `weight` `[M]` float32, all of it 1.
+
+        Raises:
+            ValueError: If the dataset is not bound to an agent, whose actions
+                and discount factor are asked for.
+        """
+        check_positive(batch_size=batch_size)
+        if self._store is None:
+            raise ValueError(
+                f"Expected an {type(self).__name__} bound to an agent: call "
+                "`agent.fit(...)` or `bind(agent)` first. Received: no agent"
+            )
+        batch = self._store.sample(self._generator, batch_size)
+        return batch | {"weight": np.ones(batch_size, np.float32)}
+
+    def logs(self) -> dict[str, float]:
+        """Returns no returns: no episodes are played."""
+        return self._clipped()
+
+    def describe(self) -> dict[str, Any]:
+        """Returns what the dataset holds.
+
+        Of a dataset that streams, actions are those of its first steps, a
+        quarter of what may be held at a time, and at least one.
+
+        Returns:
+            dict of plain numbers: `episodes`, `transitions`,
+            `episode_return` and `episode_length` (each a dict of `mean`,
+            `std`, `min` and `max`), `action`, the share of each choice of a
+            Discrete, or `mean`, `std`, `min`, `max` of each number, and
+            `observation` alike; `bytes` in memory, and whether it `streams`.
+        """
+        return self._recorded.describe()
+
+    @property
+    def in_words(self) -> str:
+        """A line that says how much it holds, and how good it is."""
+        return self._recorded.in_words
+
+    def __repr__(self) -> str:
+        """Says in a line what it holds."""
+        return f"<{type(self).__name__}: {self.in_words}>"
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers that it was made with, for people to read."""
+        return {**super().settings(), "source": self._recorded.name}
+
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns what later draws depend on, not the data itself.
+
+        Args:
+            log: `StateLog` or None. Not used. Defaults to `None`.
+        """
+        return {
+            "generator": self._generator.bit_generator.state,
+            "store": {} if self._store is None else self._store.get_state(),
+        }
+
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
+        """Takes back what `get_state` gave, in a dataset bound to an agent.
+
+        Args:
+            state: dict, as returned by `get_state`.
+            log: `StateLog` or None. Not used. Defaults to `None`.
+        """
+        self._generator.bit_generator.state = state["generator"]
+        # States of earlier releases have none.
+        if self._store is not None and state.get("store"):
+            self._store.set_state(state["store"])
+        self._ready.clear()
+
+    def close(self) -> None:
+        """Closes nothing: there are no environments."""
+
+    def _element_spec(self) -> dict[str, Any]:
+        """Returns shapes and dtypes of a round."""
+        assert self.agent is not None
+        head = self.agent.policy_head
+        one = transition_spec(
+            self.agent.observation_spec,
+            ArraySpec(head.action_shape, head.action_dtype),
+        )
+        leading = (self.updates_per_round, self.batch_size)
+        return {"batches": tensor_specs(one, *leading)}
+
+
+def _generators(
+    seed: int | None,
+) -> tuple[np.random.Generator, np.random.SeedSequence]:
+    """Returns what draws, and the seed of what shuffles."""
+    draws, pool = seeds.sequence(seed).spawn(2)
+    return np.random.default_rng(draws), pool
+
+
+def _divisor(number: int, most: int) -> int:
+    """Returns the largest divisor of a number up to a bound."""
+    return next(k for k in range(min(number, most), 0, -1) if number % k == 0)

@@ -1,0 +1,259 @@
+"""What a policy is worth by recorded episodes, without an environment."""
+
+from typing import TYPE_CHECKING
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2 import returns
+from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_at_least
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.data import OfflineDataset
+from keras_rl2.networks.network_inputs import run_network
+from keras_rl2.offline.fitted_q import FittedQ
+from keras_rl2.offline.fitted_q import networks_beside
+from keras_rl2.offline.recorded_episodes import RecordedEpisodes
+from keras_rl2.policies.agent_protocols import Stochastic
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates.updating import apply_gradients
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+_BATCH_SIZE = 256
+# Rows that networks are shown at once.
+_ROWS = 16384
+
+
+class OfflineEvaluation:
+    """Estimates for `agent.evaluate`, from recorded episodes.
+
+    Values are discounted, with the agent's `gamma`, and means over the
+    observations that episodes begin with:
+
+    - `fqe_value`, fitted Q evaluation: a Q network of its own learns what the
+      policy's actions bring (`updates` of them, each time);
+    - `wis_value`, weighted importance sampling per decision: returns of
+      episodes, counted by how much more probable the policy makes them. Only
+      with `deterministic=False`, for Discrete actions of a policy that has
+      probabilities: a greedy one makes most episodes impossible. The data does
+      not say how probable its actions were, so a clone of its policy is
+      trained and asked, by `updates` as well. `wis_episodes`, how many episodes
+      of equal weight the last step is worth, says what to think of it;
+    - `behavior_value`, the mean return of the data itself, to compare;
+    - `q_overestimation`, of agents with critics: mean Q of the steps in the
+      data, minus the mean of what was got from there on. It is 0 for the
+      data's own policy, above it for a better one; one that grows without end
+      says that values do.
+
+    What followed on a truncated episode is not in the data: its returns go on
+    with the critic's value of the policy's action, as in a bootstrap; without
+    critics nothing is added.
+
+    Args:
+        offline: `OfflineDataset`. In memory; its `n_step` does not count.
+        updates: int. Of the Q network, and of the clone; 0 for neither.
+            Defaults to `5000`.
+        deterministic: bool. Whether the policy's most probable actions are
+            valued. Defaults to `True`.
+        seed: int or None. Seeds weights, minibatches and actions. Defaults to
+            `0`.
+
+    Raises:
+        ValueError: If a number is out of range.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> offline = rl.record("random", "CartPole-v1", 500, seed=0)
+    >>> agent = rl.DQN.for_env("CartPole-v1", seed=0)
+    >>> sorted(agent.evaluate(offline, updates=10))
+    ['behavior_value', 'fqe_value', 'q_overestimation']
+
+    Reference:
+        - [Le et al., 2019](https://arxiv.org/abs/1903.08738), fitted Q.
+        - [Precup et al., 2000](https://scholarworks.umass.edu/cs_faculty_pubs/80).
+    """
+
+    def __init__(
+        self,
+        offline: OfflineDataset,
+        *,
+        updates: int = 5000,
+        deterministic: bool = True,
+        seed: int | None = 0,
+    ) -> None:
+        check_at_least(0, updates=updates)
+        check_flag(deterministic=deterministic)
+        check_seed(seed)
+        if not isinstance(offline, OfflineDataset):
+            raise ValueError(
+                "Expected `offline` to be an `OfflineDataset`. "
+                f"Received: offline={offline!r}"
+            )
+        self.offline = offline
+        self.updates = updates
+        self.deterministic = deterministic
+        self.seed = seed
+
+    def play(self, agent: "Agent") -> dict[str, float]:
+        """Estimates with the agent's present weights; nothing is played.
+
+        Args:
+            agent: `keras_rl2.Agent`. Is not changed.
+
+        Returns:
+            dict of numbers, as above.
+
+        Raises:
+            ValueError: If the dataset streams, or does not fit the agent.
+        """
+        episodes = RecordedEpisodes(self.offline, agent)
+        bootstrap = self._of_policy(agent, episodes)
+        to_go = _returns_to_go(episodes, bootstrap)
+        found = {"behavior_value": float(np.mean(to_go[episodes.first]))}
+        taken = _in_pieces(
+            lambda each: _taken(agent, each), episodes.transitions
+        )
+        if taken is not None:
+            found["q_overestimation"] = float(np.mean(taken - to_go))
+        if self.updates:
+            found["fqe_value"] = self._fitted(agent, episodes)
+            if self._has_probabilities(agent):
+                found |= self._weighted(agent, episodes)
+        return found
+
+    def _of_policy(
+        self, agent: "Agent", episodes: RecordedEpisodes
+    ) -> np.ndarray:
+        """Returns what comes after the last steps, `[E]`."""
+        last = episodes.take(episodes.last)
+
+        def value(each: dict[str, Any]) -> np.ndarray | None:
+            following = each["next_observation"]
+            action = agent.greedy_action(following)
+            return _taken(agent, {"observation": following, "action": action})
+
+        found = _in_pieces(value, last)
+        return np.zeros(len(episodes.lengths)) if found is None else found
+
+    def _fitted(self, agent: "Agent", episodes: RecordedEpisodes) -> float:
+        """Returns the value by fitted Q evaluation."""
+        fitted = FittedQ(agent, self.deterministic, self.seed)
+        fitted.fit(episodes, self.updates, _BATCH_SIZE)
+        first = episodes.take(episodes.first)["observation"]
+        return float(np.mean(fitted.values(first)))
+
+    def _has_probabilities(self, agent: "Agent") -> bool:
+        """Whether actions are weighed by how probable they are."""
+        discrete = isinstance(agent.action_space, gymnasium.spaces.Discrete)
+        return (
+            discrete
+            and not self.deterministic
+            and isinstance(agent, Stochastic)
+        )
+
+    def _weighted(
+        self, agent: "Agent", episodes: RecordedEpisodes
+    ) -> dict[str, float]:
+        """Returns the value by weighted importance sampling."""
+        assert isinstance(agent, Stochastic)
+        clone = self._cloned(agent, episodes)
+
+        def log_ratio(each: dict[str, Any]) -> np.ndarray:
+            observation, action = each["observation"], each["action"]
+            policy = agent.distribution(observation)
+            behavior = _policy_of(agent, clone, observation)
+            ratio = policy.log_prob(action) - behavior.log_prob(action)
+            return np.array(ratio)
+
+        ratios = _in_pieces(log_ratio, episodes.transitions)
+        assert ratios is not None
+        ratio = episodes.padded(ratios, 0.0)
+        reward = episodes.padded(episodes.transitions["reward"], 0.0)
+        parts = returns.weighted_importance_sampling(ratio, reward, agent.gamma)
+        total = ratio.sum(axis=0)
+        weight = np.exp(total - total.max())
+        return {
+            "wis_value": float(np.sum(parts)),
+            "wis_episodes": float(weight.sum() ** 2 / np.sum(weight**2)),
+        }
+
+    def _cloned(
+        self, agent: "Agent", episodes: RecordedEpisodes
+    ) -> keras.Model:
+        """Returns a network that gives the logits of what the data does."""
+        build = networks_beside(agent, self.seed)
+        head = agent.policy_head
+        assert isinstance(head, DiscreteHead)
+        clone = build.network("behavior", head.n, self.seed)
+        optimizer = keras.optimizers.Adam(1e-3)
+        optimizer.build(clone.trainable_variables)
+
+        def update(batch: dict[str, Any]) -> None:
+            with tf.GradientTape() as tape:
+                policy = _policy_of(agent, clone, batch["observation"])
+                loss = -ops.mean(policy.log_prob(batch["action"]))
+            variables = clone.trainable_variables
+            gradients = tape.gradient(loss, variables)
+            apply_gradients(optimizer, gradients, variables)
+
+        traced = tf.function(update)
+        generator = seeds.generator(self.seed)
+        for _ in range(self.updates):
+            index = generator.integers(len(episodes), size=_BATCH_SIZE)
+            traced(map_leaves(tf.convert_to_tensor, episodes.take(index)))
+        return clone
+
+
+def _policy_of(agent: "Agent", network: keras.Model, observation: Any) -> Any:
+    """Returns the distribution of actions by a network that gives logits."""
+    logits = run_network(network, agent.encode(observation), False)
+    return agent.policy_head(agent.allowed(observation, logits))
+
+
+def _taken(agent: "Agent", batch: dict[str, Any]) -> np.ndarray | None:
+    """Returns what an agent's critics think of actions; None without them."""
+    values = agent.values_of_taken(batch["observation"], batch["action"])
+    if not values:
+        return None
+    mean: np.ndarray = np.mean([np.array(each) for each in values], axis=0)
+    return mean
+
+
+def _in_pieces(function: Any, batch: dict[str, Any]) -> np.ndarray | None:
+    """Applies a function to some rows at a time; None if it gives none."""
+    count = len(leaves(batch["observation"])[0])
+    found = []
+    for start in range(0, count, _ROWS):
+        rows = slice(start, start + _ROWS)
+        piece = {
+            key: map_leaves(
+                lambda array, rows=rows: tf.convert_to_tensor(array[rows]), tree
+            )
+            for key, tree in batch.items()
+        }
+        found.append(function(piece))
+    return None if found[0] is None else np.concatenate(found)
+
+
+def _returns_to_go(
+    episodes: RecordedEpisodes, bootstrap: np.ndarray
+) -> np.ndarray:
+    """Returns what was got from each step on, `[N]`."""
+    steps = episodes.transitions
+    to_go = returns.discounted_returns(
+        episodes.padded(steps["reward"], 0.0),
+        # What comes after the end of shorter ones reaches it undiminished.
+        episodes.padded(steps["discount"], 1.0),
+        bootstrap,
+    )
+    return episodes.flat(np.array(to_go))

@@ -1,0 +1,218 @@
+"""Transitions made of episodes that lie in memory."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.replay.windows import complete_windows
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+
+# Rows that an agent is shown at once.
+_SHOWN_ROWS = 16384
+
+
+@dataclasses.dataclass(frozen=True)
+class TransitionForm:
+    """What transitions are to look like, for one agent.
+
+    Attributes:
+        observation: tree of `ArraySpec`. Of one observation.
+        head: `PolicyHead`. Whose own actions are given.
+        n_step: int. Rewards of a transition, n.
+        gamma: float. Discount factor.
+    """
+
+    observation: Tree[ArraySpec]
+    head: PolicyHead
+    n_step: int
+    gamma: float
+
+
+class TransitionBlock:
+    """Transitions of n steps, to be picked from.
+
+    Rewards, discounts and windows are those of
+    `keras_rl2.data.ReplayBuffer`: a truncation shortens the window and keeps
+    the bootstrap, a termination takes it away.
+
+    Args:
+        rows: `EpisodeRows`.
+        drawn: `[P]` int64. Of each piece, the first steps that may be drawn;
+            those after them only complete windows.
+        form: `TransitionForm`.
+        name: str. What the rows were read from.
+
+    Raises:
+        ValueError: If the observations are none that the agent takes.
+    """
+
+    def __init__(
+        self,
+        rows: EpisodeRows,
+        drawn: np.ndarray,
+        form: TransitionForm,
+        name: str,
+    ) -> None:
+        self._rows = rows
+        self._drawable = _drawable(rows, drawn)
+        self._observation = _cast(rows.observation, form.observation, name)
+        taken = map_leaves(
+            lambda array: array.take(self._drawable, axis=0), rows.action
+        )
+        self._action = np.asarray(form.head.from_environment(taken))
+        self._span, self._reward, self._discount = _windows(
+            rows, self._drawable, form
+        )
+
+    def __len__(self) -> int:
+        """Returns the number of transitions."""
+        return len(self._drawable)
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns nothing: all is held, and stays; see `TransitionStore`."""
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave, which is nothing."""
+
+    def sample(
+        self, generator: np.random.Generator, count: int
+    ) -> dict[str, Any]:
+        """Draws transitions; see `TransitionStore`."""
+        return self.take(generator.integers(len(self), size=count))
+
+    def take(self, index: np.ndarray) -> dict[str, Any]:
+        """Returns transitions by their numbers.
+
+        Args:
+            index: `[M]` ints, from 0 to the length.
+
+        Returns:
+            dict of `observation`, `action`, `reward`, `discount` and
+            `next_observation`, `[M, ...]`, copied.
+        """
+        row = self._drawable.take(index)
+        following = row + self._span.take(index)
+        return {
+            "observation": map_leaves(
+                lambda array: array.take(row, axis=0), self._observation
+            ),
+            "action": self._action.take(index, axis=0),
+            "reward": self._reward.take(index),
+            "discount": self._discount.take(index),
+            "next_observation": map_leaves(
+                lambda array: array.take(following, axis=0), self._observation
+            ),
+        }
+
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Gives the steps in order, as an agent is shown what it observes.
+
+        Yields:
+            `Trajectory` of T steps of one environment; rows that are no steps
+            are not valid.
+        """
+        rows = self._rows
+        valid = np.zeros(len(rows.reward), np.bool_)
+        valid[self._drawable] = True
+        action = np.zeros(
+            (len(valid), *self._action.shape[1:]), self._action.dtype
+        )
+        action[self._drawable] = self._action
+        none = map_leaves(
+            lambda array: np.empty((0, *array.shape[1:]), array.dtype),
+            self._observation,
+        )
+        for start in range(0, len(valid) - 1, _SHOWN_ROWS):
+            stop = min(start + _SHOWN_ROWS, len(valid) - 1)
+            steps = slice(start, stop)
+            yield Trajectory(
+                # [T + 1, ...] -> [T + 1, 1, ...]
+                observation=map_leaves(
+                    lambda array, a=start, b=stop: array[a : b + 1, None],
+                    self._observation,
+                ),
+                action=action[steps, None],
+                reward=rows.reward[steps, None],
+                terminated=rows.terminated[steps, None] & valid[steps, None],
+                truncated=rows.truncated[steps, None] & valid[steps, None],
+                valid=valid[steps, None],
+                final_observation=none,
+                final_index=np.empty(0, np.int32),
+            )
+
+
+def _cast(
+    observation: Tree[np.ndarray], spec: Tree[ArraySpec], name: str
+) -> Tree[np.ndarray]:
+    """Returns observations as agents store them, or refuses others."""
+    given = {p: (a.shape[1:], a.dtype) for p, a in named_leaves(observation)}
+    wanted = {p: (s.shape, np.dtype(s.dtype)) for p, s in named_leaves(spec)}
+    fit = [*given] == [*wanted] and all(
+        given[path][0] == shape
+        and np.can_cast(given[path][1], dtype, "same_kind")
+        for path, (shape, dtype) in wanted.items()
+    )
+    if not fit:
+        raise ValueError(
+            f"Expected observations {_words(wanted)} in {name}. Received: "
+            f"{_words(given)}"
+        )
+    cast: Tree[np.ndarray] = map_leaves(
+        lambda one, array: array.astype(one.dtype, copy=False),
+        spec,
+        observation,
+    )
+    return cast
+
+
+def _words(specs: dict[str, Any]) -> str:
+    """Says for people what arrays are like."""
+    return ", ".join(
+        f"{f'{path}: ' if path else ''}{shape} {dtype}"
+        for path, (shape, dtype) in specs.items()
+    )
+
+
+def _drawable(rows: EpisodeRows, drawn: np.ndarray) -> np.ndarray:
+    """Returns the rows of the steps that may be drawn, `[D]`."""
+    before = np.cumsum(drawn) - drawn
+    # [P] of pieces -> [D] of their steps
+    row: np.ndarray = np.repeat(rows.start - before, drawn)
+    return row + np.arange(len(row))
+
+
+def _windows(
+    rows: EpisodeRows, drawable: np.ndarray, form: TransitionForm
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns steps, rewards and discounts of transitions, `[D]` each."""
+    ended = rows.terminated | rows.truncated
+    # A piece goes to the end of its episode, or further than windows do.
+    ended = ended & rows.is_step
+    ended[rows.start + rows.steps - 1] = True
+    if form.n_step == 1:
+        span = np.ones(len(drawable), np.int64)
+        reward = rows.reward.take(drawable)
+    else:
+        waiting = np.zeros((len(ended), 1), np.bool_)
+        waiting[drawable] = True
+        _, total, length = complete_windows(
+            rows.reward[:, None],
+            ended[:, None],
+            waiting,
+            form.n_step,
+            form.gamma,
+        )
+        span = length[drawable, 0]
+        reward = total[drawable, 0].astype(np.float32)
+    discount = (form.gamma ** np.arange(form.n_step + 1.0)).take(span)
+    discount[rows.terminated.take(drawable + span - 1)] = 0.0
+    return span, reward, discount.astype(np.float32)

@@ -1,0 +1,1 @@
+"""Policies: how an agent acts, in TensorFlow, and in its interpreter."""

@@ -1,0 +1,402 @@
+"""Acting: the policy, frozen between two rounds and called once per step."""
+
+import logging
+import os
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Protocol
+
+import gymnasium
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.collecting.finite import check_weights
+from keras_rl2.collecting.litert import LiteRTPolicy
+from keras_rl2.collecting.litert import LiteRTRunner
+from keras_rl2.collecting.policy_actor import PolicyActor
+from keras_rl2.collecting.policy_actor import PolicyRunner
+from keras_rl2.collecting.sent_policy import SentPolicy
+from keras_rl2.policies import conversions
+from keras_rl2.policies.agent_protocols import ActingAgent
+from keras_rl2.policies.policy_function import actions_and_log_prob
+from keras_rl2.policies.policy_function import input_specs
+from keras_rl2.policies.policy_function import policy_function
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+
+logger = logging.getLogger(__name__)
+
+# Actions that decide whether a conversion is to be trusted.
+_COMPARED_ACTIONS = 16
+
+
+class ActorSnapshot(PolicyActor):
+    """A copy of an agent's policy that acts without TensorFlow.
+
+    A call into TensorFlow costs 100 to 400 microseconds, more than the whole
+    network of most tasks. So the policy, sampling included, is traced once as
+    `f(observation, noise, *weights)` and run by the LiteRT interpreter, with
+    the weights as inputs: following the agent is a copy of arrays. A policy
+    that does not convert, or whose conversion acts differently, is run as a
+    `tf.function` instead; one line in the log says so. So are all networks
+    that compute in half precision (`mixed_float16`, `mixed_bfloat16`) or in
+    float64, for which LiteRT has no operations.
+
+    The snapshot acts with the weights of the last `sync()`, whatever happens
+    to the agent in between.
+
+    Args:
+        agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`), bound
+            to its spaces.
+        num_envs: int. Batch of every call, B.
+        deterministic: bool. Whether it takes the mode of the policy instead
+            of a sample. Defaults to `False`.
+
+    Attributes:
+        backend: str. What runs the policy: `"litert"` or `"tensorflow"`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> agent = rl.PPO.for_env("CartPole-v1", seed=0)
+    >>> actor = ActorSnapshot(agent, num_envs=3, deterministic=True)
+    >>> action, for_environment = actor(np.zeros((3, 4), "float32"))
+    >>> action.shape
+    (3,)
+    """
+
+    def __init__(
+        self, agent: ActingAgent, num_envs: int, deterministic: bool = False
+    ) -> None:
+        self.deterministic = deterministic
+        self.variables = list(agent.acting_variables)
+        check_weights(self.variables, _read(self.variables))
+        runner = _make_runner(agent, num_envs, deterministic, self.variables)
+        self.backend = runner.backend
+        super().__init__(
+            runner,
+            action_spec(agent.action_space),
+            agent.initial_state(num_envs),
+            num_envs,
+            gives_numbers(agent),
+        )
+        self.sync()
+
+    def sync(self) -> None:
+        """Takes over the agent's present weights.
+
+        Raises:
+            ValueError: If they are not finite.
+        """
+        self.set_weights(weights_of(self.variables))
+
+
+def weights_of(variables: list[Any]) -> list[np.ndarray]:
+    """Reads what is to be acted with.
+
+    Args:
+        variables: list of `keras.Variable`.
+
+    Returns:
+        list of arrays.
+
+    Raises:
+        ValueError: If they are not finite.
+    """
+    values = _read(variables)
+    check_weights(variables, values)
+    return values
+
+
+def gives_numbers(agent: ActingAgent) -> bool:
+    """Says whether an agent's actions are numbers, which could be NaN.
+
+    Choices are numbers of a table: never NaN, whatever they come from.
+    """
+    return np.dtype(agent.policy_head.action_dtype).kind == "f"
+
+
+class SentActor:
+    """An agent's policy for workers, which act with it elsewhere.
+
+    As an `ActorSnapshot` it holds the weights of the last `sync()`; what it
+    remembers of episodes, workers do.
+
+    Args:
+        agent: `ActingAgent`, bound to its spaces.
+        num_envs: int. Environments of each worker.
+        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+            `False`.
+
+    Attributes:
+        policy: `SentPolicy`.
+        weights: list of arrays.
+
+    Raises:
+        ValueError: If the policy does not convert to LiteRT.
+    """
+
+    def __init__(
+        self, agent: ActingAgent, num_envs: int, with_log_prob: bool = False
+    ) -> None:
+        self.variables = list(agent.acting_variables)
+        self.weights = weights_of(self.variables)
+        self.policy = sent_policy(agent, num_envs, with_log_prob)
+
+    def sync(self) -> None:
+        """Takes over the agent's present weights.
+
+        Raises:
+            ValueError: If they are not finite.
+        """
+        self.weights = weights_of(self.variables)
+
+
+def sent_policy(
+    agent: ActingAgent, num_envs: int, with_log_prob: bool = False
+) -> SentPolicy:
+    """Returns an agent's policy for processes that step environments.
+
+    Args:
+        agent: `ActingAgent`, bound to its spaces.
+        num_envs: int. Environments of one process, B.
+        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+            `False`.
+
+    Returns:
+        `SentPolicy`, without weights.
+
+    Raises:
+        ValueError: If the policy does not convert to LiteRT.
+    """
+    # What the interpreter computes for a single row differs in the last bit.
+    batch = num_envs if sees_pictures(agent) else max(num_envs, 2)
+    variables = list(agent.acting_variables)
+    runner = _make_runner(agent, batch, False, variables, with_log_prob)
+    if not isinstance(runner, LiteRTRunner):
+        raise ValueError(
+            "Expected a policy that converts to LiteRT: workers act without "
+            "TensorFlow. Received: one that does not, for which the log has "
+            f"the reason, of {type(agent).__name__}"
+        )
+    return SentPolicy(
+        converted=runner.converted,
+        weights=len(variables),
+        inputs=runner.observations,
+        action=action_spec(agent.action_space),
+        initial_state=agent.initial_state(num_envs),
+        num_envs=num_envs,
+        batch=batch,
+        gives_numbers=gives_numbers(agent),
+        with_log_prob=with_log_prob,
+    )
+
+
+def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
+    """Returns an agent's greedy policy for processes without TensorFlow.
+
+    Args:
+        agent: `ActingAgent`, bound to its spaces.
+
+    Returns:
+        `LiteRTPolicy` with the present weights; None where the policy does
+        not convert.
+    """
+    actor = ActorSnapshot(agent, num_envs=1, deterministic=True)
+    runner = actor._runner
+    if not isinstance(runner, LiteRTRunner):
+        return None
+    return LiteRTPolicy(
+        runner.converted,
+        # Copies: an array that is held on to makes each update allocate.
+        [np.array(weight) for weight in _read(actor.variables)],
+        runner.threads,
+        agent.observation_spec,
+        runner.observations,
+        action_spec(agent.action_space),
+        agent.initial_state(1),
+    )
+
+
+class _Runner(PolicyRunner, Protocol):
+    """Runs the policy, and says by what."""
+
+    backend: str
+
+
+class _TensorFlowRunner:
+    """Runs the policy as a `tf.function`."""
+
+    backend = "tensorflow"
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._weights: list[Any] = []
+
+    def set_weights(self, weights: list[np.ndarray]) -> None:
+        """Copies the weights: `constant` may alias what it is given."""
+        self._weights = [tf.constant(np.array(w)) for w in weights]
+
+    def __call__(
+        self,
+        observation: Any,
+        noise: np.ndarray | None,
+        memory: Sequence[np.ndarray] = (),
+    ) -> list[np.ndarray]:
+        """Calls the function and returns NumPy arrays."""
+        given = leaves(observation)
+        if noise is not None:
+            given.append(noise)
+        given += memory
+        outputs = self._function(*map(tf.constant, given), *self._weights)
+        return [output.numpy() for output in outputs]
+
+
+def _make_runner(
+    agent: ActingAgent,
+    num_envs: int,
+    deterministic: bool,
+    variables: list[keras.Variable],
+    with_log_prob: bool = False,
+) -> _Runner:
+    """Converts the policy, checks it once against TensorFlow, or falls back."""
+    function = policy_function(
+        agent,
+        deterministic,
+        num_envs,
+        variables,
+        actions_and_log_prob if with_log_prob else None,
+    )
+    seen = input_specs(agent.observation_spec)
+    names = [str(spec.name) for spec in seen]
+    threads = os.cpu_count() if sees_pictures(agent) else 1
+    states = len(agent.initial_state(1))
+    key = conversions.fingerprint(function)
+    converted = conversions.find(key)
+    if converted is not None:
+        return LiteRTRunner(converted, len(variables), threads, names, states)
+    fallback = _TensorFlowRunner(function)
+    try:
+        converted = conversions.convert(function)
+        runner = LiteRTRunner(converted, len(variables), threads, names, states)
+    except Exception as error:
+        # Whatever the converter dislikes, TensorFlow itself can still run.
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        logger.warning(
+            "The policy acts through tf.function (slower): it does not "
+            "convert to LiteRT: %s",
+            reason[0],
+        )
+        return fallback
+    weights = _read(variables)
+    runner.set_weights(weights)
+    fallback.set_weights(weights)
+    if all(
+        _agree(runner(*inputs), fallback(*inputs))
+        for inputs in _example_inputs(agent, num_envs, deterministic)
+    ):
+        conversions.keep(key, converted)
+        return runner
+    logger.warning(
+        "The policy acts through tf.function (slower): its LiteRT conversion "
+        "gave other actions than TensorFlow."
+    )
+    return fallback
+
+
+def sees_pictures(agent: ActingAgent) -> bool:
+    """Says whether acting is worth a thread per core: small networks are not.
+
+    Args:
+        agent: `ActingAgent`. Whose observations are looked at.
+    """
+    seen = input_specs(agent.observation_spec)
+    return any(len(spec.shape) > 2 for spec in seen)
+
+
+def _read(variables: list[Any]) -> list[np.ndarray]:
+    """Returns the values of Keras variables.
+
+    The operation itself: `Variable.numpy()` takes three times as long, and
+    this is done once for every round.
+    """
+    return [
+        tf.raw_ops.ReadVariableOp(
+            resource=v.value.handle, dtype=v.value.dtype
+        ).numpy()
+        for v in variables
+    ]
+
+
+def _example_inputs(
+    agent: ActingAgent, num_envs: int, deterministic: bool
+) -> Iterator[tuple[Any, np.ndarray | None, tuple[np.ndarray, ...]]]:
+    """Draws observations and noise on which both runners are compared.
+
+    Several times, since the only action of one environment agrees by chance;
+    and half of them without noise, which drowns what a new policy prefers.
+    """
+    generator = np.random.default_rng(0)
+    for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
+        observation = _example_observation(agent, num_envs, generator)
+        noise = None
+        if not deterministic:
+            noise, _ = agent.draw_noise(generator, (num_envs,))
+            noise = noise * np.float32(index % 2)
+        state = [
+            generator.standard_normal(each.shape).astype(each.dtype)
+            for each in agent.initial_state(num_envs)
+        ]
+        begins = (generator.random(num_envs) < 0.5).astype(np.float32)
+        yield observation, noise, (begins, *state) if state else ()
+
+
+def _example_observation(
+    agent: ActingAgent, num_envs: int, generator: np.random.Generator
+) -> Any:
+    """Draws observations that the networks can be run on."""
+
+    def drawn(space: gymnasium.Space[Any], spec: ArraySpec) -> np.ndarray:
+        shape, dtype = (num_envs, *spec.shape), np.dtype(spec.dtype)
+        if isinstance(space, gymnasium.spaces.Box):
+            return _example_of_box(space, shape, generator).astype(dtype)
+        if isinstance(space, gymnasium.spaces.MultiBinary):
+            # Its `n` is a shape, where it has several axes.
+            return generator.integers(2, size=shape).astype(dtype)
+        first: Any = getattr(space, "start", 0)
+        end: Any = first + getattr(space, "n", getattr(space, "nvec", 128))
+        return generator.integers(first, end, shape).astype(dtype)
+
+    return map_leaves(
+        drawn, space_tree(agent.observation_space), agent.observation_spec
+    )
+
+
+def _example_of_box(
+    space: gymnasium.spaces.Box,
+    shape: tuple[int, ...],
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Draws moderate numbers within a Box: an Embedding takes no others."""
+    if np.issubdtype(space.dtype, np.floating):
+        return np.clip(generator.standard_normal(shape), space.low, space.high)
+    # Flags cannot be subtracted.
+    low, high = (bound.astype("float64") for bound in (space.low, space.high))
+    first = np.clip(0.0, low, high)
+    room = np.minimum(high - first, 127.0).astype(np.int64)
+    first = first.astype(np.int64)
+    drawn: np.ndarray = generator.integers(first, first + room + 1, shape)
+    return drawn
+
+
+def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
+    """Whether two runners chose the same."""
+    return all(
+        np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=a.dtype.kind == "f")
+        for a, e in zip(actions, expected, strict=True)
+    )

@@ -1,0 +1,337 @@
+"""What datasets ask of an agent, and nothing more.
+
+Any object with these members can be given to a dataset, whether or not it is
+a `keras_rl2.Agent`. In shapes T are steps, B environments, and what follows
+belongs to one observation, action or draw of noise.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NoReturn
+from typing import Protocol
+from typing import SupportsInt
+from typing import TypeGuard
+from typing import runtime_checkable
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.basics.outliers import Outliers
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.distributions import Distribution
+from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+
+
+class ActingAgent(Protocol):
+    """What actors and evaluations ask: a policy."""
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment."""
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's actions."""
+
+    @property
+    def observation_spec(self) -> Tree[ArraySpec]:
+        """Shapes and dtypes of one observation as it is stored."""
+
+    @property
+    def policy_head(self) -> PolicyHead:
+        """What stands between the policy and the action space."""
+
+    @property
+    def noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise of one action."""
+
+    @property
+    def acting_variables(self) -> list[Any]:
+        """Keras variables that actions depend on.
+
+        A snapshot copies their values and follows no others.
+        """
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns what a policy that remembers has at the start of episodes.
+
+        Args:
+            batch_size: int. Episodes, B.
+
+        Returns:
+            tuple of `[B, ...]`; empty if it remembers nothing, and then
+            `policy_step` is never called.
+        """
+
+    def policy_step(
+        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Distribution, Sequence[Tensor]]:
+        """Returns the policy of one step and the state after it, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
+            begins: `[B]` float32. 1 where an episode begins.
+            state: Sequence of `[B, ...]`. As of `initial_state`.
+
+        Returns:
+            The distribution of actions, and a sequence alike `state`.
+        """
+
+    def bind(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+    ) -> None:
+        """Ties the agent to the spaces of an environment, or refuses them.
+
+        What the other members say may depend on it. Comes again, with the
+        same spaces, whenever an environment is used.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+            action_space: `gymnasium.Space`. Of one environment.
+
+        Raises:
+            ValueError: If it cannot act in them, or is tied to others.
+        """
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: Any = None,
+    ) -> tuple[npt.NDArray[np.float32], Any]:
+        """Draws the noise that `sample_action` turns into actions.
+
+        Args:
+            generator: NumPy generator. The only source of chance.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            state: What the last call gave, for noise that goes on from there.
+                Defaults to `None`.
+
+        Returns:
+            `[*shape, *noise_shape]` float32, and the state, plain data.
+        """
+
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+        """Draws the policy's actions, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
+            noise: `[B, *noise_shape]` float32. As of `draw_noise`.
+
+        Returns:
+            `[B, *policy_head.action_shape]`, of its `action_dtype`.
+        """
+
+    def greedy_action(self, observation: Any) -> Tensor:
+        """Returns the policy's most probable actions, in a graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
+
+        Returns:
+            As of `sample_action`.
+        """
+
+
+@runtime_checkable
+class Stochastic(Protocol):
+    """An agent whose policy is a distribution: actions have probabilities."""
+
+    def distribution(self, observation: Any) -> Distribution:
+        """Returns the distribution of actions for raw observations."""
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """An agent that may learn from rollouts of a policy it had before."""
+
+    @property
+    def max_lag(self) -> int | None:
+        """Updates between acting and learning; None for those of a round."""
+
+
+class CollectingAgent(ActingAgent, Protocol):
+    """What every dataset asks that `fit` learns from.
+
+    Attributes:
+        env_steps: int. Steps taken so far; the dataset counts them up.
+    """
+
+    env_steps: int
+
+    @property
+    def on_policy(self) -> bool:
+        """Whether it learns from rollouts of its present policy.
+
+        If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
+        """
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a round is one episode of each environment."""
+
+    @property
+    def gamma(self) -> float:
+        """Discount factor."""
+
+    def begin_round(self) -> None:
+        """Is called before each rollout, when weights may still change."""
+
+    def observe(self, trajectory: Trajectory) -> None:
+        """Is given each rollout once, for statistics of observations.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+        """
+
+
+class LearnsFromRollouts(Protocol):
+    """What is known of an on-policy algorithm before there is an agent."""
+
+    def own_rollout(
+        self, observation_space: gymnasium.Space[Any]
+    ) -> OwnRollout:
+        """Returns the rollouts that it learns from by default.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+        """
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a round is one episode of each environment."""
+
+
+class RolloutAgent(CollectingAgent, LearnsFromRollouts, Protocol):
+    """What `RolloutDataset` asks, beside: samples made of a rollout."""
+
+    def prepare(
+        self, trajectory: Trajectory
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        """Computes what the updates need.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+
+        Returns:
+            Samples, a dict of arrays `[T * B, ...]` as `sample_spec` says,
+            and statistics for the logs.
+        """
+
+    def sample_spec(
+        self, length: int | None = None
+    ) -> dict[str, Tree[ArraySpec]]:
+        """Returns shape and dtype of each entry of one sample.
+
+        Args:
+            length: int or None. Steps of a sequence, which is a sample of an
+                agent that remembers. Defaults to `None`: a sample is one step.
+        """
+
+
+class LearnsFromReplay(Protocol):
+    """What is known of an off-policy algorithm before there is an agent."""
+
+    @property
+    def default_batch_size(self) -> int:
+        """Transitions of a minibatch."""
+
+    @property
+    def updates_per_step(self) -> float:
+        """Updates that follow on each environment step."""
+
+
+class ReplayAgent(CollectingAgent, LearnsFromReplay, Protocol):
+    """What `ReplayDataset` asks, beside: where TD errors are written to."""
+
+    @property
+    def updates(self) -> SupportsInt:
+        """Updates so far, a number or a variable."""
+
+    def keep_td_errors(self, td_errors: Any) -> None:
+        """Says where the TD errors of minibatches are to be written.
+
+        Args:
+            td_errors: `tf.Variable` `[updates, batch]`, by the `position` of
+                a minibatch; None if nobody wants them.
+        """
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns how the agent explores at present, for the logs."""
+
+
+def learns_from_rollouts(agent: CollectingAgent) -> TypeGuard[RolloutAgent]:
+    """Says whether an agent is a `RolloutAgent`, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. Its `on_policy`, from which type checkers learn what it is.
+    """
+    return agent.on_policy
+
+
+def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
+    """Says whether an agent is a `ReplayAgent`, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. The opposite of `learns_from_rollouts`.
+    """
+    return not agent.on_policy
+
+
+def outliers_of(agent: CollectingAgent | None) -> Mapping[str, Outliers]:
+    """Returns what an agent's statistics of observations did not follow.
+
+    Args:
+        agent: `CollectingAgent`, or None.
+
+    Returns:
+        Mapping. Its attribute `outliers`, by keys of the logs; empty where it
+        has none, since it keeps no statistics.
+    """
+    found: Mapping[str, Outliers] = getattr(agent, "outliers", {})
+    return found
+
+
+def learns_offline(agent: CollectingAgent) -> bool:
+    """Says whether an agent learns from a fixed dataset, by its word.
+
+    Args:
+        agent: `CollectingAgent`.
+
+    Returns:
+        bool. Its attribute `learns_offline`, true of whoever takes the
+        minibatches that a `ReplayDataset` gives, whoever made them; where it
+        does not say, whether it learns from replay.
+    """
+    return bool(getattr(agent, "learns_offline", not agent.on_policy))
+
+
+def refuse_on_policy(agent: CollectingAgent, dataset: object) -> NoReturn:
+    """Says what to take for an agent that learns from fresh rollouts only.
+
+    Args:
+        agent: `CollectingAgent`.
+        dataset: What it was given.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(
+        "Expected a `keras_rl2.RolloutDataset` for "
+        f"{type(agent).__name__}, which learns from its present "
+        f"policy only. Received: {type(dataset).__name__}"
+    )

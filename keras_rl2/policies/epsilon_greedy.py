@@ -1,0 +1,119 @@
+"""Random actions now and then."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.basics.arguments import check_in_range
+
+# Added to the value of an action that is to be taken whatever the values are.
+_FORCED = 1e30
+
+
+class EpsilonGreedy:
+    """Takes a random action with probability ε, as noise added to values.
+
+    As noise, because acting then is one graph: the largest of value + noise.
+
+    Args:
+        epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over environment steps; None for a linear fall from 1 to 0.05
+            within 10 000 steps.
+        spread: float. α of Ape-X: environment i of B explores with
+            ε^(1 + α i / (B - 1)) in rollouts, so that some of them hardly do.
+            Defaults to `0.0`: all alike.
+
+    Raises:
+        ValueError: If a number is not a probability, or the spread below 0.
+
+    Example:
+
+    >>> exploring = EpsilonGreedy(1.0)
+    >>> noise = exploring.draw(np.random.default_rng(0), (4,), 3, env_steps=0)
+    >>> noise.shape, (noise > 0).sum(axis=-1).tolist()
+    ((4, 3), [1, 1, 1, 1])
+
+    Reference:
+        - [Horgan et al., 2018](https://arxiv.org/abs/1803.00933), of `spread`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float | keras.optimizers.schedules.LearningRateSchedule | None,
+        spread: float = 0.0,
+    ) -> None:
+        check_in_range(epsilon_spread=(spread, 0.0, 1e6))
+        self.spread = spread
+        if epsilon is None:
+            epsilon = keras.optimizers.schedules.PolynomialDecay(
+                1.0, 10_000, 0.05
+            )
+        self.epsilon = epsilon
+        self._last: tuple[int, float] | None = None
+        if not isinstance(
+            epsilon, keras.optimizers.schedules.LearningRateSchedule
+        ):
+            check_in_range(epsilon=(epsilon, 0.0, 1.0))
+            return
+        # Untraced, a schedule is a dozen calls of TensorFlow.
+        self._function = tf.function(
+            epsilon,
+            input_signature=[tf.TensorSpec((), "int64")],
+            autograph=False,
+        ).get_concrete_function()
+
+    def present(self, env_steps: int) -> float:
+        """Returns ε at a count of environment steps.
+
+        Args:
+            env_steps: int. A schedule is run once for each count.
+
+        Returns:
+            float.
+        """
+        if not callable(self.epsilon):
+            return float(self.epsilon)
+        if self._last is None or self._last[0] != env_steps:
+            value = self._function(tf.constant(env_steps, "int64"))
+            self._last = env_steps, float(value.numpy())
+        return self._last[1]
+
+    def draw(
+        self,
+        generator: np.random.Generator,
+        shape: Sequence[int],
+        actions: int,
+        env_steps: int,
+        ranked: bool = False,
+    ) -> np.ndarray:
+        """Draws which actions are random.
+
+        Args:
+            generator: NumPy generator.
+            shape: Leading shape, `(T, B)` or `(B,)`.
+            actions: int. Their number, n.
+            env_steps: int. Environment steps so far.
+            ranked: bool. Whether all actions are put into a random order, of
+                which the first that is allowed will be taken. Defaults to
+                `False`: all of them are allowed.
+
+        Returns:
+            `[*shape, n]` float32: zeros, but for a number beyond all values
+            at each action that is to be taken at random; or, `ranked`, such
+            numbers at all actions.
+        """
+        shape = tuple(shape)
+        epsilon: float | np.ndarray = self.present(env_steps)
+        if self.spread and len(shape) > 1:
+            # [B], of a rollout [T, B]
+            epsilon = epsilon ** (1 + self.spread * np.linspace(0, 1, shape[1]))
+        explores = generator.random(shape) < epsilon
+        if ranked:
+            rank = 1.0 - generator.random((*shape, actions))
+            forced = explores[..., None] * rank * _FORCED
+            return forced.astype(np.float32)
+        action = generator.integers(actions, size=shape)
+        forced = (np.arange(actions) == action[..., None]) & explores[..., None]
+        return np.where(forced, np.float32(_FORCED), np.float32(0.0))

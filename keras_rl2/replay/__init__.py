@@ -1,0 +1,1 @@
+"""Replay buffers: transitions and sequences in rings of arrays."""

@@ -1,0 +1,89 @@
+"""What off-policy minibatches are like, and how those of a round are cut.
+
+M: transitions drawn at once.
+"""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+
+
+def transition_spec(
+    observation: Tree[ArraySpec], action: ArraySpec
+) -> dict[str, Tree[ArraySpec]]:
+    """Returns shapes and dtypes of one transition, as agents are given it.
+
+    Args:
+        observation: `ArraySpec`, or a tree of them. Of one observation.
+        action: `ArraySpec`. Of one action, the policy's own.
+
+    Returns:
+        dict of `ArraySpec`, or trees of them.
+
+    Example:
+
+    >>> number = ArraySpec((), "float32")
+    >>> sorted(transition_spec(number, ArraySpec((), "int32")))
+    ['action', 'discount', 'next_observation', 'observation', 'reward',
+     'weight']
+    """
+    scalar = ArraySpec((), "float32")
+    return {
+        "observation": observation,
+        "action": action,
+        "reward": scalar,
+        "discount": scalar,
+        "next_observation": observation,
+        "weight": scalar,
+    }
+
+
+def tensor_specs(one: Any, *leading: int) -> Any:
+    """Returns what TensorFlow is told of many of a kind.
+
+    Args:
+        one: tree of `ArraySpec`. Of one of them.
+        *leading: int. Axes before its own, `updates, batch` say.
+
+    Returns:
+        tree of `tf.TensorSpec`.
+
+    Example:
+
+    >>> tensor_specs({"reward": ArraySpec((), "float32")}, 4, 32)["reward"]
+    TensorSpec(shape=(4, 32), dtype=tf.float32, name=None)
+    """
+    return map_leaves(
+        lambda each: tf.TensorSpec((*leading, *each.shape), each.dtype), one
+    )
+
+
+def into_minibatches(
+    drawn: dict[str, Tree[np.ndarray]], updates: int
+) -> dict[str, Tree[np.ndarray]]:
+    """Cuts what was drawn at once into minibatches of equal size.
+
+    Args:
+        drawn: dict of `[M, ...]`, trees of arrays. Independent draws.
+        updates: int. Minibatches, of which M is a multiple.
+
+    Returns:
+        dict of `[updates, M / updates, ...]`, views where NumPy can.
+
+    Example:
+
+    >>> into_minibatches({"reward": np.arange(6.0)}, 3)["reward"].tolist()
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+    cut: dict[str, Tree[np.ndarray]] = map_leaves(
+        lambda each: each.reshape(
+            updates, len(each) // updates, *each.shape[1:]
+        ),
+        drawn,
+    )
+    return cut

@@ -1,0 +1,263 @@
+"""The transitions of the recent past, the surprising ones more often."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+from typing import SupportsFloat
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.basics.arguments import check_above_zero
+from keras_rl2.files.ring_log import StateLog
+from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.replay.replay_sizes import check_priorities
+from keras_rl2.replay.replay_sizes import check_settings
+from keras_rl2.replay.sum_tree import SumTree
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """Replay that draws transitions in proportion to their last TD errors.
+
+        p_i = |δ_i| + ε,  P(i) = p_i^α / Σ_j p_j^α
+        w_i = (N P(i))^-β / max_j w_j
+
+    A new transition gets the largest priority that there ever was, so that
+    each is drawn soon. A batch is stratified (see `SumTree.sample`), and its
+    rows are in the order of the ring: draw every minibatch for itself, and do
+    not cut a large one up. The maximum is that of the weights of the batch, so
+    that one transition of a tiny priority does not slow all updates down.
+
+    Args:
+        capacity: int. Transitions to hold, of all environments together,
+            rounded down to a multiple of their number.
+        num_envs: int. Environments, B.
+        observation: `ArraySpec`, or a tree of them. Shape and dtype of one
+            observation.
+        action_shape: tuple. Shape of one action.
+        action_dtype: Its dtype.
+        alpha: float. How much priorities matter, α, 0 or more: 0 draws
+            uniformly. Defaults to `0.6`.
+        beta: float, or a function from the number of batches drawn so far to
+            one, a `keras.optimizers.schedules.LearningRateSchedule` say. How
+            much of the bias is corrected, β. Defaults to `0.4`.
+        epsilon: float above 0. Keeps every transition's probability above 0,
+            ε. Defaults to `1e-06`.
+        n_step: int. Rewards of a transition, n. Defaults to `1`.
+        gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
+        seed: int. Of the draws. Defaults to `None`: never the same.
+
+    Attributes:
+        largest_priority: float. The largest p so far; 1 at first.
+
+    Raises:
+        ValueError: If an argument is out of bounds.
+        MemoryError: As of `ReplayBuffer`.
+
+    Example:
+
+    >>> from keras_rl2.spaces.array_spec import ArraySpec
+    >>> number = ArraySpec((), "float32")
+    >>> buffer = PrioritizedReplayBuffer(
+    ...     100, 1, number, (), np.int32, alpha=1.0, beta=1.0, seed=0)
+    >>> for t in range(2):
+    ...     buffer.add([t], [0], [1.0], [False], [False], [True], [t + 1])
+    >>> buffer.update_priorities([0, 1], [3.0, 1.0])
+    >>> batch = buffer.sample(8)
+    >>> batch["index"].tolist()
+    [0, 0, 0, 0, 0, 0, 1, 1]
+    >>> batch["weight"].astype(float).round(3).tolist()
+    [0.333, 0.333, 0.333, 0.333, 0.333, 0.333, 1.0, 1.0]
+
+    Reference:
+        - [Schaul et al., 2016](https://arxiv.org/abs/1511.05952)
+    """
+
+    #: The tree has as many sums as leaves.
+    _bytes_beside = 16
+
+    def __init__(
+        self,
+        capacity: int,
+        num_envs: int,
+        observation: Tree[ArraySpec],
+        action_shape: tuple[int, ...],
+        action_dtype: npt.DTypeLike,
+        *,
+        alpha: float = 0.6,
+        beta: float | Callable[[int], SupportsFloat] = 0.4,
+        epsilon: float = 1e-6,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        seed: int | None = None,
+    ) -> None:
+        check_priorities(alpha, beta)
+        check_above_zero(epsilon=epsilon)
+        self.alpha = float(alpha)
+        self.beta = beta
+        self.epsilon = float(epsilon)
+        self.largest_priority = 1.0
+        self._batches = 0
+        # Since the tree was last used.
+        self._changes: list[np.ndarray] = []
+        self._beta()
+        super().__init__(
+            capacity,
+            num_envs,
+            observation,
+            action_shape,
+            action_dtype,
+            n_step=n_step,
+            gamma=gamma,
+            seed=seed,
+        )
+        self._tree = SumTree(self._ring.places)
+
+    def sample(self, batch_size: int) -> dict[str, np.ndarray]:
+        """Draws transitions in proportion to p^α, with replacement.
+
+        Args:
+            batch_size: int. How many, M.
+
+        Returns:
+            dict as of `ReplayBuffer.sample`, and `weight` `[M]` float32, what
+            the loss of each is to be multiplied with, 1 at the most.
+
+        Raises:
+            ValueError: If there is nothing to draw yet, or β is below 0.
+        """
+        self._check_batch_size(batch_size)
+        beta = self._beta()
+        self._refresh()
+        place, value = self._tree.draw(batch_size, self._generator)
+        self._batches += 1
+        # N and the sum cancel out when the largest weight becomes 1.
+        weight = (value.min() / value) ** beta
+        return self._ring.gather(place) | {
+            "index": self._ring.index_of(place),
+            "weight": weight.astype(np.float32),
+        }
+
+    def update_priorities(
+        self, index: npt.ArrayLike, td_error: npt.ArrayLike
+    ) -> None:
+        """Says how surprising transitions were.
+
+        Transitions that have been overwritten since are left out.
+
+        Args:
+            index: `[M]` ints, of a batch. Where one comes twice, its last TD
+                error counts.
+            td_error: `[M]` floats, of either sign.
+
+        Raises:
+            ValueError: If a TD error is not finite, the shapes differ, or an
+                index was never given.
+        """
+        index = np.asarray(index, np.int64)
+        td_error = np.asarray(td_error, np.float64)
+        priority = np.abs(td_error) + self.epsilon
+        if index.ndim != 1 or priority.shape != index.shape:
+            raise ValueError(
+                f"Expected [M] indices and as many TD errors. Received: index "
+                f"of shape {index.shape}, td_error of shape {priority.shape}"
+            )
+        if not index.size:
+            return
+        if not np.isfinite(priority).all():
+            raise ValueError(
+                f"Expected finite TD errors. Received: td_error={td_error}"
+            )
+        if index.min() < 0 or index.max() >= self._ring.steps:
+            raise ValueError(
+                f"Expected indices of transitions. Received: index={index}"
+            )
+        # What is new has the largest priority of the time before.
+        self._refresh()
+        place = index % self._ring.places
+        present = (self._ring.index_of(place) == index) & self._ring.drawable(
+            place
+        )
+        place, priority = place[present], priority[present]
+        if place.size:
+            self.largest_priority = max(
+                self.largest_priority, float(priority.max())
+            )
+            self._tree.update(place, priority**self.alpha)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, when the buffer is full."""
+        return super().nbytes + self._tree.nbytes
+
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns everything as plain arrays and numbers, copied.
+
+        Args:
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+
+        Returns:
+            dict as of `ReplayBuffer`, with p^α of each transition.
+        """
+        self._refresh()
+        state = super().get_state(log)
+        # [rows * B] places -> [rows, B]
+        shape = self._ring.filled(state["steps"]), self.num_envs
+        return state | {
+            "priority": self._tree.get(np.arange(math.prod(shape))).reshape(
+                shape
+            ),
+            "largest_priority": self.largest_priority,
+            "alpha": self.alpha,
+            "batches": self._batches,
+        }
+
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+
+        Raises:
+            ValueError: If it belongs to a buffer of other settings or shapes.
+        """
+        check_settings(state, {"alpha": self.alpha})
+        priority = np.asarray(state["priority"], np.float64)
+        shape = self._ring.filled(state["steps"]), self.num_envs
+        if priority.shape != shape:
+            raise ValueError(
+                f"Expected one priority for each of {shape} "
+                f"transitions. Received: priority of shape {priority.shape}"
+            )
+        super().set_state(state, log)
+        self._changes.clear()
+        self._tree = SumTree(self._tree.capacity)
+        self._tree.update(np.arange(priority.size), priority.reshape(-1))
+        self.largest_priority = float(state["largest_priority"])
+        self._batches = int(state["batches"])
+
+    def _refresh(self) -> None:
+        """Tells the tree which transitions came and went, all at once."""
+        if not self._changes:
+            return
+        place = np.concatenate(self._changes)
+        self._changes.clear()
+        newest = self.largest_priority**self.alpha
+        drawable = self._ring.drawable(place)
+        self._tree.update(place, np.where(drawable, newest, 0.0))
+
+    def _beta(self) -> float:
+        """Returns β of the next batch."""
+        beta = self.beta
+        value = float(beta(self._batches) if callable(beta) else beta)
+        if not 0 <= value < np.inf:
+            raise ValueError(
+                f"Expected a finite number, 0 or more. Received: beta={value} "
+                f"after {self._batches} batches"
+            )
+        return value

@@ -1,0 +1,297 @@
+"""Sequences of the recent past, for agents that remember."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.basics.arguments import check_at_least
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.files.ring_log import StateLog
+from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.replay.replay_sizes import check_settings
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+
+
+class SequenceReplayBuffer(ReplayBuffer):
+    """The last steps of B environments, drawn uniformly as sequences.
+
+    A sequence is `burn_in` steps that bring a memory up to date, then
+    `sequence_length` transitions of n steps to learn from, then n steps to
+    bootstrap from. It may hold the end of an episode and the beginning of the
+    next: `begins` says where. It starts where the policy's memory was kept,
+    every `stride` steps, so that it is what acting remembered, by weights that
+    may be older.
+
+    A transition counts nothing, `weight` 0, where it is only the reset of an
+    environment, or where its episode was truncated and the environment reset
+    within the same step: its last observation follows on no state that is
+    known.
+
+    Args:
+        capacity: int. As of `ReplayBuffer`.
+        num_envs: int. Environments, B.
+        observation: `ArraySpec`, or a tree of them. Of one observation.
+        action_shape: tuple. Shape of one action.
+        action_dtype: Its dtype.
+        state: Sequence of `ArraySpec`. What the policy remembers of one
+            environment.
+        sequence_length: int. Transitions of a sequence, L.
+        burn_in: int. Steps before them.
+        stride: int. Steps from one start of a sequence to the next, a divisor
+            of those of a trajectory.
+        n_step: int. Rewards of a transition, n. Defaults to `1`.
+        gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
+        seed: int. Of the draws. Defaults to `None`: never the same.
+
+    Raises:
+        ValueError: If an argument is out of bounds, or the capacity is too
+            small for one sequence of each environment.
+        MemoryError: If the machine has not got the memory.
+
+    Example:
+
+    >>> number = ArraySpec((), "float32")
+    >>> buffer = SequenceReplayBuffer(
+    ...     100, 1, number, (), np.int32, state=[ArraySpec((8,), "float32")],
+    ...     sequence_length=4, burn_in=2, stride=2)
+    >>> len(buffer)
+    0
+    >>> buffer.spec["observation"], buffer.spec["reward"]
+    (ArraySpec(shape=(5,), dtype='float32'),
+     ArraySpec(shape=(4,), dtype='float32'))
+
+    Reference:
+        [Kapturowski et al., 2019](https://openreview.net/forum?id=r1lyTjAqYX),
+        R2D2.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        num_envs: int,
+        observation: Tree[ArraySpec],
+        action_shape: tuple[int, ...],
+        action_dtype: npt.DTypeLike,
+        *,
+        state: Sequence[ArraySpec],
+        sequence_length: int,
+        burn_in: int,
+        stride: int,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        seed: int | None = None,
+    ) -> None:
+        check_positive(
+            capacity=capacity,
+            num_envs=num_envs,
+            sequence_length=sequence_length,
+            stride=stride,
+            n_step=n_step,
+        )
+        check_at_least(0, burn_in=burn_in)
+        self.sequence_length = sequence_length
+        self.burn_in = burn_in
+        self.stride = stride
+        # Steps of which a drawn sequence has the observation.
+        self.steps_drawn = burn_in + sequence_length + n_step
+        needed = (self.steps_drawn + stride) * num_envs
+        if capacity < needed:
+            raise ValueError(
+                f"Expected a capacity of at least {needed}, a sequence of "
+                f"{self.steps_drawn} steps and {stride} more in each of "
+                f"{num_envs} environments. Received: capacity={capacity}"
+            )
+        numbers = sum(int(np.prod(each.shape)) for each in state)
+        self._bytes_beside = 1 + -(-4 * numbers // stride)
+        super().__init__(
+            capacity,
+            num_envs,
+            observation,
+            action_shape,
+            action_dtype,
+            n_step=n_step,
+            gamma=gamma,
+            seed=seed,
+        )
+        self._state = tuple(state)
+        rows = self._ring.places // num_envs
+        self._begins = np.zeros((rows, num_envs), np.bool_)
+        # One more than there are starts in all rows, however they lie.
+        kept = rows // stride + 2
+        self._states = [
+            np.zeros((kept, num_envs, *each.shape), each.dtype)
+            for each in self._state
+        ]
+
+    def __len__(self) -> int:
+        """Returns the number of sequences that can be drawn."""
+        first, end = self._starts()
+        return max(end - first, 0) * self.num_envs
+
+    def _starts(self) -> tuple[int, int]:
+        """Returns the number of the first start to be drawn, and past it."""
+        ring = self._ring
+        oldest, steps = (
+            each // self.num_envs for each in (ring.oldest, ring.steps)
+        )
+        # The observation after the newest step is there already.
+        last = steps + 1 - self.steps_drawn
+        return -(-oldest // self.stride), last // self.stride + 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, when the buffer is full."""
+        beside = [self._begins, *self._states]
+        return super().nbytes + sum(each.nbytes for each in beside)
+
+    @property
+    def spec(self) -> dict[str, Tree[ArraySpec]]:
+        """Shapes and dtypes of one sequence; see `sample`."""
+        one = super().spec
+        length, steps = self.sequence_length, self.steps_drawn
+
+        def repeated(tree: Tree[ArraySpec], count: int) -> Any:
+            return map_leaves(
+                lambda each: ArraySpec((count, *each.shape), each.dtype), tree
+            )
+
+        def seen(count: int) -> dict[str, Any]:
+            return {
+                "observation": repeated(one["observation"], count),
+                "begins": ArraySpec((count,), "float32"),
+            }
+
+        return {
+            **seen(steps - self.burn_in),
+            **{
+                key: repeated(one[key], length)
+                for key in ("action", "reward", "discount", "weight")
+            },
+            "span": ArraySpec((length,), "int32"),
+            "burn_in": seen(self.burn_in),
+            "state": self._state,
+        }
+
+    def extend(self, trajectory: Trajectory) -> None:
+        """Stores T steps of all environments; see `ReplayBuffer.extend`.
+
+        Args:
+            trajectory: `Trajectory` of a policy that remembers, with its
+                state every `stride` steps.
+
+        Raises:
+            ValueError: If a shape or a dtype does not fit.
+        """
+        begins, horizon = trajectory.begins, len(trajectory.reward)
+        kept = [len(each) for each in trajectory.state]
+        expected = [horizon // self.stride] * len(self._state)
+        if begins is None or horizon % self.stride or kept != expected:
+            raise ValueError(
+                "Expected a trajectory with the state of its policy every "
+                f"{self.stride} steps. Received: {horizon} steps with "
+                f"{kept or 'no'} states"
+            )
+        step = self._ring.steps // self.num_envs
+        super().extend(trajectory)
+        rows = np.arange(step, step + horizon + 1) % len(self._begins)
+        # The last ones, where there are more than rows.
+        self._begins[rows] = begins
+        for own, given in zip(self._states, trajectory.state, strict=True):
+            start = step // self.stride + np.arange(len(given))
+            own[start % len(own)] = given
+
+    def sample(self, batch_size: int) -> dict[str, Any]:
+        """Draws sequences uniformly, with replacement.
+
+        Args:
+            batch_size: int. How many, M.
+
+        Returns:
+            dict of `observation` `[M, L + n, ...]` and `begins` `[M, L + n]`
+            float32, 1 where a step is the first of an episode; of the L
+            transitions, `[M, L]`: `action`, `reward`, `discount`, `span`
+            int32, the steps from each to what it bootstraps from, and
+            `weight`; `burn_in`, a dict of `observation` and `begins` of the
+            steps before them; `state`, a tuple of `[M, ...]`, before the first
+            of these; and `index` `[M]` int64, the number of that step.
+
+        Raises:
+            ValueError: If there is nothing to draw yet.
+        """
+        self._check_batch_size(batch_size)
+        first, end = self._starts()
+        drawn = self._generator.integers(
+            first * self.num_envs, end * self.num_envs, batch_size
+        )
+        start, env = np.divmod(drawn, self.num_envs)
+        index = start * self.stride * self.num_envs + env
+        # [M] -> [M, burn-in + L + n]
+        every = index[:, None] + self.num_envs * np.arange(self.steps_drawn)
+        every %= self._ring.places
+        before, learned = self.burn_in, self.burn_in + self.sequence_length
+        return {
+            **self._seen(every[:, before:]),
+            **self._ring.gather_ahead(every[:, before:learned]),
+            "burn_in": self._seen(every[:, :before]),
+            "state": tuple(
+                each[start % len(each), env] for each in self._states
+            ),
+            "index": index,
+        }
+
+    def _seen(self, place: np.ndarray) -> dict[str, Any]:
+        """Returns what was seen, and where episodes begin, by places."""
+        return {
+            "observation": self._ring.gather_observations(place),
+            "begins": self._begins.take(place).astype(np.float32),
+        }
+
+    def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
+        """Returns everything as plain arrays and numbers, copied.
+
+        Args:
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+        """
+        return {
+            **super().get_state(log),
+            **self._settings(),
+            "begins": self._begins.copy(),
+            "states": [each.copy() for each in self._states],
+        }
+
+    def set_state(
+        self, state: dict[str, Any], log: StateLog | None = None
+    ) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+
+        Raises:
+            ValueError: If it belongs to a buffer of other settings or shapes.
+        """
+        check_settings(state, self._settings())
+        given = [state["begins"], *state["states"]]
+        own = [self._begins, *self._states]
+        shapes, expected = ([each.shape for each in a] for a in (given, own))
+        if shapes != expected:
+            raise ValueError(
+                f"Expected memories of shapes {expected}. Received: {shapes}"
+            )
+        super().set_state(state, log)
+        for array, value in zip(own, given, strict=True):
+            array[:] = value
+
+    def _settings(self) -> dict[str, float]:
+        """Returns what a state must have in common with its buffer."""
+        return {
+            "sequence_length": self.sequence_length,
+            "burn_in": self.burn_in,
+            "stride": self.stride,
+        }

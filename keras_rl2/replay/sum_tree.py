@@ -1,0 +1,243 @@
+"""Drawing from a million items, each with a probability of its own."""
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.basics.arguments import check_positive
+
+_LARGEST_TOP = 8192
+_WORTH_SORTING = 512
+
+
+class SumTree:
+    """Values of N items, and which of them a prefix sum falls into.
+
+    A binary tree whose nodes hold the sum of their two children, cut off
+    where some thousand nodes are left: among these, NumPy looks a query up at
+    once, and walks the levels below for all queries together. Sums are added
+    up anew from the children of each node that changes: no rounding error
+    builds up however often values change.
+
+    Args:
+        capacity: int. Items, N. All values are 0 at first.
+
+    Attributes:
+        capacity: int. Items, N.
+
+    Raises:
+        ValueError: If there is not one item at least.
+
+    Example:
+
+    >>> tree = SumTree(4)
+    >>> tree.update([0, 1, 3], [1.0, 2.0, 3.0])
+    >>> tree.total
+    6.0
+    >>> tree.find([0.5, 1.0, 2.9, 3.0])
+    array([0, 1, 1, 3])
+
+    Reference:
+        - [Schaul et al., 2016](https://arxiv.org/abs/1511.05952), appendix B
+    """
+
+    def __init__(self, capacity: int) -> None:
+        check_positive(capacity=capacity)
+        self.capacity = int(capacity)
+        # The leaves first; a level's nodes are the pairs of the one below.
+        self._levels: list[np.ndarray] = []
+        nodes = self.capacity
+        while nodes > _LARGEST_TOP:
+            nodes = (nodes + 1) // 2
+            self._levels.append(np.zeros((nodes, 2)))
+        self._top = np.zeros(nodes)
+        self._before = np.zeros(nodes + 1)
+
+    @property
+    def total(self) -> float:
+        """Sum of all values."""
+        return float(self._before[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [*self._levels, self._top, self._before]
+        return sum(array.nbytes for array in arrays)
+
+    def get(self, index: npt.ArrayLike) -> np.ndarray:
+        """Returns values.
+
+        Args:
+            index: `[M]` ints below N.
+
+        Returns:
+            `[M]` float64.
+        """
+        value: np.ndarray = self._leaves()[self._checked_index(index)]
+        return value
+
+    def update(self, index: npt.ArrayLike, value: npt.ArrayLike) -> None:
+        """Sets values.
+
+        Args:
+            index: `[M]` ints below N. Where one comes twice, its last value
+                counts.
+            value: `[M]` floats, or one for all. 0 or more, finite.
+
+        Raises:
+            ValueError: If an index or a value is out of bounds.
+        """
+        node = self._checked_index(index)
+        value = np.asarray(value, np.float64)
+        # NaN fails this, too.
+        if not ((value >= 0) & (value < np.inf)).all():
+            raise ValueError(
+                f"Expected values that are finite, and 0 or more. Received: "
+                f"value={value}"
+            )
+        self._leaves()[node] = value
+        above = [level.reshape(-1) for level in self._levels[1:]]
+        for level, parent in zip(
+            self._levels, [*above, self._top], strict=False
+        ):
+            node = node // 2
+            if node.size > _WORTH_SORTING:
+                node = np.unique(node)
+            pair = level.take(node, axis=0)
+            parent[node] = pair[:, 0] + pair[:, 1]
+        np.cumsum(self._top, out=self._before[1:])
+
+    def find(self, query: npt.ArrayLike) -> np.ndarray:
+        """Returns the item that each prefix sum falls into.
+
+        It is the first item i with v_0 + ... + v_i > query. So an item of
+        value 0 is never returned, and every other one is, in proportion to
+        its value if queries are uniform in [0, total).
+
+        Args:
+            query: `[M]` floats, from 0 up to the total. The total itself,
+                which rounding may lead to, belongs to the last item.
+
+        Returns:
+            `[M]` int64.
+
+        Raises:
+            ValueError: If all values are 0, or a query is out of bounds.
+        """
+        query = np.asarray(query, np.float64)
+        total = self._before[-1]
+        if not total > 0:
+            raise ValueError(
+                "Expected an item with a value above 0 to find. Received: a "
+                "tree whose total=0.0"
+            )
+        if query.size and not (query.min() >= 0 and query.max() <= total):
+            raise ValueError(
+                f"Expected prefix sums from 0 to {total}. Received: "
+                f"query={query}"
+            )
+        return self._descend(query)[0]
+
+    def sample(
+        self, batch_size: int, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Draws items with probabilities in proportion to their values.
+
+        The draws are stratified: the sum is cut into M equal parts, and one
+        item is drawn from each, which leaves each item its probability and
+        makes batches vary less. They are given in the order of the parts.
+
+        Args:
+            batch_size: int. Items to draw, with replacement, M.
+            generator: `np.random.Generator`. Draws.
+
+        Returns:
+            `[M]` int64.
+
+        Raises:
+            ValueError: If all values are 0.
+        """
+        return self.draw(batch_size, generator)[0]
+
+    def draw(
+        self, batch_size: int, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws items as `sample` does, and returns their values with them.
+
+        Args:
+            batch_size: int. Items to draw, with replacement, M.
+            generator: `np.random.Generator`. Draws.
+
+        Returns:
+            `[M]` int64 and `[M]` float64.
+
+        Raises:
+            ValueError: If all values are 0.
+        """
+        part = np.arange(batch_size) + generator.random(batch_size)
+        if not self.total > 0:
+            raise ValueError(
+                "Expected an item with a value above 0 to draw. Received: a "
+                "tree whose total=0.0"
+            )
+        return self._descend(part * (self.total / batch_size))
+
+    def _descend(self, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns items of prefix sums up to the total, and their values."""
+        query = np.minimum(query, np.nextafter(self._before[-1], 0.0))
+        node: np.ndarray = (
+            np.searchsorted(self._before, query, side="right") - 1
+        )
+        query = query - self._before[node]
+        found = self._descend_by_left(node, query.copy())
+        value = self._leaves().take(found)
+        if not value.all():
+            (none,) = np.nonzero(value == 0)
+            found[none] = self._descend_by_both(node[none], query[none])
+            value = self._leaves().take(found)
+        return found, value
+
+    def _descend_by_left(
+        self, node: np.ndarray, query: np.ndarray
+    ) -> np.ndarray:
+        """Goes down to items by what is left of them; writes to `query`."""
+        for level in reversed(self._levels):
+            node = 2 * node
+            # [pairs, 2] -> [nodes]
+            left = level.reshape(-1).take(node)
+            right = query >= left
+            # Products, since random masks cost a branch for each item.
+            left *= right
+            query -= left
+            node += right
+        return node
+
+    def _descend_by_both(
+        self, node: np.ndarray, query: np.ndarray
+    ) -> np.ndarray:
+        """Goes down where rounding led to an item of value 0.
+
+        The remainder may be a node's sum or more by rounding, with nothing to
+        be found on the right.
+        """
+        for level in reversed(self._levels):
+            pair = level.take(node, axis=0)
+            right = (query >= pair[:, 0]) & (pair[:, 1] > 0)
+            query = query - pair[:, 0] * right
+            node = 2 * node + right
+        return node
+
+    def _leaves(self) -> np.ndarray:
+        """Returns the values, and what fills up the last pair."""
+        return self._levels[0].reshape(-1) if self._levels else self._top
+
+    def _checked_index(self, given: npt.ArrayLike) -> np.ndarray:
+        """Refuses what is not an item."""
+        index: np.ndarray = np.asarray(given, np.int64)
+        if index.size and not (
+            index.min() >= 0 and index.max() < self.capacity
+        ):
+            raise ValueError(
+                f"Expected items from 0 to {self.capacity - 1}. Received: "
+                f"index={index}"
+            )
+        return index

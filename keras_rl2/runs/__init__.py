@@ -1,0 +1,1 @@
+"""Runs: a preset becomes an agent, its dataset and its training."""

@@ -1,0 +1,237 @@
+"""Training as a preset says."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+from keras_rl2 import agents
+from keras_rl2 import presets
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.callbacks import protocols
+from keras_rl2.data import OfflineDataset
+from keras_rl2.data import ReplayDataset
+from keras_rl2.data import RolloutDataset
+from keras_rl2.envs import as_vector_env
+from keras_rl2.presets import Preset
+from keras_rl2.training import from_preset
+
+
+class Training:
+    """An agent and all that its training takes, made from a preset.
+
+    What `run` does is `agent.fit(dataset, total_steps=..., callbacks=...)`:
+    take the parts and go on with them as you like.
+
+    Args:
+        preset: `keras_rl2.presets.Preset`. The settings.
+        agent: `keras_rl2.Agent`. Compiled.
+        dataset: `RolloutDataset`, `ReplayDataset` or `OfflineDataset`. What
+            it is trained on.
+        callbacks: list of `keras.callbacks.Callback`. Given to each `fit`.
+            Defaults to `()`.
+
+    Attributes:
+        env_id: str. Id of the environment, or the name of its class.
+        total_steps: int. Environment steps of the run; 0 on recorded data.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> preset = rl.presets.find("PPO", "CartPole-v1")
+    >>> preset = preset.with_settings({"total_steps": 512})
+    >>> training = Training.from_preset(preset, seed=0)
+    >>> history = training.run()
+    >>> history.history["env_steps"][-1] == training.agent.env_steps
+    True
+    """
+
+    def __init__(
+        self,
+        preset: Preset,
+        agent: agents.Agent,
+        dataset: RolloutDataset | ReplayDataset | OfflineDataset,
+        callbacks: Iterable[keras.callbacks.Callback] = (),
+    ) -> None:
+        self.preset = preset
+        self.agent = agent
+        self.dataset = dataset
+        self.callbacks = list(callbacks)
+        self.env_id = preset.environment
+        self.total_steps = preset.total_steps
+
+    @classmethod
+    def from_preset(
+        cls,
+        preset: Preset,
+        *,
+        env: Any = None,
+        num_envs: int | None = None,
+        seed: int | None = None,
+        data: Any = None,
+    ) -> "Training":
+        """Makes the agent and the dataset that a preset describes.
+
+        With another number of environments than the preset's, a minibatch is
+        at most the rollout, and a round of a replay is made longer until each
+        environment takes as many steps. `preset` of the training is what was
+        made.
+
+        Args:
+            preset: `keras_rl2.presets.Preset`. The settings.
+            env: An environment, vector environment or id string instead of
+                the preset's. Defaults to `None`.
+            num_envs: int or None. Environments to make of an id; None for as
+                many as the preset says. Defaults to `None`.
+            seed: int or None. Seeds agent and dataset. Defaults to `None`.
+            data: What was recorded, as an `OfflineDataset` takes it; a preset
+                of updates needs it, and no other has it. Defaults to `None`.
+
+        Returns:
+            `Training`.
+
+        Raises:
+            ValueError: If a setting does not fit the environment, or data
+                does not fit the preset or the environment.
+        """
+        if not isinstance(preset, Preset):
+            raise ValueError(
+                "Expected a `keras_rl2.presets.Preset`, as "
+                "`keras_rl2.presets.find` returns it. "
+                f"Received: preset={preset!r}"
+            )
+        if (data is None) == bool(preset.updates):
+            raise ValueError(
+                "Expected `data` with a preset of `updates`, and with no "
+                f"other. Received: data={data!r}, updates={preset.updates}"
+            )
+        kind: type[agents.Agent] = getattr(agents, preset.algorithm)
+        preset, agent, dataset = from_preset.make(
+            kind, preset, env, num_envs, seed, data
+        )
+        assert dataset is not None
+        return cls(preset, agent, dataset)
+
+    @classmethod
+    def default(
+        cls,
+        algorithm: str,
+        env: Any,
+        *,
+        num_envs: int | None = None,
+        seed: int | None = None,
+    ) -> "Training":
+        """Makes the training of an algorithm with its own defaults.
+
+        For an environment that there is no preset for: 100 000 steps.
+
+        Args:
+            algorithm: str. Its name, in upper or lower case.
+            env: An environment, vector environment or id string.
+            num_envs: int or None. Environments to make of an id; None for 1.
+                Defaults to `None`.
+            seed: int or None. Seeds agent and dataset. Defaults to `None`.
+
+        Returns:
+            `Training`.
+
+        Raises:
+            ValueError: If there is no such algorithm, or it does not apply to
+                the environment.
+        """
+        if not isinstance(env, str):
+            env = as_vector_env(env, num_envs or 1)
+        name = env if isinstance(env, str) else env.name
+        preset = presets.default(algorithm, name)
+        return cls.from_preset(preset, env=env, num_envs=num_envs, seed=seed)
+
+    @refusing_unknown
+    def run(
+        self,
+        callbacks: Iterable[Any] = (),
+        verbose: Any = 0,
+        total_steps: int | None = None,
+        *,
+        validation_data: Any = None,
+        validation_freq: int = 1,
+        initial_epoch: int = 0,
+        shuffle: bool = False,
+    ) -> keras.callbacks.History:
+        """Trains until the agent has taken all steps of the run.
+
+        Schedules are those of a run of the preset's length, wherever this
+        one ends. On recorded data it trains until the agent has made all
+        updates of the run.
+
+        Args:
+            callbacks: Iterable of `keras.callbacks.Callback`, beside the
+                training's own. Defaults to `()`.
+            verbose: As of `keras.Model.fit`. Defaults to `0`.
+            total_steps: int or None. Environment steps of the agent's life to
+                end at, in whole epochs; None for those of the preset. Defaults
+                to `None`.
+            validation_data: `keras_rl2.EvaluationDataset`, an environment or
+                its id, or None. What is played after epochs. Defaults to
+                `None`.
+            validation_freq: int. Epochs from one time to the next. Defaults to
+                `1`.
+            initial_epoch: int. Where epochs are counted from. Defaults to `0`.
+            shuffle: bool. As of Keras, and without a meaning: datasets of
+                rounds shuffle their minibatches. Defaults to `False`.
+
+        Returns:
+            `keras.callbacks.History`.
+
+        Raises:
+            ValueError: If the agent has taken as many steps already, or made
+                as many updates; if `total_steps` is given on recorded data.
+        """
+        check_positive(**present(total_steps=total_steps))
+        if isinstance(callbacks, str) or not isinstance(callbacks, Iterable):
+            raise ValueError(
+                "Expected `callbacks` to be a list of callbacks. "
+                f"Received: callbacks={callbacks!r}"
+            )
+        if self.preset.updates:
+            length = {"epochs": self._epochs_left(total_steps)}
+        else:
+            length = {"total_steps": self._steps_left(total_steps)}
+        return self.agent.fit(
+            self.dataset,
+            callbacks=[*self.callbacks, *callbacks],
+            verbose=verbose,
+            validation_data=validation_data,
+            validation_freq=validation_freq,
+            initial_epoch=initial_epoch,
+            shuffle=shuffle,
+            **length,
+        )
+
+    def close(self) -> None:
+        """Closes the environments, if there are any."""
+        self.dataset.close()
+
+    def _epochs_left(self, total_steps: int | None) -> int:
+        """Returns the Keras epochs that are left of a run on recorded data."""
+        made, updates = protocols.updates(self.agent), self.preset.updates
+        if total_steps is not None or made >= updates:
+            raise ValueError(
+                "Expected no `total_steps` on recorded data, and `updates` of "
+                f"the preset to be more than the {made} made so far. "
+                f"Received: total_steps={total_steps}, updates={updates}"
+            )
+        return -(-(updates - made) // self.dataset.steps_per_epoch)
+
+    def _steps_left(self, total_steps: int | None) -> int:
+        """Returns the environment steps that are left of a run."""
+        if total_steps is None:
+            total_steps = self.total_steps
+        if total_steps <= self.agent.env_steps:
+            raise ValueError(
+                "Expected `total_steps` to be more than the steps taken so "
+                f"far, {self.agent.env_steps}. "
+                f"Received: total_steps={total_steps}"
+            )
+        return total_steps - self.agent.env_steps

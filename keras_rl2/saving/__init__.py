@@ -1,0 +1,1 @@
+"""An agent as one file, and as plain arrays."""

@@ -1,0 +1,1 @@
+"""Observations and actions as trees of arrays, without Keras."""

@@ -1,0 +1,99 @@
+"""What somebody has observed, taken as a batch of what the space says."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+from keras_rl2.spaces.trees import with_leaves
+
+
+def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
+    """Takes one observation, or a batch, as a batch.
+
+    Args:
+        spec: tree of `ArraySpec`. What one observation is like.
+        observation: `[...]` or `[B, ...]`, a tree of what NumPy takes.
+
+    Returns:
+        Tree of arrays `[B, ...]`, and whether it was one observation.
+
+    Raises:
+        ValueError: If its form, or a shape, is not that of the space.
+    """
+    if not _same_form(spec, observation):
+        raise ValueError(
+            f"Expected an observation of the form {_form(spec)}. "
+            f"Received: {_form(observation)}"
+        )
+    pairs = [
+        (path, one, _as_array(path, one, given))
+        for (path, one), given in zip(
+            named_leaves(spec), leaves(observation), strict=True
+        )
+    ]
+    arrays = with_leaves(spec, [array for _, _, array in pairs])
+    # () of one observation, (B,) of a batch: what most of the arrays say.
+    leading = Counter(
+        array.shape[: max(array.ndim - len(one.shape), 0)]
+        for _, one, array in pairs
+    )
+    count = leading.most_common(1)[0][0][:1]
+    for path, one, array in pairs:
+        if array.shape != (*count, *one.shape):
+            raise ValueError(
+                f"Expected {f'{path!r} of ' if path else ''}one observation of "
+                f"shape {one.shape} or a batch {('B', *one.shape)}. "
+                f"Received: shape {array.shape}"
+            )
+    if count:
+        return arrays, False
+    # [...] -> [1, ...]
+    return map_leaves(lambda array: array[None], arrays), True
+
+
+def _as_array(path: str, spec: ArraySpec, given: Any) -> npt.NDArray[Any]:
+    """Returns an array of the dtype that is expected.
+
+    Refuses what is no number, and fractions where there are none.
+    """
+    array = np.asarray(given)
+    kinds = "fiub" if np.dtype(spec.dtype).kind == "f" else "iub"
+    if array.dtype.kind not in kinds:
+        raise ValueError(
+            f"Expected {f'{path!r} of ' if path else ''}observations of dtype "
+            f"{spec.dtype}. Received: dtype {array.dtype}"
+        )
+    return array.astype(spec.dtype, copy=False)
+
+
+def _same_form(spec: Any, tree: Any) -> bool:
+    """Whether a tree has the keys and lengths of a specification."""
+    if isinstance(spec, Mapping):
+        return (
+            isinstance(tree, Mapping)
+            and set(spec) == set(tree)
+            and all(_same_form(spec[key], tree[key]) for key in spec)
+        )
+    if isinstance(spec, tuple):
+        return (
+            isinstance(tree, tuple)
+            and len(spec) == len(tree)
+            and all(map(_same_form, spec, tree))
+        )
+    return not isinstance(tree, Mapping)
+
+
+def _form(tree: Any) -> str:
+    """Describes a tree by its keys."""
+    if isinstance(tree, Mapping):
+        return f"{{{', '.join(f'{k!r}: {_form(tree[k])}' for k in tree)}}}"
+    if isinstance(tree, tuple):
+        return f"({', '.join(map(_form, tree))})"
+    return "an array"

@@ -1,0 +1,434 @@
+"""Which Gymnasium spaces an agent can use."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import Space
+from gymnasium.spaces import Box
+from gymnasium.spaces import Dict
+from gymnasium.spaces import Discrete
+from gymnasium.spaces import MultiBinary
+from gymnasium.spaces import MultiDiscrete
+from gymnasium.spaces import Tuple
+
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+
+_BOX_KINDS = "fiub"
+
+#: Key of a Dict observation that says which actions are allowed.
+ACTION_MASK = "action_mask"
+#: What the actions are called that a critic takes beside a tree.
+ACTION = "action"
+
+
+def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
+    """Returns the spaces of the leaves, as a tree of the observation's form.
+
+    Args:
+        space: `gymnasium.Space`.
+
+    Returns:
+        The space itself, or a dict or tuple for a `Dict` or `Tuple`.
+
+    Example:
+
+    >>> space_tree(Dict({"on": MultiBinary(2), "at": Tuple([Discrete(3)])}))
+    {'at': (Discrete(3),), 'on': MultiBinary(2)}
+    """
+    if isinstance(space, Dict):
+        return {key: space_tree(space[key]) for key in sorted(space, key=str)}
+    if isinstance(space, Tuple):
+        return tuple(space_tree(each) for each in space)
+    return space
+
+
+def action_spec(space: Space[Any]) -> Tree[ArraySpec]:
+    """Returns shape and dtype of each array of an action, as declared.
+
+    Args:
+        space: `gymnasium.Space` of one action.
+
+    Returns:
+        A tree of `ArraySpec`.
+
+    Example:
+
+    >>> action_spec(Discrete(3))
+    ArraySpec(shape=(), dtype='int64')
+    """
+    found: Tree[ArraySpec] = map_leaves(
+        lambda leaf: ArraySpec(tuple(leaf.shape or ()), str(leaf.dtype)),
+        space_tree(space),
+    )
+    return found
+
+
+def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
+    """Returns shape and dtype of each array of an observation.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+
+    Returns:
+        A tree of `ArraySpec`.
+
+    Example:
+
+    >>> observation_spec(Discrete(3))
+    ArraySpec(shape=(), dtype='int32')
+    """
+
+    def spec(leaf: Space[Any]) -> ArraySpec:
+        return ArraySpec(tuple(leaf.shape or ()), observation_dtype(leaf).name)
+
+    found: Tree[ArraySpec] = map_leaves(spec, space_tree(space))
+    return found
+
+
+def is_masked(space: Space[Any]) -> bool:
+    """Says whether observations hold an action mask.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+
+    Returns:
+        bool: True for a Dict with the key `"action_mask"`.
+    """
+    return isinstance(space, Dict) and ACTION_MASK in space.spaces
+
+
+def allowed_choice(
+    mask: npt.NDArray[Any], scores: npt.NDArray[Any]
+) -> npt.NDArray[np.int32]:
+    """Returns the choice with the highest score of those that are allowed.
+
+    Args:
+        mask: `[..., n]`. Above 0 where a choice is allowed.
+        scores: `[..., n]`, at least 0.
+
+    Returns:
+        `[...]` int32, from 0 on; 0 where nothing is allowed.
+
+    Example:
+
+    >>> allowed_choice(np.array([1, 0, 1]), np.array([0.2, 0.9, 0.4])).item()
+    2
+    """
+    allowed = np.where(mask > 0, scores, -1.0)
+    choice: npt.NDArray[np.int32] = allowed.argmax(axis=-1).astype(np.int32)
+    return choice
+
+
+def check_mask_space(space: Space[Any], size: int) -> None:
+    """Refuses an action mask that does not fit the actions.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+        size: int. Flags that the action space wants; 0 where nothing in it
+            can be forbidden.
+
+    Raises:
+        ValueError: If there is a mask of another length, or for nothing.
+    """
+    if not is_masked(space):
+        return
+    assert isinstance(space, Dict)
+    shape = space[ACTION_MASK].shape
+    if size and shape == (size,):
+        return
+    expected = (
+        f"of shape ({size},), a flag for each thing that can be chosen"
+        if size
+        else "not to be there, since nothing of the action space can be "
+        "forbidden one by one: rename the key"
+    )
+    raise ValueError(
+        f"Expected {ACTION_MASK!r} of the observation {expected}. "
+        f"Received: {space[ACTION_MASK]}"
+    )
+
+
+def network_shape(space: Space[Any]) -> tuple[int, ...]:
+    """Returns the shape in which networks get one array of an observation.
+
+    Args:
+        space: `gymnasium.Space` of the array, neither `Dict` nor `Tuple`.
+
+    Returns:
+        tuple of ints: `(n,)` for the one-hot row of a Discrete, `(sum(nvec),)`
+        for those of a MultiDiscrete, `(1,)` for a single number.
+
+    Example:
+
+    >>> network_shape(MultiDiscrete([2, 3]))
+    (5,)
+    """
+    if isinstance(space, Discrete):
+        return (int(space.n),)
+    if isinstance(space, MultiDiscrete):
+        return (int(space.nvec.sum()),)
+    return tuple(space.shape or (1,))
+
+
+def input_name(path: str) -> str:
+    """Returns what the input of a network for an array is called.
+
+    Args:
+        path: str. Of the array within an observation.
+
+    Returns:
+        The path, with `_` in the place of `/`, which Keras does not allow.
+
+    Example:
+
+    >>> input_name("arm/left.angle")
+    'arm_left.angle'
+    """
+    return path.replace("/", "_")
+
+
+def check_critic_space(space: Space[Any]) -> None:
+    """Refuses an observation that a critic cannot tell from its action.
+
+    Args:
+        space: `gymnasium.Space` of one observation.
+
+    Raises:
+        ValueError: If an array of it is called `"action"`.
+    """
+    if isinstance(space, Dict) and ACTION in space.spaces:
+        raise ValueError(
+            f"Expected no array of the observation to be called {ACTION!r}, "
+            "the name of what critics value: rename the key. "
+            f"Received: {describe(space)}"
+        )
+
+
+def check_observation_space(space: Any) -> None:
+    """Refuses an observation space that no agent can use.
+
+    Args:
+        space: `gymnasium.Space` of one environment. `Box` of any numeric
+            dtype, `Discrete`, `MultiDiscrete`, `MultiBinary`, and `Dict` and
+            `Tuple` of these, nested as deep as one likes, are supported.
+
+    Raises:
+        ValueError: If `space` is anything else.
+
+    Example:
+
+    >>> from gymnasium.spaces import Text
+    >>> check_observation_space(Dict({"at": Discrete(3)}))
+    >>> check_observation_space(Dict({"at": Discrete(3), "say": Text(9)}))
+    Traceback (most recent call last):
+    ValueError: Expected an observation space of Box (with a numeric dtype)...
+    """
+    for path, leaf in _leaf_spaces(space):
+        if isinstance(leaf, Dict) and len(leaf):
+            raise ValueError(
+                "Expected a Dict observation with strings for keys, none of "
+                f"them empty. Received: the keys {[*leaf]}"
+            )
+        if isinstance(leaf, Discrete | MultiDiscrete | MultiBinary):
+            continue
+        if isinstance(leaf, Box) and leaf.dtype.kind in _BOX_KINDS:
+            continue
+        raise ValueError(
+            "Expected an observation space of Box (with a numeric dtype), "
+            "Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of "
+            f"these that is not empty. {_remedy(space, path)}. Received: "
+            f"{f'{path}: ' if path else 'observation_space='}{leaf}"
+        )
+    if is_masked(space) and len(space) == 1:
+        raise ValueError(
+            f"Expected something to observe beside {ACTION_MASK!r}. "
+            f"Received: observation_space={space}"
+        )
+    _check_told_apart([input_name(path) for path, _ in _leaf_spaces(space)])
+
+
+def _check_told_apart(names: list[str]) -> None:
+    """Refuses two arrays of the same name, by dots or slashes in keys."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            "Expected keys by which arrays can be told apart, with `.` between "
+            f"those within each other. Received: more than one {twice[0]!r}"
+        )
+
+
+def _leaf_spaces(space: Any) -> Iterator[tuple[str, Any]]:
+    """Gives the leaves of a space with their paths, and what is no tree."""
+    if isinstance(space, Tuple):
+        branches = {str(index): each for index, each in enumerate(space)}
+    elif isinstance(space, Dict) and all(
+        isinstance(key, str) and key for key in space
+    ):
+        branches = dict(sorted(space.items()))
+    else:
+        branches = {}
+    if not branches:
+        yield "", space
+    for key, branch in branches.items():
+        for path, leaf in _leaf_spaces(branch):
+            yield f"{key}.{path}" if path else key, leaf
+
+
+def _remedy(space: Any, path: str) -> str:
+    """Says which wrapper takes away what cannot be used."""
+    if not path:
+        return "`gymnasium.wrappers.TransformObservation` can give one"
+    bad = path.split(".")[0]
+    keys: list[Any] = [*space] if isinstance(space, Dict) else []
+    if isinstance(space, Tuple):
+        keys = [*range(len(space))]
+    kept = [key for key in keys if str(key) != bad]
+    return f"`gymnasium.wrappers.FilterObservation(env, {kept})` leaves it out"
+
+
+def check_action_space(space: Any) -> None:
+    """Refuses an action space that no agent can use.
+
+    Args:
+        space: `gymnasium.Space` of one environment. `Box` with a floating
+            dtype, `Discrete` (with any start), `MultiDiscrete`,
+            `MultiBinary`, and `Dict` and `Tuple` of these are supported.
+
+    Raises:
+        ValueError: If `space` is anything else.
+
+    Example:
+
+    >>> check_action_space(Discrete(2, start=1))
+    >>> check_action_space(Box(0, 255, (2,), "uint8"))
+    Traceback (most recent call last):
+    ValueError: Expected an action space of Box (with a floating dtype)...
+    """
+    for path, leaf in _leaf_spaces(space):
+        if isinstance(leaf, Discrete | MultiDiscrete | MultiBinary):
+            continue
+        if isinstance(leaf, Box) and leaf.dtype.kind == "f":
+            continue
+        raise ValueError(
+            "Expected an action space of Box (with a floating dtype), "
+            "Discrete, MultiDiscrete, MultiBinary, or a Dict (with strings "
+            "for keys) or Tuple of these that is not empty. "
+            f"Received: {f'{path}: ' if path else 'action_space='}{leaf}"
+        )
+    # As exported policies name what they give.
+    _check_told_apart(
+        [path.replace(".", "_") for path, _ in _leaf_spaces(space)]
+    )
+
+
+def describe(space: Space[Any]) -> str:
+    """Names a space in one short line, however many bounds it has.
+
+    Args:
+        space: `gymnasium.Space`.
+
+    Returns:
+        Its type, sizes and dtype.
+
+    Example:
+
+    >>> describe(Box(-1, 1, (3,)))
+    'Box([-1, 1], (3,), float32)'
+    >>> describe(Discrete(4, start=1))
+    'Discrete(4, start=1)'
+    """
+    if isinstance(space, Dict):
+        inner = ", ".join(f"{k}: {describe(v)}" for k, v in space.items())
+        return f"Dict({inner})"
+    if isinstance(space, Tuple):
+        return f"Tuple({', '.join(map(describe, space))})"
+    if isinstance(space, Box) and space.low.size:
+        low, high = float(space.low.min()), float(space.high.max())
+        return f"Box([{low:g}, {high:g}], {space.shape}, {space.dtype})"
+    return str(space)
+
+
+def same_space(a: Space[Any], b: Space[Any]) -> bool:
+    """Tells whether an agent made for one space can be used with the other.
+
+    The width of a dtype does not matter, since observations and actions are
+    cast: a MuJoCo environment of Gymnasium (float64) is the same as one with
+    float32. Its kind does: an image of uint8 is not the same as one of floats.
+
+    Args:
+        a: `gymnasium.Space`.
+        b: `gymnasium.Space`.
+
+    Returns:
+        True if type, shape, kind of dtype and bounds agree.
+
+    Example:
+
+    >>> same_space(Box(-1, 1, (3,), "float32"), Box(-1, 1, (3,), "float64"))
+    True
+    >>> same_space(Discrete(3), Discrete(3, start=1))
+    False
+    """
+    if type(a) is not type(b) or a.shape != b.shape:
+        return False
+    if isinstance(a, Dict) and isinstance(b, Dict):
+        return set(a) == set(b) and all(same_space(a[k], b[k]) for k in a)
+    if isinstance(a, Tuple) and isinstance(b, Tuple):
+        return len(a) == len(b) and all(map(same_space, a, b))
+    if isinstance(a, Box) and isinstance(b, Box):
+        # With rtol alone, bounds of float32 and float64 agree; zero is exact.
+        return (
+            a.dtype.kind == b.dtype.kind
+            and np.allclose(a.low, b.low, rtol=1e-5, atol=0.0)
+            and np.allclose(a.high, b.high, rtol=1e-5, atol=0.0)
+        )
+    if isinstance(a, Discrete) and isinstance(b, Discrete):
+        return bool(a.n == b.n and a.start == b.start)
+    if isinstance(a, MultiDiscrete) and isinstance(b, MultiDiscrete):
+        return bool((a.nvec == b.nvec).all() and (a.start == b.start).all())
+    return bool(a == b)
+
+
+def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
+    """Refuses spaces other than those that something was made for.
+
+    Args:
+        owner: str. What was made for the first of each pair.
+        **pairs: name = (space it was made for, space of an environment).
+
+    Raises:
+        ValueError: If two differ.
+    """
+    for what, (ours, theirs) in pairs.items():
+        if not same_space(ours, theirs):
+            raise ValueError(
+                f"Expected an environment with the {what} space that {owner} "
+                f"was made for, {describe(ours)}. Received: {describe(theirs)}"
+            )
+
+
+def observation_dtype(space: Space[Any]) -> np.dtype[Any]:
+    """Returns the dtype in which observations are stored and handed on.
+
+    Args:
+        space: `gymnasium.Space` of one observation, neither `Dict` nor
+            `Tuple`.
+
+    Returns:
+        np.dtype: float32 for float64, int32 for Discrete and MultiDiscrete,
+        else as declared.
+
+    Example:
+
+    >>> observation_dtype(Box(0, 255, (84, 84, 4), np.uint8)).name
+    'uint8'
+    """
+    if isinstance(space, Discrete | MultiDiscrete):
+        return np.dtype(np.int32)
+    if space.dtype == np.float64:
+        return np.dtype(np.float32)
+    return np.dtype(space.dtype)

@@ -1,0 +1,1 @@
+"""Training: what `fit` does, round after round."""

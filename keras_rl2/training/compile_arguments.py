@@ -1,0 +1,214 @@
+"""What `Agent.compile` was given, and how it is saved."""
+
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import cast
+
+import keras
+from keras import ops
+
+from keras_rl2.basics.arguments import check_flag
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import present
+from keras_rl2.updates import finite_weights
+from keras_rl2.updates.optimizer_parts import parts_of
+from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+GivenOptimizer = keras.optimizers.Optimizer | str | dict[str, Any]
+"""An optimizer, its name or `"auto"`, or its config."""
+
+
+class CompileArguments:
+    """The arguments of `Agent.compile`.
+
+    Args:
+        optimizer: Optimizer, its name or config, or `"auto"`. Defaults to
+            `"auto"`.
+        critic_optimizer: Optimizer for the critic alone, its name or config;
+            `"auto"` for one that is made like `optimizer`; None for one
+            optimizer. Defaults to `None`.
+        steps_per_execution: int, or `"auto"` for the updates of a round.
+            Defaults to `"auto"`.
+        jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
+            networks. Defaults to `"auto"`.
+        max_skipped_updates: int or None. Updates in a row that may be skipped
+            since something was not finite; None for any number. Defaults to
+            `1000`.
+        **kwargs: `run_eagerly` and `auto_scale_loss` of
+            `keras.Model.compile`.
+
+    Raises:
+        ValueError: If an argument is unknown or not one for an agent.
+    """
+
+    def __init__(
+        self,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
+        steps_per_execution: int | str = "auto",
+        jit_compile: bool | str = "auto",
+        max_skipped_updates: int | None = DEFAULT_LIMIT,
+        **kwargs: Any,
+    ) -> None:
+        if steps_per_execution != "auto":
+            check_positive(steps_per_execution=steps_per_execution)
+        check_positive(**present(max_skipped_updates=max_skipped_updates))
+        if jit_compile != "auto":
+            check_flag(jit_compile=jit_compile)
+        for name in ("loss", "metrics", "weighted_metrics", "loss_weights"):
+            if kwargs.pop(name, None) is not None:
+                raise ValueError(
+                    "Expected `compile` of an agent without losses and "
+                    "metrics, which the algorithm itself brings. "
+                    f"Received: `{name}`"
+                )
+        unknown = sorted(set(kwargs) - {"run_eagerly", "auto_scale_loss"})
+        if unknown:
+            raise ValueError(
+                "Expected `compile` with `optimizer`, `critic_optimizer`, "
+                "`steps_per_execution`, `jit_compile`, `max_skipped_updates`, "
+                "`run_eagerly` and `auto_scale_loss` only. "
+                f"Received: {unknown}"
+            )
+        check_flag(**kwargs)
+        self.optimizer: GivenOptimizer = _known("optimizer", optimizer)
+        self.critic_optimizer: GivenOptimizer | None = None
+        if critic_optimizer is not None:
+            self.critic_optimizer = _known("critic_optimizer", critic_optimizer)
+        self.steps_per_execution = steps_per_execution
+        self.jit_compile = jit_compile
+        self.max_skipped_updates = max_skipped_updates
+        self.keras = kwargs
+
+    @property
+    def first_steps_per_execution(self) -> int:
+        """What Keras is told before the length of a round is known."""
+        if self.steps_per_execution == "auto":
+            return 1
+        return int(self.steps_per_execution)
+
+    def make_optimizer(self, agent: "Agent") -> keras.optimizers.Optimizer:
+        """Returns the one optimizer that Keras is given.
+
+        Two optimizers become a `MultiOptimizer`, which Keras' learning-rate
+        callbacks, its savers and TensorBoard understand. It chooses by the
+        identity of a variable: paths change when a model is loaded.
+        """
+        if self.optimizer == "auto":
+            self.optimizer = agent.default_optimizer()
+        actor = keras.optimizers.get(self.optimizer)
+        _refuse_rate(actor)
+        self.optimizer = actor
+        if self.critic_optimizer is None:
+            return actor
+        learner = cast("OnPolicyAgent | OffPolicyAgent", agent)
+        learner.critic_variables()
+        if self.critic_optimizer == "auto":
+            self.critic_optimizer = _like(actor)
+        critic = keras.optimizers.get(self.critic_optimizer)
+        _refuse_rate(critic)
+        self.critic_optimizer = critic
+        if critic is actor:
+            raise ValueError(
+                "Expected `critic_optimizer` to be an optimizer of its own. "
+                "Received: the same object as `optimizer`"
+            )
+
+        def choose(variable: keras.Variable) -> keras.optimizers.Optimizer:
+            # Asked when the optimizer is built: before, networks may have no
+            # variables yet.
+            owned = any(variable is v for v in learner.critic_variables())
+            return critic if owned else actor
+
+        return keras.optimizers.MultiOptimizer(choose)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments as plain data."""
+        config: dict[str, object] = {
+            "optimizer": self.optimizer,
+            "critic_optimizer": self.critic_optimizer,
+            "steps_per_execution": self.steps_per_execution,
+            "jit_compile": self.jit_compile,
+            "max_skipped_updates": self.max_skipped_updates,
+            **self.keras,
+        }
+        return {
+            key: keras.saving.serialize_keras_object(value)
+            for key, value in config.items()
+        }
+
+    @staticmethod
+    def from_config(config: dict[str, Any]) -> dict[str, Any]:
+        """Returns the arguments that `get_config` wrote down."""
+        return {
+            key: keras.saving.deserialize_keras_object(value)
+            for key, value in config.items()
+        }
+
+
+def _known(name: str, given: Any) -> GivenOptimizer:
+    """Refuses what Keras knows no optimizer by."""
+    try:
+        if given is None:
+            raise ValueError
+        if given != "auto":
+            keras.optimizers.get(given)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Expected `{name}` to be an optimizer of Keras, its name or its "
+            f"config, or 'auto'. Received: {name}={given!r}"
+        ) from None
+    optimizer: GivenOptimizer = given
+    return optimizer
+
+
+def check_model(name: Any, dtype: Any) -> None:
+    """Refuses what no `keras.Model` can be called or compute in.
+
+    Args:
+        name: str or None. Of the model.
+        dtype: str, dtype policy of Keras or None.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if name is not None and (not isinstance(name, str) or "/" in name):
+        raise ValueError(
+            "Expected `name` to be a string without `/`, or None. "
+            f"Received: name={name!r}"
+        )
+    try:
+        keras.dtype_policies.get(dtype)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "Expected `dtype` to be a dtype policy of Keras, 'mixed_float16' "
+            f"say, or None. Received: dtype={dtype!r}"
+        ) from None
+
+
+def _like(
+    optimizer: keras.optimizers.Optimizer,
+) -> keras.optimizers.Optimizer:
+    """Returns a critic's optimizer with the settings of another one."""
+    config = {**optimizer.get_config(), "name": "critic"}
+    return type(optimizer).from_config(config)
+
+
+def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:
+    """Refuses a learning rate by which no update could be made.
+
+    Raises:
+        ValueError: If one is not finite.
+    """
+    for part in parts_of(optimizer):
+        rate = float(ops.convert_to_numpy(part.learning_rate))
+        if not finite_weights.is_small(rate):
+            raise ValueError(
+                "Expected a finite learning rate, and none that lets weights "
+                f"overflow. Received: learning_rate={rate} of {part.name!r}"
+            )

@@ -1,0 +1,261 @@
+"""Agents and datasets as presets describe them."""
+
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TypeVar
+from typing import cast
+
+import keras
+
+from keras_rl2 import presets
+from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.arguments import present
+from keras_rl2.data import OfflineDataset
+from keras_rl2.data import ReplayDataset
+from keras_rl2.data import RolloutDataset
+from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import is_maker
+from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.exploration import GaussianNoise
+from keras_rl2.presets import Preset
+from keras_rl2.presets.algorithms import ALGORITHMS
+from keras_rl2.presets.kinds import is_schedule
+from keras_rl2.spaces import supported as spaces
+from keras_rl2.training.compile_arguments import CompileArguments
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+# Of an `OfflineDataset`, unless it is told.
+_UPDATES_PER_EPOCH = 1000
+
+CollectingDataset = RolloutDataset | ReplayDataset
+MadeAgent = TypeVar("MadeAgent", bound="Agent")
+
+
+def algorithm_of(kind: type) -> str:
+    """Returns the algorithm of an agent, or of a user's own kind of it."""
+    names = [each.__name__ for each in kind.__mro__]
+    known = [name for name in names if name in ALGORITHMS]
+    return (known or names)[0]
+
+
+def preset_of(kind: type, preset: str | Preset) -> Preset:
+    """Returns the preset that was asked for, by its environment perhaps.
+
+    Args:
+        kind: class of agents.
+        preset: str or `Preset`. Id of an environment, or the preset itself.
+
+    Returns:
+        `Preset`.
+
+    Raises:
+        ValueError: If there is no such preset, or it is one of another
+            algorithm.
+    """
+    algorithm = algorithm_of(kind)
+    if isinstance(preset, str):
+        preset = presets.find(algorithm, preset)
+    if not isinstance(preset, Preset):
+        raise ValueError(
+            "Expected a `keras_rl2.presets.Preset`, or the id of an "
+            f"environment that there is one for. Received: preset={preset!r}"
+        )
+    if preset.algorithm != algorithm:
+        raise ValueError(
+            f"Expected a preset for {algorithm}. "
+            f"Received: one for {preset.algorithm}"
+        )
+    return preset
+
+
+def make(
+    kind: "type[MadeAgent]",
+    preset: Preset,
+    env: Any = None,
+    num_envs: int | None = None,
+    seed: int | None = None,
+    data: Any = None,
+) -> "tuple[Preset, MadeAgent, CollectingDataset | OfflineDataset | None]":
+    """Makes the agent and the dataset that a preset describes.
+
+    Args:
+        kind: class of agents. The preset's.
+        preset: `keras_rl2.presets.Preset`. The settings.
+        env: An environment, vector environment or id string instead of the
+            preset's. Defaults to `None`.
+        num_envs: int or None. Environments to make of an id; None for as many
+            as the preset says. Defaults to `None`.
+        seed: int or None. Seeds agent and dataset. Defaults to `None`.
+        data: What was recorded, as an `OfflineDataset` takes it, for a preset
+            of updates. Defaults to `None`.
+
+    Returns:
+        The preset for the environments that there are, the compiled agent and
+        its dataset; None for a preset of updates without data.
+
+    Raises:
+        ValueError: If a setting does not fit the environment.
+    """
+    check_seed(seed)
+    check_positive(**present(num_envs=num_envs))
+    if env is None:
+        env = preset.environment
+    kwargs = preset.env_kwargs if env == preset.environment else {}
+    if num_envs is None:
+        num_envs = preset.num_envs if is_maker(env) else 1
+    adapter = as_vector_env(env, num_envs, env_kwargs=kwargs)
+    name = env if isinstance(env, str) else adapter.name
+    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
+    preset = preset.with_settings({"env_kwargs": kwargs})
+    preset = _fitted(kind, preset, name, adapter.num_envs)
+    if preset.updates:
+        agent = _make_agent(kind, preset, adapter, preset.updates, seed)
+        if is_maker(env):
+            # It has said what its spaces are.
+            adapter.close()
+        return preset, agent, _recorded(agent, preset, data, seed)
+    dataset_kind: type[RolloutDataset] | type[ReplayDataset]
+    dataset_kind = RolloutDataset if kind.on_policy else ReplayDataset
+    dataset = dataset_kind(adapter, seed=seed, **preset.dataset)
+    updates = _updates(preset, dataset, kind)
+    agent = _make_agent(kind, preset, adapter, updates, seed)
+    return preset, agent, dataset
+
+
+def _recorded(
+    agent: "Agent", preset: Preset, data: Any, seed: int | None
+) -> OfflineDataset | None:
+    """Opens what was recorded, and refuses it if the agent cannot use it."""
+    if data is None:
+        return None
+    offline = OfflineDataset(data, seed=seed, **preset.dataset)
+    for what in ("observation", "action"):
+        recorded = getattr(offline, f"{what}_space")
+        own = getattr(agent, f"{what}_space")
+        if recorded is not None and not spaces.same_space(own, recorded):
+            raise ValueError(
+                f"Expected data of {preset.environment}, whose {what} space is "
+                f"{spaces.describe(own)}. Received: {spaces.describe(recorded)}"
+            )
+    offline.bind(agent)
+    return offline
+
+
+def _fitted(
+    kind: "type[Agent]", preset: Preset, environment: str, num_envs: int
+) -> Preset:
+    """Returns a preset for as many environments as there are."""
+    settings: dict[str, str | int]
+    settings = {"environment": environment, "num_envs": num_envs}
+    if preset.updates:
+        each = preset.dataset.get("updates_per_epoch", _UPDATES_PER_EPOCH)
+        if each > preset.updates:
+            settings["dataset.updates_per_epoch"] = preset.updates
+        return preset.with_settings(settings)
+    if kind.on_policy:
+        size = preset.dataset.get("batch_size")
+        if isinstance(size, int) and "horizon" in preset.dataset:
+            steps: int = preset.dataset["horizon"] * num_envs
+            settings["dataset.batch_size"] = min(size, steps)
+        return preset.with_settings(settings)
+    given: int | None = preset.dataset.get("steps_per_round")
+    if given is not None and given % num_envs:
+        longer = -(-given // num_envs) * num_envs
+        settings["dataset.steps_per_round"] = longer
+        updates: int | None = preset.dataset.get("updates_per_round")
+        if updates is not None:
+            updates = max(round(updates * longer / given), 1)
+            settings["dataset.updates_per_round"] = updates
+    return preset.with_settings(settings)
+
+
+def _make_agent(
+    kind: "type[MadeAgent]",
+    preset: Preset,
+    env: VectorEnvAdapter,
+    updates: int | None,
+    seed: int | None,
+) -> "MadeAgent":
+    """Makes and compiles the agent of a preset for so many updates."""
+    settings = {
+        name: _present(
+            value, updates if name == "clip_ratio" else preset.total_steps
+        )
+        for name, value in preset.agent.items()
+    }
+    if is_schedule(preset.agent.get("exploration")):
+        settings["exploration"] = GaussianNoise(settings["exploration"])
+    agent = kind.for_env(env, seed=seed, **preset.networks, **settings)
+    if preset.optimizer:
+        _compile(agent, preset.optimizer, updates)
+    return agent
+
+
+def _compile(
+    agent: "Agent", settings: dict[str, Any], updates: int | None
+) -> None:
+    """Compiles an agent with the optimizer of a preset."""
+    given = cast(CompileArguments, agent.compile_arguments)
+    if given.critic_optimizer is None:
+        agent.compile(_optimizer(settings, updates))
+        return
+    delay: int = getattr(agent, "policy_delay", 1)
+    # Each counts its own updates, of which a delayed actor has fewer.
+    agent.compile(
+        _optimizer(settings, updates and updates // delay, "actor"),
+        critic_optimizer=_optimizer(settings, updates, "critic"),
+    )
+
+
+def _optimizer(
+    settings: dict[str, Any], updates: int | None, name: str | None = None
+) -> keras.optimizers.Optimizer:
+    """Makes the optimizer of a preset."""
+    arguments = {
+        key: _present(value, updates)
+        for key, value in settings.items()
+        if key != "name"
+    }
+    if name is not None:
+        arguments["name"] = name
+    made: keras.optimizers.Optimizer
+    made = getattr(keras.optimizers, settings["name"])(**arguments)
+    return made
+
+
+def _updates(
+    preset: Preset,
+    dataset: CollectingDataset,
+    kind: "type[Agent]",
+) -> int | None:
+    """Returns the updates of the run; None where rounds differ in length."""
+    if kind.whole_episodes:
+        return None
+    # For the schedules, which an agent is made with.
+    dataset.settle(cast(Any, kind))
+    steps = max(preset.total_steps - dataset.steps_before_first_round, 1)
+    rounds = -(-steps // dataset.steps_per_round)
+    return int(rounds * dataset.updates_per_round)
+
+
+def _present(value: Any, length: int | None) -> Any:
+    """Returns a setting as its constructor takes it.
+
+    Args:
+        value: Plain data.
+        length: int or None. What a whole run counts, for schedules.
+    """
+    if not is_schedule(value):
+        return value
+    if length is None:
+        raise ValueError(
+            "Expected a number where rounds are whole episodes, so that nobody "
+            f"knows how many updates there will be. Received: {value}"
+        )
+    steps = max(round(value.get("fraction", 1.0) * length), 1)
+    return keras.optimizers.schedules.PolynomialDecay(
+        value["initial"], steps, value["final"]
+    )

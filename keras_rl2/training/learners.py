@@ -1,0 +1,228 @@
+"""The devices and processes that an agent's updates are shared out to."""
+
+import contextlib
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.data import ReplayDataset
+from keras_rl2.data import RoundDataset
+from keras_rl2.distribute import replicas
+from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks import network_checks
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+TrainStep = Callable[[Any], dict[str, Tensor]]
+
+_STRATEGIES = (
+    tf.distribute.MirroredStrategy,
+    tf.distribute.MultiWorkerMirroredStrategy,
+)
+
+
+class Learners:
+    """What makes the updates of an agent: the strategy it was made under.
+
+    `docs/scaling.md` says what is shared out, and what is refused.
+
+    Attributes:
+        strategy: `tf.distribute.Strategy` or None, for one device.
+
+    Raises:
+        ValueError: If there is a strategy of another kind.
+    """
+
+    def __init__(self) -> None:
+        self.strategy: tf.distribute.Strategy | None = None
+        if not tf.distribute.has_strategy():
+            return
+        strategy = tf.distribute.get_strategy()
+        if not isinstance(strategy, _STRATEGIES):
+            raise ValueError(
+                "Expected an agent made on one device, or in the scope of a "
+                "`MirroredStrategy` or a `MultiWorkerMirroredStrategy`. "
+                f"Received: {type(strategy).__name__}"
+            )
+        self.strategy = strategy
+
+    @property
+    def number(self) -> int:
+        """Devices that make an update together, in all processes."""
+        if self.strategy is None:
+            return 1
+        return int(self.strategy.num_replicas_in_sync)
+
+    @property
+    def workers(self) -> int:
+        """Processes that do."""
+        if self.strategy is None:
+            return 1
+        return self.number // len(self.strategy.extended.worker_devices)
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """Has variables made that all of them have."""
+        if self.strategy is None:
+            yield
+            return
+        with self.strategy.scope():
+            yield
+
+    @staticmethod
+    @contextlib.contextmanager
+    def unseen() -> Iterator[None]:
+        """Keeps the strategy from a constructor that makes no variables.
+
+        A `keras.Model` that knows of one has it share out the elements of
+        datasets, which are whole rounds here, and is built from one of them;
+        of several workers it cannot reduce the logs.
+        """
+        # A graph has strategies of its own: none.
+        with tf.Graph().as_default():
+            yield
+
+    def on_each(self, train_step: TrainStep) -> TrainStep:
+        """Returns an update that all of them make together.
+
+        Args:
+            train_step: Callable. What a single one does.
+
+        Returns:
+            Callable from a minibatch, that of this process, to the logs.
+        """
+        strategy = self.strategy
+        if strategy is None:
+            return train_step
+
+        def replica_step(batch: Any) -> dict[str, Tensor]:
+            return train_step(replicas.of_all_workers(batch))
+
+        def update(batch: Any) -> dict[str, Tensor]:
+            logs: dict[str, Tensor] = {
+                name: strategy.experimental_local_results(value)[0]
+                for name, value in strategy.run(
+                    replica_step, args=(batch,)
+                ).items()
+            }
+            return logs
+
+        return update
+
+    # What cannot be shared out.
+
+    def refuse_keras_loop(self) -> None:
+        """Refuses what Keras itself would run.
+
+        Raises:
+            ValueError: If there is a strategy.
+        """
+        if self.strategy is not None:
+            raise ValueError(
+                "Expected an agent of a `tf.distribute.Strategy` to be trained "
+                "by `fit`, on a dataset of `keras_rl2`, in whole rounds: "
+                "without `run_eagerly`, and with `steps_per_execution='auto'`. "
+                "Received: another way of executing"
+            )
+
+    def check(
+        self, agent: "Agent", x: RoundDataset, total_steps: int | None
+    ) -> None:
+        """Refuses what an update could not be shared out of.
+
+        Args:
+            agent: `keras_rl2.Agent`. One that is bound and compiled.
+            x: `RoundDataset`. What it is trained on.
+            total_steps: int or None. Steps that were asked for.
+
+        Raises:
+            ValueError: If variables were made elsewhere, or something is
+                meant for one device or one process only.
+        """
+        self._check_variables(agent)
+        if self.strategy is None:
+            return
+        arguments = agent.compile_arguments
+        if arguments is not None and arguments.jit_compile is True:
+            raise ValueError(
+                "Expected `jit_compile` to be False or 'auto' for an agent of "
+                "a `tf.distribute.Strategy`: XLA compiles no update that "
+                "several devices make. Received: jit_compile=True"
+            )
+        for layer in network_checks.all_layers(agent):
+            if isinstance(layer, keras.layers.BatchNormalization) or (
+                getattr(layer, "activity_regularizer", None) is not None
+            ):
+                raise ValueError(
+                    "Expected networks without BatchNormalization and "
+                    "`activity_regularizer` under a `tf.distribute.Strategy`: "
+                    "each device runs a part of the minibatch. "
+                    f"Received: {layer.name!r}"
+                )
+        if self.workers > 1:
+            self._check_alone(agent, x, total_steps)
+
+    def check_rows(self, element_spec: dict[str, Any]) -> None:
+        """Refuses minibatches that cannot be shared out.
+
+        Args:
+            element_spec: dict. Of a round, as of `RoundDataset.as_rounds`.
+
+        Raises:
+            ValueError: If rows would be left over.
+        """
+        if self.strategy is None:
+            return
+        of_one = element_spec.get("rows")
+        if of_one is None:
+            of_one = element_spec["batches"]["action"]
+        rows, parts = of_one.shape[1], self.number // self.workers
+        if rows % parts:
+            raise ValueError(
+                "Expected minibatches whose samples (or sequences) can be "
+                f"shared out evenly to {parts} devices: change `batch_size`. "
+                f"Received: {rows} of them"
+            )
+
+    def _check_variables(self, agent: "Agent") -> None:
+        """Refuses variables that only one device has, or that all have."""
+        for variable in (*agent.variables, *agent.optimizer.variables):
+            shared = isinstance(variable.value, tf.distribute.DistributedValues)
+            if shared != (self.strategy is not None):
+                made = "within" if shared else "outside of"
+                raise ValueError(
+                    "Expected networks, optimizers and the agent to be made "
+                    "within the same `strategy.scope()`, or all of them "
+                    f"without one. Received: {variable.path!r}, which was made "
+                    f"{made} a scope, unlike the agent"
+                )
+
+    def _check_alone(
+        self, agent: "Agent", x: RoundDataset, total_steps: int | None
+    ) -> None:
+        """Refuses what processes would have to tell one another."""
+        received = None
+        if any(
+            isinstance(layer, ObservationNormalization)
+            for layer in network_checks.all_layers(agent)
+        ):
+            received = "a network with ObservationNormalization"
+        elif isinstance(x, ReplayDataset) and x.prioritized:
+            received = "prioritized=True"
+        elif agent.seed is None:
+            received = "an agent with seed=None"
+        elif agent.whole_episodes and total_steps is not None:
+            received = "`total_steps` of whole episodes"
+        if received is not None:
+            raise ValueError(
+                "Expected, of several workers, networks without statistics of "
+                "observations, replay without priorities, an agent of the "
+                "same `seed` in each, and `epochs` where rounds differ in "
+                f"length. Received: {received}"
+            )

@@ -1,0 +1,324 @@
+"""What one call of TensorFlow runs while an agent is trained."""
+
+import contextlib
+import logging
+import math
+from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import NamedTuple
+from typing import cast
+
+import keras
+import tensorflow as tf
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.data import RoundDataset
+from keras_rl2.data import minibatch
+from keras_rl2.networks import network_checks
+from keras_rl2.networks.drawing_layers import drawing_layers
+from keras_rl2.networks.drawing_layers import layers_within
+from keras_rl2.training import overriding
+from keras_rl2.training.compile_arguments import CompileArguments
+from keras_rl2.training.round_call import RoundCall
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+logger = logging.getLogger(__name__)
+
+# Weights of the largest layer x samples of a minibatch, up to which XLA is the
+# faster on a CPU: beyond it, TensorFlow's own matrix products are.
+_LARGEST_COMPILED_PRODUCT = 3 * 2**20
+
+
+class RoundSize(NamedTuple):
+    """What one call of TensorFlow runs through.
+
+    Attributes:
+        updates: int. Updates of a round.
+        compiled: bool. Whether XLA compiles the loop over them.
+        from_trajectory: bool. Whether the one update is made from the
+            trajectory itself.
+    """
+
+    updates: int
+    compiled: bool
+    from_trajectory: bool
+
+
+def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
+    """Makes one call of TensorFlow that makes all updates of a round.
+
+    Keras' own loop over `steps_per_execution` asks the dataset for every
+    minibatch; here a whole round is asked for at once, so that XLA can compile
+    the loop over its minibatches.
+
+    Args:
+        agent: `keras_rl2.Agent`. Whose `train_step` is run.
+        size: `RoundSize`. What a round consists of.
+
+    Returns:
+        A function from the dataset's iterator to the logs of the last update;
+        or from what `train_on_batch` passes, a generator of one minibatch.
+    """
+    update = agent.learners.on_each(agent.train_step)
+    step = tf.function(update, autograph=False)
+
+    def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
+        def update(index: Tensor) -> dict[str, Tensor]:
+            return step(minibatch(one_round, index))
+
+        # What the loop begins with has the form of an update's logs. Making
+        # the first update outside of the loop would give it, and all of the
+        # graph a second time, to be optimised and compiled.
+        logs = step.get_concrete_function(minibatch(one_round, 0))
+        first: dict[str, Tensor] = tf.nest.map_structure(
+            _zeros, logs.structured_outputs
+        )
+        return tf.while_loop(
+            lambda index, _: index < size.updates,
+            lambda index, _: (index + 1, update(index)),
+            (tf.constant(0), first),
+            parallel_iterations=1,
+        )[1]
+
+    run_updates: Callable[[dict[str, Tensor]], dict[str, Tensor]]
+    run_updates = run_minibatches
+    if size.from_trajectory:
+        run_updates = cast("OnPolicyAgent", agent).train_on_trajectory
+    if size.compiled:
+        run_updates = tf.function(
+            run_updates, autograph=False, jit_compile=True
+        )
+
+    names: list[str] = []
+
+    def run_round(one_round: dict[str, Any]) -> Tensor:
+        logs = run_updates(one_round)
+        # In the order in which Keras would give them.
+        names[:] = sorted(logs)
+        values = [*(logs[name] for name in names), agent.skipped.in_a_row]
+        return tf.stack([tf.cast(each, "float32") for each in values])
+
+    call = RoundCall(run_round, compiled=size.compiled)
+
+    def run(iterator: Any) -> dict[str, Any]:
+        if not isinstance(iterator, tf.data.Iterator):
+            logs: dict[str, Any] = step(next(iterator))
+            agent.skipped.check()
+            return logs
+        # What `fit` is given rounds by gives them without `tf.data`, whose
+        # generators take as long as a small update.
+        rounds = agent.rounds_of_fit
+        one_round = next(iterator) if rounds is None else rounds.hand_over()
+        # As one array: Keras makes a number of each log on every call.
+        *values, in_a_row = call(one_round).tolist()
+        agent.skipped.check(int(in_a_row))
+        return dict(zip(names, values, strict=True))
+
+    return run
+
+
+def resuming(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes a train function that leaves out what has been done already.
+
+    Keras begins an epoch at its first update; one that is resumed has made
+    some of them.
+
+    Args:
+        agent: `keras_rl2.Agent`. Knows how many.
+        run: Callable. Makes `steps_per_execution` updates.
+
+    Returns:
+        A function from the dataset's iterator to logs, likewise.
+    """
+
+    def run_what_is_left(iterator: Any) -> Any:
+        if not agent.updates_already_made:
+            return run(iterator)
+        agent.updates_already_made -= agent.steps_per_execution
+        return agent.get_metrics_result()
+
+    return run_what_is_left
+
+
+@contextlib.contextmanager
+def handing_over(agent: "Agent", x: RoundDataset) -> Iterator[None]:
+    """Has a train function take its rounds from where they are made.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+        x: `RoundDataset`. What the iterator that Keras passes is of.
+    """
+    before, agent.rounds_of_fit = agent.rounds_of_fit, x
+    try:
+        yield
+    finally:
+        agent.rounds_of_fit = before
+
+
+def checked(
+    agent: "Agent", function: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """Returns Keras' own train function, with what is to follow each call.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+        function: Callable. What `keras.Model.make_train_function` made.
+    """
+
+    def run(iterator: Any) -> Any:
+        logs = function(iterator)
+        agent.skipped.check()
+        return logs
+
+    return run
+
+
+def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
+    """Decides how many updates of a round one call of TensorFlow makes.
+
+    Args:
+        agent: `keras_rl2.Agent`. One that was compiled and is bound.
+        x: `RoundDataset`. What it is trained on.
+
+    Returns:
+        What one call runs through where it makes all updates of a round; None
+        where it makes fewer.
+
+    Raises:
+        ValueError: If a call would make updates of two rounds.
+    """
+    updates = x.updates_per_round
+    asked = _arguments(agent).steps_per_execution
+    steps = updates if asked == "auto" else int(asked)
+    if updates % steps:
+        raise ValueError(
+            "Expected `steps_per_execution` to divide the updates of a round, "
+            f"{updates}, since a round is collected between two executions. "
+            f"Received: steps_per_execution={steps}"
+        )
+    size = None
+    own_function = overriding.is_overridden(type(agent), "make_train_function")
+    if steps == updates and not agent.run_eagerly and not own_function:
+        size = RoundSize(
+            updates=updates,
+            compiled=_is_compiled(agent, x.batch_size),
+            from_trajectory=(
+                agent.learns_from_trajectories
+                and updates == 1
+                and agent.memory is None
+                and agent.learners.strategy is None
+                and not overriding.learns_by_own_step(type(agent))
+            ),
+        )
+    _set_execution(agent, steps, size)
+    return size
+
+
+def prepare_minibatches(agent: "Agent") -> None:
+    """Leaves it to Keras what one call of TensorFlow runs.
+
+    Args:
+        agent: `keras_rl2.Agent`. One that was compiled.
+    """
+    _set_execution(agent, _arguments(agent).first_steps_per_execution)
+
+
+def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
+    """Decides whether XLA compiles a round, where `jit_compile` is `"auto"`.
+
+    On a CPU it halves the time of small networks, where calls of kernels
+    dominate, and is slower than TensorFlow's own kernels for large ones.
+
+    Args:
+        agent: `keras_rl2.Agent`. One that is bound.
+        batch_size: int. Samples of a minibatch.
+
+    Returns:
+        bool.
+    """
+    layers = network_checks.all_layers(agent)
+    largest = max(
+        (math.prod(v.shape) for v in agent.trainable_variables), default=0
+    )
+    # A memory's products are those of single steps, and many.
+    small = agent.memory is not None or (
+        largest * batch_size <= _LARGEST_COMPILED_PRODUCT
+    )
+    return (
+        small
+        and all(getattr(layer, "supports_jit", True) for layer in layers)
+        and not _convolves(agent)
+        and not (_on_cpu() and _draws(agent, batch_size))
+    )
+
+
+def _draws(agent: "Agent", batch_size: int) -> bool:
+    """Whether an update draws more than a few random numbers in its networks.
+
+    The rows of a memory's minibatch are sequences, and their number is unknown
+    here.
+    """
+    rows = batch_size if agent.memory is None else None
+    return bool(drawing_layers(agent, rows))
+
+
+def _on_cpu() -> bool:
+    """Whether there is but a CPU, where XLA takes long for random numbers."""
+    return not tf.config.list_physical_devices("GPU")
+
+
+def _convolves(agent: "Agent") -> bool:
+    """Whether there are kernels of several axes but those of attention."""
+    products = {
+        id(variable)
+        for layer in network_checks.all_layers(agent)
+        for each in layers_within(layer)
+        if isinstance(each, keras.layers.EinsumDense)
+        for variable in each.trainable_variables
+    }
+    return any(
+        len(variable.shape) > 2 and id(variable) not in products
+        for variable in agent.trainable_variables
+    )
+
+
+def _is_compiled(agent: "Agent", batch_size: int) -> bool:
+    """Whether XLA compiles a round."""
+    asked = _arguments(agent).jit_compile
+    if agent.learners.strategy is not None:
+        return False
+    if asked != "auto":
+        return bool(asked)
+    pays = pays_to_compile(agent, batch_size)
+    logger.info(
+        "The updates of a round of %r are compiled by XLA: %s, as "
+        "`jit_compile='auto'` expects to be faster",
+        agent.name,
+        pays,
+    )
+    return pays
+
+
+def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
+    """Returns zeros as a specification asks for."""
+    return tf.zeros(spec.shape, spec.dtype)
+
+
+def _arguments(agent: "Agent") -> CompileArguments:
+    """Returns the arguments of an agent that was compiled."""
+    return cast(CompileArguments, agent.compile_arguments)
+
+
+def _set_execution(
+    agent: "Agent", steps: int, size: RoundSize | None = None
+) -> None:
+    """Drops the train function if it was made for something else."""
+    if agent.steps_per_execution != steps or agent.round_size != size:
+        agent.steps_per_execution = steps
+        agent.round_size = size
+        agent.train_function = None

@@ -1,0 +1,1 @@
+"""Updates: gradients, skipped steps, target networks, statistics."""

@@ -1,0 +1,328 @@
+"""From a rollout to samples: one forward pass, advantages and targets."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import cast
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2 import losses
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import as_sequences
+from keras_rl2.distributions import Distribution
+from keras_rl2.networks.sequences import flat
+from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
+
+
+class RolloutSamples:
+    """Makes samples of the rollouts of an on-policy agent.
+
+    T is the number of steps, B that of environments, N = T * B.
+
+    Args:
+        agent: `OnPolicyAgent`. Whose networks are run.
+    """
+
+    def __init__(self, agent: "OnPolicyAgent") -> None:
+        self._agent = agent
+        self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
+
+    def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
+        """Returns shapes and dtypes of each entry of one sample.
+
+        Args:
+            length: int or None. Steps of a sequence, where samples are
+                sequences. Defaults to `None`.
+
+        Returns:
+            dict of trees of `ArraySpec`.
+        """
+        agent, scalar = self._agent, ArraySpec((), "float32")
+        head = agent.policy_head
+        one: dict[str, Tree[ArraySpec]] = {
+            "observation": agent.observation_spec,
+            "action": ArraySpec(tuple(head.action_shape), head.action_dtype),
+            "log_prob": scalar,
+            "advantage": scalar,
+            "returns": scalar,
+            "value": scalar,
+        }
+        if length is None:
+            return one
+        one["begins"] = scalar
+        sequence: dict[str, Tree[ArraySpec]] = map_leaves(
+            lambda spec: ArraySpec((length, *spec.shape), spec.dtype), one
+        )
+        sequence["state"] = tuple(
+            ArraySpec(each.shape[1:], each.dtype.name)
+            for each in agent.initial_state(1)
+        )
+        return sequence
+
+    def prepare(
+        self, trajectory: Trajectory
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        """Computes what updates need, in one call; see `Agent.prepare`.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+
+        Returns:
+            Samples, a dict of arrays `[N, ...]`, and statistics, a dict of
+            floats.
+        """
+        prepared = self._function(trajectory)
+        computed, statistics = prepared(trajectory.arrays())
+        samples: dict[str, Any] = {
+            name: cast(tf.Tensor, value).numpy()
+            for name, value in computed.items()
+        }
+        steps = trajectory.reward.size
+
+        def each_step(array: np.ndarray) -> np.ndarray:
+            # [T, B, ...] -> [N, ...], of observations without the last one
+            array = array[: len(trajectory.reward)]
+            return array.reshape(steps, *array.shape[2:])
+
+        if trajectory.state:
+            samples = _in_sequences(samples, trajectory)
+        else:
+            samples["observation"] = map_leaves(
+                each_step, trajectory.observation
+            )
+            samples["action"] = each_step(trajectory.action)
+        return samples, {
+            k: float(cast(tf.Tensor, v)) for k, v in statistics.items()
+        }
+
+    def _function(self, trajectory: Trajectory) -> Callable[..., Prepared]:
+        """Returns what does what `prepare` promises.
+
+        It is traced once for rollouts of a shape, unless the agent runs
+        eagerly: then it can be looked into as well.
+        """
+        if self._agent.run_eagerly:
+            return lambda arrays: self._prepared(_with_rows(arrays))
+        key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
+        if key not in self._functions:
+            self._functions[key] = tf.function(
+                self._prepared,
+                input_signature=[_trajectory_spec(trajectory)],
+                autograph=False,
+            ).get_concrete_function()
+        prepared = self._functions[key]
+        # To let TensorFlow convert them takes a fifth of the time.
+        return lambda arrays: prepared(map_leaves(tf.constant, arrays))
+
+    def _prepared(self, arrays: dict[str, Any]) -> Prepared:
+        """Does what `prepare` promises, of arrays alone."""
+        policy, _, samples = self.of(arrays, training=False)
+        samples["log_prob"] = (
+            flat(arrays["log_prob"])
+            if "log_prob" in arrays
+            else policy.log_prob(samples["action"])
+        )
+        computed = ("log_prob", "advantage", "returns", "value")
+        return (
+            {key: samples[key] for key in computed},
+            {
+                "explained_variance": losses.explained_variance(
+                    samples["value"], samples["returns"], samples["weight"]
+                )
+            },
+        )
+
+    def of(
+        self, arrays: dict[str, Any], training: bool
+    ) -> tuple[Distribution, Tensor, dict[str, Any]]:
+        """Runs the networks over a rollout and computes targets, in the graph.
+
+        Args:
+            arrays: dict, as of `Trajectory.arrays`.
+            training: bool. Passed on to the networks.
+
+        Returns:
+            The policy and the values `[N]`, and samples `[N, ...]` through
+            which no gradient flows.
+        """
+        horizon: int
+        num_envs: int
+        horizon, num_envs = arrays["reward"].shape
+        steps = horizon * num_envs
+
+        def rollout(array: Tensor) -> Tensor:
+            # [N] -> [T, B]
+            return ops.reshape(array, (horizon, num_envs))
+
+        rows = map_leaves(flat, arrays["observation"])
+        if "state" in arrays:
+            policy, value = self._remembered(arrays, training)
+        else:
+            policy, value = self._agent.evaluate_rows(
+                _with_final(rows, arrays), steps, training
+            )
+        known = ops.stop_gradient(value)
+        values = rollout(known[:steps])
+        taken = flat(arrays["action"])
+        advantages, targets = self._agent.targets(
+            arrays,
+            # [N] -> [T, B], where another policy may have acted
+            rollout(policy.log_prob(taken)) if "log_prob" in arrays else None,
+            values,
+            rollout(_following(known, arrays)),
+        )
+        return (
+            policy,
+            value[:steps],
+            {
+                "observation": map_leaves(lambda each: each[:steps], rows),
+                "action": taken,
+                "advantage": flat(advantages),
+                "returns": flat(targets),
+                "value": known[:steps],
+                "weight": ops.cast(flat(arrays["valid"]), "float32"),
+            },
+        )
+
+    def _remembered(
+        self, arrays: dict[str, Any], training: bool
+    ) -> tuple[Distribution, Tensor]:
+        """Runs a network that remembers over a rollout.
+
+        Args:
+            arrays: dict, as of `Trajectory.arrays`.
+            training: bool. Passed on to the network.
+
+        Returns:
+            The policy `[N]`, and values `[N + B + E]`, step after step.
+        """
+        agent = self._agent
+
+        def swapped(array: Tensor) -> Tensor:
+            # [T + 1, B, ...] -> [B, T + 1, ...], and back
+            other: Tensor = ops.swapaxes(array, 0, 1)
+            return other
+
+        steps = int(np.prod(arrays["reward"].shape))
+        parameters, value, _ = agent.run_sequences(
+            map_leaves(swapped, arrays["observation"]),
+            swapped(arrays["begins"]),
+            tuple(each[0] for each in arrays["state"]),
+            training,
+        )
+        policy = agent.policy_of(
+            flat(swapped(parameters))[:steps],
+            map_leaves(lambda each: flat(each)[:steps], arrays["observation"]),
+        )
+        values = [flat(swapped(value))]
+        if "final_index" in arrays:
+            index = ops.cast(arrays["final_index"], "float32")
+            _, value, _ = agent.run_sequences(
+                map_leaves(of_one_step, arrays["final_observation"]),
+                of_one_step(ops.zeros_like(index)),
+                arrays["final_state"],
+                training,
+            )
+            values.append(flat(value))
+        return policy, ops.concatenate(values, axis=0)
+
+
+def _in_sequences(
+    samples: dict[str, np.ndarray], trajectory: Trajectory
+) -> dict[str, Any]:
+    """Returns samples of an agent that remembers: sequences of steps.
+
+    Args:
+        samples: dict of `[T * B]`. What was computed of each step.
+        trajectory: `Trajectory`. What was collected, with states.
+
+    Returns:
+        dict of `[K * B, L, ...]`, and the `state` `[K * B, ...]` before each.
+    """
+    steps, num_envs = trajectory.reward.shape
+    length = steps // len(trajectory.state[0])
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        return as_sequences(array[:steps], length)
+
+    by_step = {
+        key: value.reshape(steps, num_envs) for key, value in samples.items()
+    }
+    by_step["action"] = trajectory.action
+    assert trajectory.begins is not None
+    by_step["begins"] = trajectory.begins
+    sequences: dict[str, Any] = {k: cut(each) for k, each in by_step.items()}
+    sequences["observation"] = map_leaves(cut, trajectory.observation)
+    # [K, B, ...] -> [K * B, ...]
+    sequences["state"] = tuple(
+        each.reshape(-1, *each.shape[2:]) for each in trajectory.state
+    )
+    return sequences
+
+
+def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out final observations where there are none.
+
+    A network that is not in a graph need not take zero rows.
+    """
+    if len(arrays["final_index"]):
+        return arrays
+    return {k: v for k, v in arrays.items() if not k.startswith("final")}
+
+
+def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:
+    """Returns a signature that leaves the number of final rows open."""
+
+    def exact(array: np.ndarray) -> tf.TensorSpec:
+        return tf.TensorSpec(array.shape, array.dtype)
+
+    def any_number(array: np.ndarray) -> tf.TensorSpec:
+        return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+
+    return {
+        key: map_leaves(any_number if key.startswith("final") else exact, array)
+        for key, array in trajectory.arrays().items()
+    }
+
+
+def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
+    """Returns all observations that values are wanted of.
+
+    `[N + B + E, ...]`: of each step, of what follows the last ones, and of the
+    E episodes that ended within a step.
+    """
+    if "final_index" not in arrays:
+        return rows
+    return map_leaves(
+        lambda *both: ops.concatenate(both, axis=0),
+        rows,
+        arrays["final_observation"],
+    )
+
+
+def _following(known: Tensor, arrays: dict[str, Any]) -> Tensor:
+    """Returns the values `[N]` of what follows each step, of those known."""
+    horizon, num_envs = arrays["reward"].shape
+    steps = horizon * num_envs
+    following: Tensor = known[num_envs : steps + num_envs]
+    if "final_index" not in arrays:
+        return following
+    # One more slot, for rows that only fill up a fixed shape.
+    following = tf.tensor_scatter_nd_update(
+        ops.concatenate([following, ops.zeros((1,))], axis=0),
+        arrays["final_index"][:, None],
+        known[steps + num_envs :],
+    )
+    return following[:steps]

@@ -1,0 +1,150 @@
+"""Updates that would have left something not finite, and are not made."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.layers import ObservationNormalization
+from keras_rl2.updates import finite_weights
+from keras_rl2.updates.optimizer_parts import parts_of
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+
+DEFAULT_LIMIT = 1000
+"""Updates skipped in a row that end a training.
+
+One reward may spoil a whole round, which has up to some hundred updates in
+published settings (320 of PPO on MuJoCo); what is broken for good is to be
+told within seconds.
+"""
+
+
+class SkippedUpdates:
+    """What a skipped update puts back, and how many there were in a row.
+
+    Args:
+        agent: `keras_rl2.Agent`. Whose updates they are.
+
+    Attributes:
+        in_a_row: `tf.Variable`, scalar int64. Updates skipped since the last
+            one that was made.
+    """
+
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+        self._layers: Sequence[keras.layers.Layer] = ()
+        self.in_a_row = tf.Variable(0, trainable=False, dtype="int64")
+
+    def watch(self, layers: Sequence[keras.layers.Layer]) -> None:
+        """Says which layers a forward pass of an update may change.
+
+        Args:
+            layers: Sequence of `keras.layers.Layer`. All layers of the
+                networks that learn.
+        """
+        # Those change between rounds only; BatchNormalization, with all
+        # whose weights no gradient changes, at each update.
+        self._layers = [
+            layer
+            for layer in layers
+            if not isinstance(layer, ObservationNormalization)
+        ]
+
+    # In the graph.
+
+    def before_forward_pass(self) -> list[tuple[keras.Variable, Tensor]]:
+        """Returns weights that layers themselves may change, with values."""
+        found = {
+            id(weight): weight
+            for layer in self._layers
+            if not getattr(layer, "layers", None)
+            for weight in layer.non_trainable_weights
+        }
+        return [
+            (each, tf.convert_to_tensor(each.value)) for each in found.values()
+        ]
+
+    def end_row(self) -> None:
+        """Is told that an update was made."""
+        self.in_a_row.assign(tf.zeros((), "int64"))
+
+    def count(
+        self,
+        before: Sequence[tuple[keras.Variable, Tensor]],
+        optimizers: Sequence[keras.optimizers.Optimizer],
+    ) -> None:
+        """Puts back what the forward pass of a skipped update has changed.
+
+        A loss scale above 1 that was in use falls: the numbers of float16 end
+        early, and that is how Keras finds out where. The update is then not
+        one of the row, since its data may be faultless.
+
+        Args:
+            before: Sequence of variables and values, as of
+                `before_forward_pass`.
+            optimizers: Sequence of `keras.optimizers.Optimizer`. Those of the
+                update.
+        """
+        for variable, value in before:
+            variable.assign(value)
+        blamed = tf.ones((), "int64")
+        for optimizer in optimizers:
+            if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+                continue
+            scale = tf.convert_to_tensor(optimizer.dynamic_scale.value)
+            can_fall = scale > 1.0
+            optimizer.step_counter.assign(0)
+            optimizer.dynamic_scale.assign(
+                tf.where(can_fall, 0.5 * scale, scale)
+            )
+            blamed = tf.where(can_fall, tf.zeros_like(blamed), blamed)
+        self.in_a_row.assign_add(blamed)
+
+    # Outside of it.
+
+    def check(self, in_a_row: int | None = None) -> None:
+        """Ends a training that does not get on.
+
+        Args:
+            in_a_row: int or None. What is known of the variable's value; None
+                to read it. Defaults to `None`.
+
+        Raises:
+            FloatingPointError: If too many updates in a row were skipped.
+        """
+        arguments = self._agent.compile_arguments
+        limit = None if arguments is None else arguments.max_skipped_updates
+        if limit is None:
+            return
+        if in_a_row is None:
+            in_a_row = int(self.in_a_row.numpy())
+        if in_a_row < limit:
+            return
+        # The next `fit` begins another row.
+        self.in_a_row.assign(0)
+        raise FloatingPointError(
+            "Expected finite gradients and learning rates. Received: "
+            f"{in_a_row} updates in a row that were skipped, because of "
+            f"{self._cause()}. No weight was changed by these updates. How "
+            "many may be skipped is `max_skipped_updates` of `compile`"
+        )
+
+    def _cause(self) -> str:
+        """Says what can be seen from outside of the updates."""
+        for part in parts_of(self._agent.optimizer):
+            rate = float(ops.convert_to_numpy(part.learning_rate))
+            if not finite_weights.is_small(rate):
+                return f"a learning rate of {rate} of {part.name!r}"
+        name = finite_weights.first_not_finite(self._agent.variables)
+        if name is not None:
+            return f"the weight {name!r}, which is itself not finite"
+        return (
+            "losses that are infinite or not numbers: look for rewards and "
+            "observations that are far too large, and for a network or a loss "
+            "that gives NaN"
+        )

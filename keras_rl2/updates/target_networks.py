@@ -1,0 +1,246 @@
+"""Target networks: copies that follow the networks being trained.
+
+Everything here runs in the graph, as a part of an update: many updates may be
+one call of TensorFlow.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_rl2.basics.arguments import is_number
+from keras_rl2.basics.arguments import is_whole_number
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distribute import replicas
+
+
+class TargetUpdate:
+    """How one target follows its source: each `every` updates by `tau`.
+
+    target = tau * source + (1 - tau) * target, for trainable weights of floats
+    (of a source that is not frozen). All others, such as the moving statistics
+    of BatchNormalization, are copied.
+
+    Args:
+        target: `keras.layers.Layer`. Moved in place.
+        source: list of the variables that its weights follow, one by one.
+        tau: float. Share of the source, over 0 and at most 1.
+        every: int. Updates from one move to the next, at least 1.
+
+    Raises:
+        ValueError: If `tau` or `every` is out of range.
+
+    Example:
+
+    >>> import keras
+    >>> network = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> target = keras.models.clone_model(network)
+    >>> move = TargetUpdate(target, network.weights, tau=1.0, every=2)
+    >>> move.after_update(before=0, after=1)
+    >>> bool(target.weights[0].numpy() == network.weights[0].numpy())
+    False
+    >>> move.after_update(before=1, after=2)
+    >>> bool(target.weights[0].numpy() == network.weights[0].numpy())
+    True
+
+    Reference:
+        [Mnih et al., 2015](https://doi.org/10.1038/nature14236): a copy every
+        so many updates.
+        [Lillicrap et al., 2016](https://arxiv.org/abs/1509.02971): a small
+        `tau` at each update.
+    """
+
+    def __init__(
+        self,
+        target: keras.Model,
+        source: list[keras.Variable],
+        tau: float,
+        every: int,
+    ) -> None:
+        check_sync(tau, every)
+        self.target = target
+        self.tau = float(tau)
+        self.every = int(every)
+        # A target's weights are often frozen: whether they are averaged is
+        # for the source to say.
+        self._weights = [
+            (ours, theirs, tau < 1.0 and _is_averaged(theirs))
+            for ours, theirs in zip(target.weights, source, strict=True)
+        ]
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """All that a trace depends on."""
+        weights = [(id(x), id(y), averaged) for x, y, averaged in self._weights]
+        return self.tau, self.every, tuple(weights)
+
+    def copy(self) -> None:
+        """Makes the target equal to its source."""
+        for target, source, _ in self._weights:
+            target.assign(source.value)
+
+    def move(self) -> None:
+        """Moves the target by its `tau`, whether or not it is due."""
+        self._move(self.tau)
+
+    def after_update(
+        self, before: Tensor, after: Tensor, enabled: Tensor | None = None
+    ) -> None:
+        """Moves the target if an update has made it due.
+
+        Args:
+            before: scalar int64. Updates before the one just made.
+            after: scalar int64. Updates by now; no more than before where
+                gradients are accumulated, or were not finite.
+            enabled: scalar bool or None. Whether it is to be moved at all;
+                None for always. Defaults to `None`.
+        """
+        due = after // self.every > before // self.every
+        if enabled is not None:
+            due = tf.logical_and(due, enabled)
+        if self.every == 1 and self.tau < 1.0:
+            # Nearly always due: a share of 0 is cheaper than a branch.
+            self._move(self.tau * tf.cast(due, "float32"), due)
+        else:
+            tf.cond(due, self.move, lambda: None)
+
+    def _move(self, share: Tensor | float, due: Tensor | None = None) -> None:
+        """Moves all weights by a share of the way; copies those that are due.
+
+        Args:
+            share: float or scalar float32. Of the way to the source.
+            due: scalar bool, or None where there is no doubt. Defaults to
+                `None`.
+        """
+        for target, source, averaged in self._weights:
+            variable, new = target.value, tf.cast(source.value, target.dtype)
+            if averaged:
+                # A source that is not finite stays away from targets that
+                # are not to be moved.
+                step = tf.math.multiply_no_nan(
+                    new - variable, tf.cast(share, target.dtype)
+                )
+                variable.assign_add(step)
+            elif due is None:
+                variable.assign(new)
+            else:
+                variable.assign(tf.where(due, new, variable))
+
+
+class TargetNetworks:
+    """The target networks of an agent, and how they follow at present.
+
+    They follow as the agent itself says, by its `tau` and `target_every`;
+    unless somebody, a `TargetNetworkSync` callback say, asks for something
+    else.
+    """
+
+    def __init__(self) -> None:
+        self._own: list[TargetUpdate] = []
+        self._asked: dict[int, TargetUpdate] = {}
+        self._traced: tuple[Any, ...] | None = None
+
+    def follow(self, updates: Iterable[TargetUpdate]) -> None:
+        """Says how they follow where nobody asks for anything else.
+
+        Args:
+            updates: Iterable of `TargetUpdate`, one for each target.
+        """
+        self._own = list(updates)
+
+    def freeze(self) -> None:
+        """Keeps all targets from being trained."""
+        for update in self._own:
+            update.target.trainable = False
+
+    def ask(self, updates: Iterable[TargetUpdate]) -> None:
+        """Asks for other moves until `forget`; targets left out stay put.
+
+        Args:
+            updates: Iterable of `TargetUpdate`. Those of several calls add up.
+        """
+        self._asked |= {id(update.target): update for update in updates}
+
+    def forget(self) -> None:
+        """Takes back all that was asked for."""
+        self._asked = {}
+
+    @property
+    def present(self) -> list[TargetUpdate]:
+        """The moves in force."""
+        return list(self._asked.values()) or self._own
+
+    @property
+    def retrace(self) -> bool:
+        """Whether a graph was made with other moves than those in force."""
+        return self._traced is not None and self._traced != self._settings
+
+    @property
+    def _settings(self) -> tuple[Any, ...]:
+        """All that a trace depends on."""
+        return tuple(update.settings for update in self.present)
+
+    def copy(self) -> None:
+        """Makes all targets equal to their sources."""
+        for update in self.present:
+            update.copy()
+
+    @contextlib.contextmanager
+    def following(self, updates: keras.Variable) -> Iterator[None]:
+        """Moves the targets that the update within makes due, in the graph.
+
+        Before the first update of all they are made equal to their sources,
+        which may have been given weights since.
+
+        Args:
+            updates: Integer variable. Counts updates; read before and after.
+        """
+        self._traced = self._settings
+        if not self.present:
+            yield
+            return
+        with tf.init_scope():
+            # Outside of the graph, when it is traced: nothing has to be asked
+            # at each of a million updates.
+            if int(updates.numpy()) == 0:
+                self.copy()
+        before = tf.cast(tf.convert_to_tensor(updates), "int64")
+        yield
+        after = tf.cast(tf.convert_to_tensor(updates), "int64")
+        replicas.once(lambda: self._after_update(before, after))
+
+    def _after_update(self, before: Tensor, after: Tensor) -> None:
+        """Moves the targets that are due."""
+        for update in self.present:
+            update.after_update(before, after)
+
+
+def check_sync(tau: Any, every: Any, name: str = "every") -> None:
+    """Refuses numbers that no target can follow by.
+
+    Args:
+        tau: Any. Must be a number over 0 and at most 1.
+        every: Any. Must be an integer of at least 1.
+        name: str. What the latter is called. Defaults to `"every"`.
+
+    Raises:
+        ValueError: If one is not.
+    """
+    if not is_number(tau) or not 0.0 < tau <= 1.0:
+        raise ValueError(
+            f"Expected `tau` to be over 0 and at most 1. Received: tau={tau}"
+        )
+    if not is_whole_number(every) or every < 1:
+        raise ValueError(
+            f"Expected `{name}` to be a number of updates, at least 1. "
+            f"Received: {name}={every}"
+        )
+
+
+def _is_averaged(weight: keras.Variable) -> bool:
+    """Says whether a weight is one that an average makes sense of."""
+    return bool(weight.trainable and tf.as_dtype(weight.dtype).is_floating)

@@ -1,0 +1,1 @@
+"""Episodes as GIF and MP4, played in a process without TensorFlow."""

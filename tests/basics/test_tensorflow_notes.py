@@ -1,0 +1,166 @@
+"""TensorFlow writes what it must, and a crash keeps its message."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from keras_rl2.basics import tensorflow_notes
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# The others, which do no more in this respect, are run where they train.
+IN_SHORT = ("bandit_actor_critic", "dqn_cartpole", "sac_pendulum")
+# What TensorFlow writes before it looks at the setting, an error of a machine
+# without a driver, and what the interpreter says whatever the setting is.
+UNAVOIDABLE = re.compile(
+    r"WARNING: All log messages before absl"
+    r"|I\d{4} .*\b(port|cudart_stub|cpu_feature_guard)\.cc:"
+    r"|To enable the following instructions"
+    r"|E\d{4} .*failed call to cuInit.*\(303\)"
+    r"|INFO: Created TensorFlow Lite XNNPACK delegate"
+)
+# What else TensorFlow, its converter and its interpreter write of themselves.
+NOTES = re.compile(
+    r"[IWE]\d{4} |[\d-]+ [\d:.]+: [IWE] |INFO: |WARNING:tensorflow"
+)
+
+FIT = """
+import sys
+import keras_rl2 as rl
+rollouts = rl.RolloutDataset("CartPole-v1", num_envs=2, horizon=32)
+agent = rl.PPO.for_env(rollouts.env, seed=0)
+agent.fit(rollouts, total_steps=256)
+agent.fit(rollouts, total_steps=256)
+agent.evaluate("CartPole-v1", episodes=2)
+agent.act(rollouts.env.observation_space.sample())
+agent.export("policy")
+agent.export("policy.tflite", format="litert")
+agent.export("policy.onnx", format="onnx")
+assert "IPython" not in sys.modules
+"""
+
+CRASH = """
+import os
+import tensorflow as tf
+import keras_rl2 as rl
+
+class Converter:
+    def convert(self):
+        os.write(2, b"why it crashed\\n")
+        os.abort()
+
+tf.lite.TFLiteConverter.from_concrete_functions = lambda *_: Converter()
+rollouts = rl.RolloutDataset("CartPole-v1", num_envs=2, horizon=32)
+rl.A2C.for_env(rollouts.env, hidden=(4,)).fit(rollouts, epochs=1, verbose=0)
+"""
+
+
+def run(code, folder, **environment):
+    """Runs code in a fresh Python; returns what became of it."""
+    unset = {k: v for k, v in os.environ.items() if "TF_CPP" not in k}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**unset, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def said(code, folder, **environment):
+    """Runs code; returns the lines of stderr that could be avoided."""
+    done = run(code, folder, **environment)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    return [line for line in lines if not UNAVOIDABLE.match(line)]
+
+
+EITHER_FIRST = pytest.mark.parametrize("first", ["keras", "keras_rl2"])
+
+
+@pytest.mark.slow
+@EITHER_FIRST
+def test_a_first_fit_and_exports_write_nothing_of_their_own(tmp_path, first):
+    assert said(f"import {first}\n{FIT}", tmp_path) == []
+
+
+@pytest.mark.slow
+@EITHER_FIRST
+def test_the_setting_of_the_user_wins(tmp_path, first):
+    lines = said(f"import {first}\n{FIT}", tmp_path, TF_CPP_MIN_LOG_LEVEL="0")
+    assert any("XLA" in line for line in lines)
+
+
+@pytest.mark.slow
+@EITHER_FIRST
+def test_a_crash_within_a_conversion_shows_its_message(tmp_path, first):
+    done = run(f"import {first}\n{CRASH}", tmp_path)
+    assert done.returncode < 0
+    assert "why it crashed" in done.stderr
+
+
+def test_nothing_stands_between_python_and_tensorflow():
+    import keras_rl2
+
+    assert "keras_rl2" in sys.modules
+    for finder in sys.meta_path:
+        assert not type(finder).__module__.startswith(keras_rl2.__name__)
+
+
+def test_a_tensorflow_without_such_a_log_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tf.sysconfig, "get_include", lambda: str(tmp_path))
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    tensorflow_notes.prepare()
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "2"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            marks=pytest.mark.slow
+            if path.stem in IN_SHORT
+            else pytest.mark.learning,
+        )
+        for path in EXAMPLES
+    ],
+    ids=lambda path: path.stem,
+)
+def test_an_example_writes_no_notes(tmp_path, path):
+    source = path.read_text()
+    for package in ("ray", "minigrid", "optuna", "matplotlib"):
+        if package in source.lower():
+            pytest.importorskip(package)
+    for long, short in (
+        # A little more than the warm-up of any.
+        (r"total_steps=[\d_]+", "total_steps=1100"),
+        (r"(?m)^STEPS = [\d_]+", "STEPS = 1100"),
+        (r"EPOCHS, SAMPLES = 0, 300, 100", "EPOCHS, SAMPLES = 0, 20, 10"),
+        (r"horizon=1024", "horizon=64"),
+        (r"epochs=\d+", "epochs=1"),
+        (r"(?m)^TRIALS = \d+", "TRIALS = 1"),
+    ):
+        source = re.sub(long, short, source)
+    # It may have something to say itself.
+    notes = [line for line in said(source, tmp_path) if NOTES.match(line)]
+    assert notes == []
+
+
+@pytest.mark.slow
+def test_the_command_writes_nothing(tmp_path):
+    def command(*arguments):
+        argv = ["keras-rl2", *arguments]
+        code = f"import sys; sys.argv = {argv!r}\n"
+        main = "from keras_rl2.cli.main import main; sys.exit(main())"
+        assert said(code + main, tmp_path) == []
+
+    command("train", "ppo", "CartPole-v1", "--steps", "512")
+    [agent] = map(str, tmp_path.glob("runs/*/*/agent.keras"))
+    command("evaluate", agent)
+    command("export", agent, "--format", "litert")

@@ -1,0 +1,272 @@
+"""What exported files say of themselves, and what is refused of others'."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from keras_rl2.export import runtimes
+from support.exported import ENDINGS
+from support.exported import export
+from support.structured_envs import HYBRID_ACTIONS
+from support.structured_envs import OBSERVATIONS
+from support.structured_envs import StructuredEnv
+
+
+@pytest.fixture(scope="module")
+def agent():
+    return rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+
+
+@pytest.fixture(scope="module")
+def files(agent, tmp_path_factory):
+    """The agent in each format."""
+    folder = tmp_path_factory.mktemp("exported")
+    return {each: export(agent, folder, each) for each in ENDINGS}
+
+
+@pytest.mark.parametrize("form", ENDINGS)
+def test_a_file_says_what_it_is(form, agent, files):
+    manifest = rl.read_manifest(files[form])
+    assert manifest["algorithm"] == "PPO"
+    assert manifest["deterministic"] is True
+    assert manifest["quantization"] is None
+    assert manifest["keras_rl2"] == rl.__version__
+    assert manifest["keras"] == keras.__version__
+    assert manifest["tensorflow"] == tf.__version__
+    assert manifest["inputs"] == [
+        {
+            "name": "observation",
+            "shape": [None, 4],
+            "dtype": "float32",
+            "role": "observation",
+            "path": "",
+        }
+    ]
+    (output,) = manifest["outputs"]
+    assert output["shape"] == [None]
+    assert output["dtype"] == "int32"
+    assert manifest["noise"] == manifest["states"] == []
+    policy = rl.PolicyFile(files[form])
+    assert policy.observation_space == agent.observation_space
+    assert policy.action_space == agent.action_space
+
+
+@pytest.mark.spread(form=["litert"])
+@pytest.mark.parametrize("form", ENDINGS)
+def test_names_shapes_and_dtypes_are_those_of_the_file(form, tmp_path):
+    """Of trees, noise and memory at once: all that can be named."""
+    env = StructuredEnv(OBSERVATIONS["nested"], HYBRID_ACTIONS["dict"])
+    cell = keras.layers.GRUCell(4)
+    agent = rl.PPO.for_env(env, hidden=(8,), memory=cell, seed=0)
+    path = export(agent, tmp_path, form, deterministic=False)
+    manifest = rl.read_manifest(path)
+    runtime = runtimes.runtime_of(path, form)
+    inputs = {each["name"]: each for each in manifest["inputs"]}
+    outputs = {each["name"]: each for each in manifest["outputs"]}
+    assert set(inputs) == set(runtime.inputs)
+    assert set(outputs) == set(runtime.outputs)
+    roles = [each["role"] for each in manifest["inputs"]]
+    assert set(roles) == {"observation", "noise", "state"}
+    # What the file itself makes of inputs of these shapes and dtypes.
+    found = runtime(
+        {
+            name: np.zeros([3, *each["shape"][1:]], each["dtype"])
+            for name, each in inputs.items()
+        }
+    )
+    for name, each in outputs.items():
+        assert found[name].shape == (3, *each["shape"][1:])
+        assert found[name].dtype == each["dtype"]
+    sizes = [part["size"] for part in manifest["noise"]]
+    assert [sum(sizes)] == [*agent.noise_shape]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (
+            lambda: rl.PPO.for_env("CartPole-v1", hidden=(4,)),
+            [{"kind": "gumbel", "size": 2}],
+        ),
+        (
+            lambda: rl.PPO.for_env("Pendulum-v1", hidden=(4,)),
+            [{"kind": "normal", "size": 1}],
+        ),
+        (
+            lambda: rl.DQN.for_env("CartPole-v1", hidden=(4,), epsilon=0.25),
+            [
+                {
+                    "kind": "epsilon_greedy",
+                    "size": 2,
+                    "epsilon": 0.25,
+                    "ranked": False,
+                }
+            ],
+        ),
+        (
+            lambda: rl.TD3.for_env("Pendulum-v1", hidden=(4,), exploration=0.5),
+            [{"kind": "GaussianNoise", "size": 1, "scale": 0.5}],
+        ),
+        (
+            lambda: rl.TD3.for_env(
+                "Pendulum-v1", hidden=(4,), exploration=None
+            ),
+            [{"kind": "zeros", "size": 1}],
+        ),
+        (
+            lambda: rl.SAC.for_env("Pendulum-v1", hidden=(4,), exploration=0.5),
+            [
+                {"kind": "normal", "size": 1},
+                {"kind": "GaussianNoise", "size": 1, "scale": 0.5},
+            ],
+        ),
+    ],
+)
+def test_noise_is_named(make, expected):
+    agent = make()
+    assert agent.noise_parts == expected
+    assert sum(each["size"] for each in expected) == agent.noise_shape[0]
+
+
+def test_other_tools_see_nothing_of_it(files):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(files["onnx"])
+    onnx.checker.check_model(model)
+    assert [each.key for each in model.metadata_props] == ["keras_rl2.json"]
+    with zipfile.ZipFile(files["litert"]) as archive:
+        assert archive.namelist() == ["keras_rl2.json"]
+        assert archive.testzip() is None
+    assert os.listdir(files["tf_saved_model"] / "assets.extra") == [
+        "keras_rl2.json"
+    ]
+
+
+@pytest.mark.parametrize("form", ENDINGS)
+def test_files_of_earlier_releases_have_none(form, agent, files, tmp_path):
+    path = without_manifest(files[form], form, tmp_path)
+    with pytest.raises(ValueError, match="Expected an exported policy with a"):
+        rl.read_manifest(path)
+    with pytest.raises(ValueError, match="Expected an exported policy with a"):
+        rl.PolicyFile(path)
+    # They run as they did; what they are, the agent knows.
+    found = agent.check_export(path, "CartPole-v1", episodes=1)
+    assert found.passed
+    assert found.observations > 5
+    assert found.difference == found.disagreements == 0.0
+
+
+def without_manifest(path, form, folder):
+    """Returns a copy as the last release would have written it."""
+    copy = folder / path.name
+    if form == "tf_saved_model":
+        shutil.copytree(path, copy)
+        shutil.rmtree(copy / "assets.extra")
+    elif form == "litert":
+        content = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            (info,) = archive.infolist()
+        copy.write_bytes(content[: info.header_offset])
+    else:
+        onnx = pytest.importorskip("onnx")
+        model = onnx.load(path)
+        del model.metadata_props[:]
+        onnx.save(model, copy)
+    return copy
+
+
+def rewritten(files, tmp_path, change):
+    """Returns a SavedModel whose manifest somebody has changed."""
+    path = tmp_path / "policy"
+    shutil.copytree(files["tf_saved_model"], path)
+    file = path / "assets.extra" / "keras_rl2.json"
+    file.write_text(change(json.loads(file.read_text())))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: "no JSON", "not JSON"),
+        (lambda m: "[]", "manifest of kind"),
+        (lambda m: json.dumps({**m, "kind": "other"}), "manifest of kind"),
+        (lambda m: json.dumps({**m, "version": 2}), "version up to 1"),
+        (lambda m: json.dumps({**m, "version": [1]}), "version up to 1"),
+        (lambda m: json.dumps({**m, "inputs": 3}), "with 'inputs'"),
+        (lambda m: json.dumps({**m, "inputs": [3]}), "Expected name, role"),
+        (
+            lambda m: json.dumps({**m, "states": [{"shape": [1, 2**40]}]}),
+            "Expected name, role",
+        ),
+        (
+            lambda m: json.dumps(
+                {**m, "inputs": [{**m["inputs"][0], "dtype": "object"}]}
+            ),
+            "Expected name, role",
+        ),
+        (
+            lambda m: json.dumps(
+                {**m, "inputs": [{**m["inputs"][0], "role": "state"}]}
+            ),
+            "number of a state",
+        ),
+        (lambda m: " " * 2**20 + json.dumps(m), "at most 1,048,576 bytes"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(change, message, files, tmp_path):
+    path = rewritten(files, tmp_path, change)
+    with pytest.raises(ValueError, match=message):
+        rl.read_manifest(path)
+
+
+def test_a_bomb_is_not_unpacked(files, tmp_path):
+    path = tmp_path / "policy.tflite"
+    model = without_manifest(files["litert"], "litert", tmp_path)
+    with zipfile.ZipFile(model, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("keras_rl2.json", " " * 2**26)
+    assert path.stat().st_size < 2**20
+    with pytest.raises(ValueError, match="at most 1,048,576 bytes"):
+        rl.read_manifest(path)
+
+
+def test_what_is_no_export_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        rl.read_manifest(tmp_path / "nothing.tflite")
+    with pytest.raises(ValueError, match=r"without saved_model\.pb"):
+        rl.read_manifest(tmp_path)
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(ValueError, match="Expected an exported policy"):
+        rl.read_manifest(tmp_path / "notes.txt")
+
+
+_ACTING = """
+import sys
+import numpy as np
+import keras_rl2 as rl
+for path in sys.argv[1:]:
+    policy = rl.PolicyFile(path)
+    print(policy.act(np.ones((2, 4), "float32")).tolist())
+assert "tensorflow" not in sys.modules
+assert "keras" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_it_acts_where_there_is_no_tensorflow(agent, files):
+    paths = [str(files["onnx"]), str(files["litert"])]
+    done = subprocess.run(
+        [sys.executable, "-c", _ACTING, *paths],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    expected = agent.act(np.ones((2, 4), "float32"), deterministic=True)
+    assert done.stdout == f"{expected.tolist()}\n" * 2

@@ -1,0 +1,287 @@
+"""A checkpoint is read as it was written, or not at all."""
+
+import json
+import random
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+
+from keras_rl2.files import checkpoint_folder
+from keras_rl2.files.checkpoint_folder import CheckpointFolder
+from support.full_disks import content
+
+
+def write(folder, log, number):
+    """Writes a checkpoint with rows in a log beside."""
+    rows = np.arange(5) + 5 * number
+    log.append("rows", 5 * number + 5, {"row": rows})
+    state = {"number": number, "weights": np.full((3, 4), float(number))}
+    return folder.write(state, log)
+
+
+def fill(directory, count=3, keep=3):
+    """Returns a folder of some checkpoints."""
+    folder = CheckpointFolder(directory, keep)
+    log = folder.new_log()
+    for number in range(count):
+        write(folder, log, number)
+    return folder
+
+
+def check(saved, number):
+    """Asserts that a checkpoint is the one of that number, all of it."""
+    assert saved.state["number"] == number
+    np.testing.assert_array_equal(
+        saved.state["weights"], np.full((3, 4), number)
+    )
+    rows = np.concatenate([each["row"] for each in saved.log.read("rows")])
+    np.testing.assert_array_equal(rows, np.arange(5 * number + 5))
+
+
+def files(directory):
+    return sorted(each for each in directory.rglob("*") if each.is_file())
+
+
+def test_nothing_is_made_before_there_is_something(tmp_path):
+    folder = CheckpointFolder(tmp_path / "deep" / "folder")
+    assert folder.newest() is None
+    assert folder.paths() == []
+    folder.clear()
+    assert not list(tmp_path.iterdir())
+
+
+def test_write_and_read(tmp_path):
+    folder = fill(tmp_path / "deep" / "folder")
+    for number, path in enumerate(folder.paths()):
+        check(folder.read(path), number)
+    saved = folder.newest()
+    check(saved, 2)
+    assert (saved.number, saved.path) == (2, folder.paths()[-1])
+
+
+def test_only_the_newest_are_kept(tmp_path):
+    folder = fill(tmp_path, 5, keep=2)
+    assert [each.name[-1] for each in folder.paths()] == ["3", "4"]
+    # All rows are needed still.
+    assert len(list((tmp_path / "segments").iterdir())) == 5
+    log = folder.newest().log
+    log.forget("rows", 20)
+    for number in (5, 6):
+        log.append("rows", 5 * number + 5, {"row": np.arange(5)})
+        folder.write({}, log)
+    names = sorted(each.name for each in (tmp_path / "segments").iterdir())
+    assert [each[-5] for each in names] == ["3", "4", "5", "6"]
+
+
+def test_an_old_one_that_cannot_be_removed(tmp_path, monkeypatch):
+    fill(tmp_path, 2, keep=1)
+
+    def refuse(path):
+        raise PermissionError("somebody reads it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_folder, "_remove", refuse)
+        fill(tmp_path, 1, keep=1)
+    folder = CheckpointFolder(tmp_path, keep=1)
+    assert len(folder.paths()) == 2
+    fill(tmp_path, 1, keep=1)
+    assert len(folder.paths()) == 1
+
+
+def test_rows_of_the_one_before_stay(tmp_path):
+    """Which the newest one does not refer to any more."""
+    folder = CheckpointFolder(tmp_path, keep=2)
+    log = folder.new_log()
+    first = write(folder, log, 0)
+    log.forget("rows", 6)
+    write(folder, log, 1)
+    check(folder.read(first), 0)
+
+
+def test_numbers_of_more_digits_are_newer(tmp_path):
+    folder = fill(tmp_path, 1)
+    folder.paths()[0].rename(tmp_path / "checkpoint-99999999")
+    write(folder, folder.newest().log, 1)
+    assert folder.newest().number == 10**8
+
+
+def test_the_end_that_was_noted_first_stays(tmp_path):
+    folder = fill(tmp_path, 2)
+    folder.note_end({"reason": "done"})
+    folder.note_end({"reason": "error"})
+    check(folder.newest(), 1)
+    assert folder.newest().ended == {"reason": "done"}
+
+
+def test_numbers_go_on_in_another_process(tmp_path):
+    fill(tmp_path, 2)
+    folder = CheckpointFolder(tmp_path)
+    path = write(folder, folder.newest().log, 2)
+    assert path.name == "checkpoint-00000002"
+    check(folder.newest(), 2)
+
+
+def test_what_is_no_checkpoint_is_left_alone(tmp_path):
+    for name in ("checkpoint-mine", "notes"):
+        (tmp_path / name).mkdir()
+    folder = fill(tmp_path, 4, keep=1)
+    assert len(folder.paths()) == 1
+    folder.clear()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "checkpoint-mine",
+        "notes",
+    ]
+
+
+def test_clear_leaves_nothing(tmp_path):
+    folder = fill(tmp_path / "folder")
+    folder.clear()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_plain_data_writes_nothing(tmp_path):
+    folder = CheckpointFolder(tmp_path / "folder")
+    with pytest.raises(TypeError):
+        folder.write({"agent": object()})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "tries", [100, pytest.param(1000, marks=pytest.mark.slow)]
+)
+def test_no_flipped_bit_is_accepted(tries, tmp_path):
+    """Of any file of the newest checkpoint, by its share of the bytes.
+
+    The rows of those before are their own, and no flip is in them.
+    """
+    folder = fill(tmp_path)
+    own = [
+        *files(folder.paths()[-1]),
+        tmp_path / "segments" / "rows-00000002.npz",
+    ]
+    whole = {file: file.read_bytes() for file in own}
+    generator = random.Random(tries)
+    found = 0
+    for attempt in range(tries):
+        # Each file in turn: the manifest is the smallest.
+        file = own[attempt % len(own)]
+        damaged = bytearray(whole[file])
+        damaged[generator.randrange(len(damaged))] ^= 1 << generator.randrange(
+            8
+        )
+        file.write_bytes(damaged)
+        with pytest.warns(UserWarning, match="passed over"):
+            saved = folder.newest()
+        file.write_bytes(whole[file])
+        check(saved, 1)
+        found += 1
+    assert found == tries
+    check(folder.newest(), 2)
+
+
+def test_rows_that_all_share(tmp_path):
+    folder = fill(tmp_path)
+    first = tmp_path / "segments" / "rows-00000000.npz"
+    first.write_bytes(first.read_bytes()[:-1])
+    # Of all of them, as those after it refer to it, too.
+    with (
+        pytest.warns(UserWarning, match="passed over"),
+        pytest.raises(ValueError, match=r"whole in .* 3 that are damaged"),
+    ):
+        folder.newest()
+
+
+def each_file(directory):
+    folder = fill(directory)
+    segment = directory / "segments" / "rows-00000002.npz"
+    return folder, [*files(folder.paths()[-1]), segment]
+
+
+@pytest.mark.parametrize("which", range(4))
+@pytest.mark.parametrize("left", [None, 0, 0.5, 1])
+def test_files_that_are_missing_or_cut(which, left, tmp_path):
+    """None: the file is gone; 1: it is one byte too long."""
+    folder, own = each_file(tmp_path)
+    assert len(own) == 4
+    file = own[which]
+    whole = file.read_bytes()
+    if left is None:
+        file.unlink()
+    else:
+        file.write_bytes((whole + b" ")[: int(left * (len(whole) + 1))])
+    with pytest.warns(UserWarning, match="passed over"):
+        check(folder.newest(), 1)
+
+
+def test_a_checkpoint_of_nothing(tmp_path):
+    folder = fill(tmp_path)
+    newest = folder.paths()[-1]
+    shutil.rmtree(newest)
+    newest.write_text("a file")
+    with pytest.warns(UserWarning, match="passed over"):
+        check(folder.newest(), 1)
+
+
+def test_a_damaged_one_is_not_written_over(tmp_path):
+    folder = fill(tmp_path)
+    (folder.paths()[-1] / "state.json").write_text("{}")
+    with pytest.warns(UserWarning, match="passed over"):
+        saved = folder.newest()
+    write(folder, saved.log, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(folder.newest(), 2)
+    assert folder.paths()[-1].name == "checkpoint-00000003"
+
+
+def test_all_damaged_is_no_beginning(tmp_path):
+    folder = fill(tmp_path, 1)
+    (folder.paths()[0] / "manifest.json").unlink()
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match="remove the folder to begin anew"):
+        folder.newest()
+    assert content(tmp_path) == before
+
+
+def test_a_later_version(tmp_path, monkeypatch):
+    folder = fill(tmp_path, 2)
+    monkeypatch.setattr(checkpoint_folder, "FORMAT", 7)
+    monkeypatch.setattr(checkpoint_folder, "__version__", "9.0")
+    write(folder, folder.newest().log, 2)
+    monkeypatch.undo()
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match=r"of format 7, .* version 9\.0"):
+        folder.newest()
+    assert content(tmp_path) == before
+    # Nor is what it refers to thrown away.
+    log = folder.read(folder.paths()[0]).log
+    folder.write({}, log)
+    assert (tmp_path / "segments" / "rows-00000002.npz").exists()
+
+
+def test_an_unreadable_disk_is_no_damage(tmp_path, monkeypatch):
+    folder = fill(tmp_path)
+
+    def refuse(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(checkpoint_folder.json, "loads", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        folder.newest()
+
+
+def test_the_manifest_says_by_whom(tmp_path):
+    folder = fill(tmp_path, 1)
+    text = (folder.paths()[0] / "manifest.json").read_text()
+    said = json.loads(text)["content"]
+    assert said["format"] == checkpoint_folder.FORMAT
+    assert said["version"] == checkpoint_folder.__version__
+    assert said["members"].keys() == {"arrays.npz", "state.json"}
+
+
+@pytest.mark.parametrize("keep", [0, -1, 1.5, None])
+def test_bad_arguments(keep, tmp_path):
+    with pytest.raises(ValueError, match="`keep`"):
+        CheckpointFolder(tmp_path, keep)

@@ -1,0 +1,194 @@
+"""A ring restored from segments is the ring, whenever it was saved."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from keras_rl2.files.segment_log import SegmentLog
+from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
+from keras_rl2.replay.transition_ring import TransitionRing
+from keras_rl2.spaces.array_spec import ArraySpec
+from support.replay_reference import part
+from support.replay_reference import stream
+
+NUM_ENVS = 2
+ONE = ArraySpec((2,), "float32")
+SPEC = {"one": ONE, "whole": (ArraySpec((2,), "int32"), ArraySpec((), "uint8"))}
+
+
+def make(n_step=1, spec=ONE, capacity=20):
+    return TransitionRing(capacity, NUM_ENVS, spec, ((), np.int32), n_step, 0.9)
+
+
+def as_tree(array):
+    """Returns observations of `SPEC` that tell rows apart."""
+    numbers = (array * 1000).astype(np.int32)
+    return {"one": array, "whole": (numbers, numbers[..., 0].astype(np.uint8))}
+
+
+def as_trees(trajectory):
+    return dataclasses.replace(
+        trajectory,
+        observation=as_tree(trajectory.observation),
+        final_observation=as_tree(trajectory.final_observation),
+    )
+
+
+class Saved:
+    """A log that is written, and read, as another process would."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.log = SegmentLog(directory)
+        self.count = 0
+
+    def save(self, ring):
+        state = ring.get_state(self.log)
+        self.log.accept(self.log.write(f"{self.count:04d}"))
+        self.count += 1
+        return state
+
+    def restored(self, ring, state):
+        log = SegmentLog(self.directory, self.log.segments)
+        ring.set_state(state, log)
+        return ring
+
+
+def same_transitions(one, other):
+    """Asserts that two rings hold the same transitions in the same places."""
+    places = one.drawable_places()
+    np.testing.assert_array_equal(other.drawable_places(), places)
+    np.testing.assert_equal(other.gather(places), one.gather(places))
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("spec", [ONE, SPEC], ids=["array", "tree"])
+@pytest.mark.parametrize("next_step", [False, True])
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_saved_at_random_times(seed, n_step, next_step, spec, tmp_path):
+    """What is stored, cut and discarded between, in pieces of any length."""
+    generator = np.random.default_rng(seed)
+    trajectory = stream(generator, 300, NUM_ENVS, next_step)[0]
+    if spec is SPEC:
+        trajectory = as_trees(trajectory)
+    ring, saved = make(n_step, spec), Saved(tmp_path)
+    step = saves = 0
+    while step < 300:
+        stop = min(step + int(generator.integers(1, 9)), 300)
+        ring.extend(part_of(trajectory, step, stop))
+        step = stop
+        what = generator.random()
+        if what < 0.1:
+            ring.cut()
+        elif what < 0.3:
+            ring.discard_episodes(generator.random(NUM_ENVS) < 0.5)
+        if generator.random() < 0.4:
+            state = saved.save(ring)
+            again = saved.restored(make(n_step, spec), state)
+            np.testing.assert_equal(again.get_state(), ring.get_state())
+            same_transitions(again, ring)
+            saves += 1
+            if generator.random() < 0.3:
+                # Killed, and gone on with.
+                ring = again
+    assert saves > 10
+    # Old rows are left behind: 11 rows, of at most 8 steps and more a segment.
+    assert len(saved.log.segments[state["log"]]) < saves
+
+
+def part_of(trajectory, start, stop):
+    """Returns some steps of a trajectory, of trees or not."""
+    if isinstance(trajectory.observation, np.ndarray):
+        return part(trajectory, start, stop)
+    one = dataclasses.replace(
+        trajectory,
+        observation=trajectory.observation["one"],
+        final_observation=trajectory.final_observation["one"],
+    )
+    return as_trees(part(one, start, stop))
+
+
+def test_discarded_long_after_it_was_saved(tmp_path):
+    trajectory = stream(np.random.default_rng(0), 15, NUM_ENVS, False)[0]
+    # One episode, from the first step on.
+    never = np.zeros_like(trajectory.terminated)
+    trajectory = dataclasses.replace(
+        trajectory,
+        terminated=never,
+        truncated=never,
+        final_observation=trajectory.final_observation[:0],
+        final_index=trajectory.final_index[:0],
+    )
+    ring, saved = make(capacity=60), Saved(tmp_path)
+    ring.extend(part(trajectory, 0, 10))
+    saved.save(ring)
+    ring.extend(part(trajectory, 10, 15))
+    ring.discard_episodes(np.array([True, False]))
+    state = saved.save(ring)
+    again = saved.restored(make(capacity=60), state)
+    assert len(again) == len(ring) == 15
+    np.testing.assert_equal(again.get_state(), ring.get_state())
+    # What has been written needs not be written again and again.
+    for step in range(2):
+        ring.extend(part(trajectory, step, step + 1))
+        saved.save(ring)
+    last = saved.log.read(state["log"])[-1]
+    assert len(last["slot"]) == 3
+
+
+def test_what_could_not_be_written_is_added_again(tmp_path):
+    trajectory = stream(np.random.default_rng(1), 60, NUM_ENVS, False)[0]
+    ring, saved = make(3, capacity=200), Saved(tmp_path)
+    for start in range(0, 60, 5):
+        ring.extend(part(trajectory, start, start + 5))
+        if start % 3:
+            # Written perhaps, but nothing refers to it.
+            ring.get_state(saved.log)
+            saved.log.write(f"{saved.count:04d}")
+        else:
+            state = saved.save(ring)
+            again = saved.restored(make(3, capacity=200), state)
+            np.testing.assert_equal(again.get_state(), ring.get_state())
+
+
+def test_more_steps_than_rows_between(tmp_path):
+    trajectory = stream(np.random.default_rng(2), 120, NUM_ENVS, False)[0]
+    ring, saved = make(3), Saved(tmp_path)
+    for start in (0, 60):
+        ring.extend(part(trajectory, start, start + 60))
+        state = saved.save(ring)
+        again = saved.restored(make(3), state)
+        np.testing.assert_equal(again.get_state(), ring.get_state())
+    assert len(saved.log.segments[state["log"]]) == 1
+
+
+def test_only_what_is_new_is_written(tmp_path):
+    trajectory = stream(np.random.default_rng(0), 300, NUM_ENVS, False)[0]
+    ring, saved = make(capacity=600), Saved(tmp_path)
+    for start in range(0, 300, 50):
+        ring.extend(part(trajectory, start, start + 50))
+        state = saved.save(ring)
+    lengths = [len(each["slot"]) for each in saved.log.read(state["log"])]
+    # The row of the observation after the newest step, and one that may have
+    # been cut since.
+    assert lengths == [51, *[52] * 5]
+
+
+def test_priorities_go_with_it(tmp_path):
+    def buffer():
+        return PrioritizedReplayBuffer(
+            40, NUM_ENVS, ONE, (), np.int32, alpha=0.7, beta=0.5, n_step=3,
+            gamma=0.9, seed=0,
+        )  # fmt: skip
+
+    trajectory = stream(np.random.default_rng(0), 60, NUM_ENVS, False)[0]
+    one, saved = buffer(), Saved(tmp_path)
+    for start in range(0, 60, 6):
+        one.extend(part(trajectory, start, start + 6))
+        drawn = one.sample(8)
+        one.update_priorities(drawn["index"], np.arange(8.0))
+        state = saved.save(one)
+    other = saved.restored(buffer(), state)
+    np.testing.assert_equal(other.sample(32), one.sample(32))

@@ -1,0 +1,57 @@
+"""A seal covers all of a file, and its own words."""
+
+import zipfile
+
+import numpy as np
+import pytest
+
+from keras_rl2.files.sealing import is_sealed
+from keras_rl2.files.sealing import seal
+
+
+@pytest.fixture
+def path(tmp_path):
+    """An archive of three megabytes, sealed."""
+    path = tmp_path / "file.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("numbers", bytes(3 * 2**20))
+    seal(path)
+    return path
+
+
+def check(path):
+    with path.open("rb") as file:
+        return is_sealed(file)
+
+
+def test_what_is_whole(path):
+    assert check(path)
+
+
+@pytest.mark.parametrize("share", np.linspace(0.01, 0.99, 7))
+def test_a_bit_anywhere(share, path):
+    content = bytearray(path.read_bytes())
+    content[int(share * len(content))] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="was changed after it was saved"):
+        check(path)
+
+
+def test_another_format(path):
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"format": 1', b'"format": 2'))
+    with pytest.raises(ValueError, match="seal is of format 2, not 1"):
+        check(path)
+
+
+def test_one_that_was_cut_off(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: content.rindex(b'{"library"')])
+    with pytest.raises(ValueError, match="seal is damaged"):
+        check(path)
+
+
+def test_none(tmp_path):
+    with zipfile.ZipFile(tmp_path / "file.zip", "w") as archive:
+        archive.writestr("numbers", "1 2 3")
+    assert not check(tmp_path / "file.zip")

@@ -1,0 +1,130 @@
+"""What was converted once serves policies alike, and no others."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_rl2 as rl
+from keras_rl2.data import ActorSnapshot
+from keras_rl2.policies import conversions
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(conversions, "_kept", {})
+
+
+@pytest.fixture
+def converted(monkeypatch):
+    """The functions that have been converted."""
+    functions = []
+    convert = conversions.convert
+
+    def counted(function):
+        functions.append(function)
+        return convert(function)
+
+    monkeypatch.setattr(conversions, "convert", counted)
+    return functions
+
+
+def ppo(seed=0, hidden=(4,), activation="tanh", **kwargs):
+    return rl.PPO.for_env(
+        "Pendulum-v1", hidden=hidden, activation=activation, seed=seed, **kwargs
+    )
+
+
+def act(agent, actor):
+    observation = np.ones((2, 3), "float32")
+    noise, _ = agent.draw_noise(np.random.default_rng(0), (2,))
+    return actor(observation, noise)[0], agent.sample_action(observation, noise)
+
+
+def test_agents_alike_share_one_and_act_each_for_itself(converted):
+    agents = [ppo(seed) for seed in range(3)]
+    actors = [ActorSnapshot(agent, 2) for agent in agents]
+    assert len(converted) == 1
+    taken = []
+    for agent, actor in zip(agents, actors, strict=True):
+        assert actor.backend == "litert"
+        action, expected = act(agent, actor)
+        np.testing.assert_allclose(action, expected, rtol=1e-5)
+        taken.append(action)
+    assert (taken[0] != taken[1]).all()
+
+
+def test_an_agent_of_another_algorithm_shares_it_too(converted):
+    for kind in (rl.PPO, rl.A2C):
+        ActorSnapshot(kind.for_env("CartPole-v1", hidden=(4,)), 2)
+    assert len(converted) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"hidden": (5,)},
+        {"hidden": (4, 4)},
+        {"activation": "relu"},
+        {"normalize_observations": True},
+    ],
+)
+def test_other_networks_have_their_own(other, converted):
+    ActorSnapshot(ppo(), 2)
+    agent = ppo(**other)
+    action, expected = act(agent, ActorSnapshot(agent, 2))
+    assert len(converted) == 2
+    np.testing.assert_allclose(action, expected, rtol=1e-5)
+
+
+def test_another_batch_or_mode_has_its_own(converted):
+    agent = ppo()
+    for num_envs, deterministic in ((2, False), (3, False), (2, True)):
+        ActorSnapshot(agent, num_envs, deterministic)
+    assert len(converted) == 3
+
+
+@keras.saving.register_keras_serializable(package="test_conversions")
+class Hidden(keras.layers.Layer):
+    """Adds a variable that Keras does not know of."""
+
+    def __init__(self, value, **kwargs):
+        super().__init__(**kwargs)
+        with tf.init_scope():
+            self.value = [tf.Variable(value)]
+
+    def call(self, inputs):
+        return inputs + tf.reduce_sum(self.value[0]) + inputs[:, :1]
+
+
+def test_values_that_are_no_inputs_are_not_shared(converted):
+    for value in (0.0, 100.0):
+        actor = keras.Sequential(
+            [keras.Input((3,)), keras.layers.Dense(1), Hidden([value] * 200)]
+        )
+        critic = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        agent = rl.PPO(actor, critic)
+        agent.bind(*spaces())
+        action, expected = act(agent, ActorSnapshot(agent, 2))
+        np.testing.assert_allclose(action, expected, rtol=1e-5)
+    assert len(converted) == 2
+
+
+def spaces():
+    env = rl.envs.as_vector_env("Pendulum-v1")
+    return env.observation_space, env.action_space
+
+
+def test_what_acts_otherwise_is_not_kept(converted, monkeypatch):
+    monkeypatch.setattr("keras_rl2.policies.actors._agree", lambda *_: False)
+    for _ in range(2):
+        assert ActorSnapshot(ppo(), 2).backend == "tensorflow"
+    assert len(converted) == 2
+
+
+def test_only_so_many_are_kept(monkeypatch):
+    monkeypatch.setattr(conversions, "_MOST_KEPT", 2)
+    for key in "abc":
+        conversions.keep(key, key.encode())
+    assert conversions.find("a") is None
+    assert [conversions.find(key) for key in "bc"] == [b"b", b"c"]

@@ -1,0 +1,155 @@
+"""Rounds are handed to TensorFlow as they are, by `fit` and outside of it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_rl2.spaces.trees import named_leaves
+from keras_rl2.training.fit_callbacks import FitCallbacks
+from keras_rl2.training.round_call import RoundCall
+from support.agents import AGENTS
+from support.agents import EITHER_KIND
+from support.agents import EVERY_AGENT
+from support.agents import make_agent
+from support.agents import make_env
+
+
+def a_round(size, dtype="float32"):
+    return {
+        "b": np.full(size, 2.0, dtype),
+        "a": (np.full(size, 3.0, dtype), {"c": np.full(1, 5.0, dtype)}),
+    }
+
+
+def test_each_array_arrives_where_it_was():
+    def function(one_round):
+        first, inner = one_round["a"]
+        return 100.0 * one_round["b"] + 10.0 * first + inner["c"]
+
+    given = RoundCall(function)(a_round(2))
+    np.testing.assert_array_equal(given, [235.0, 235.0])
+
+
+@pytest.mark.xla
+def test_what_is_compiled_is_called_alike():
+    weights = tf.Variable([1.0, 2.0])
+
+    @tf.function(jit_compile=True)
+    def function(one_round):
+        weights.assign_add(one_round["b"])
+        return weights * tf.cast(one_round["a"][0], "float32")
+
+    call = RoundCall(function, compiled=True)
+    one_round = {"b": np.ones(2, "float32"), "a": (np.array([3, 4]),)}
+    np.testing.assert_array_equal(call(one_round), [6.0, 12.0])
+    np.testing.assert_array_equal(call(one_round), [9.0, 16.0])
+    np.testing.assert_array_equal(weights, [3.0, 4.0])
+
+
+def test_one_trace_of_each_form():
+    traced = []
+
+    def function(one_round):
+        traced.append(one_round["b"].shape)
+        return tf.cast(one_round["b"], "float32")
+
+    call = RoundCall(function)
+    for size, dtype in [(2, "float32"), (3, "float32"), (2, "float64")] * 2:
+        assert len(call(a_round(size, dtype))) == size
+    assert traced == [(2,), (3,), (2,)]
+
+
+def made(name, **compile_arguments):
+    """Makes an agent and a dataset for it."""
+    case, env = EVERY_AGENT[name], make_env(EVERY_AGENT[name].pair)
+    agent = make_agent(case, env, compile_arguments=compile_arguments)
+    return agent, case.make_dataset(env)
+
+
+@pytest.mark.rotate(name=EITHER_KIND)
+@pytest.mark.parametrize("name", EVERY_AGENT)
+def test_rounds_are_what_they_are_said_to_be(name):
+    """`tf.data` would turn an array into what was promised; nothing else."""
+    agent, dataset = made(name)
+    elements = dataset.as_rounds(agent).element_spec
+    dataset.refresh()
+    given = {
+        path: (each.shape, each.dtype.name)
+        for path, each in named_leaves(dataset.hand_over())
+    }
+    assert given == {
+        path: (tuple(each.shape), each.dtype.name)
+        for path, each in named_leaves(elements)
+    }
+
+
+@pytest.mark.rotate(name=[[*AGENTS]])
+@pytest.mark.parametrize("name", AGENTS)
+def test_rounds_by_an_iterator_train_as_those_of_fit_do(name):
+    trained, dataset = made(name)
+    trained.fit(dataset, epochs=2, verbose=0)
+
+    by_hand, dataset = made(name)
+    by_hand.fit(dataset, epochs=1, verbose=0)
+    trajectories = by_hand.round_size.from_trajectory
+    iterator = iter(dataset.as_rounds(by_hand, trajectories))
+    for _ in range(dataset.rounds_per_epoch):
+        dataset.refresh()
+        by_hand.train_function(iterator)
+    for weight, expected in zip(
+        by_hand.get_weights(), trained.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_a_round_is_handed_over_once():
+    agent, dataset = made("PPO")
+    dataset.bind(agent)
+    dataset.refresh()
+    dataset.hand_over()
+    with pytest.raises(RuntimeError, match="before the round was refreshed"):
+        dataset.hand_over()
+
+
+class Kept(keras.callbacks.Callback):
+    """Keeps what it was told of batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.told.append((batch, logs))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.told.append((batch, logs))
+
+
+@pytest.mark.parametrize("value", [0.5, np.float32(0.5), tf.constant(0.5)])
+def test_callbacks_are_told_numbers(value):
+    kept = Kept()
+    callbacks = FitCallbacks([kept], model=keras.Sequential())
+    callbacks.on_train_batch_begin(0)
+    callbacks.on_train_batch_end(1, {"loss": value})
+    assert kept.told == [(0, {}), (1, {"loss": 0.5})]
+    assert type(kept.told[-1][1]["loss"]) is float
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_fit_gives_callbacks_what_keras_gives_them(verbose, capsys):
+    agent, dataset = made("PPO")
+    kept = Kept()
+    history = agent.fit(dataset, epochs=2, callbacks=[kept], verbose=verbose)
+    assert kept.model is agent
+    assert agent.history is history
+    assert history.epoch == [0, 1]
+    assert kept.params == {
+        "verbose": verbose,
+        "epochs": 2,
+        "steps": dataset.steps_per_epoch,
+    }
+    assert ("Epoch 2/2" in capsys.readouterr().out) == bool(verbose)
+    logs = kept.told[1][1]
+    assert list(logs) == sorted(logs)
+    assert {type(each) for each in logs.values()} == {float}
