@@ -35,7 +35,7 @@ ROOMS = (
 # What says something else than its bases do of the same argument.
 OWN = {
     "Agent.evaluate": {"updates"},
-    "ExportableModel.check_export": {"env"},
+    "ActingModel.check_export": {"env"},
     "TD3.compile": {"critic_optimizer", "optimizer"},
     "Training.run": {"callbacks", "total_steps", "verbose"},
     "network_for": {
@@ -62,7 +62,7 @@ OWN_DEFAULTS = {
     "BoxCQL": {"alpha"},
     "DDPG": {"target_every"},
     "DQN": {"max_gradient_norm", "tau"},
-    "ExportableModel.check_export": {"seed"},
+    "ActingModel.check_export": {"seed"},
     "PPO": {"normalize_advantages"},
     "TD3": {"target_every"},
     "TD3.compile": {"critic_optimizer"},
@@ -76,7 +76,7 @@ SOURCES = {
     "DiscreteCQL": ("DQN", "CQL"),
     "Agent.evaluate": ("EvaluationDataset",),
     "EvaluationDataset.of": ("EvaluationDataset",),
-    "ExportableModel.check_export": ("EvaluationDataset",),
+    "ActingModel.check_export": ("EvaluationDataset",),
     "TD3.compile": ("Agent.compile",),
     "Training.run": ("Agent.fit",),
     "PrioritizedReplayBuffer": ("ReplayBuffer",),
@@ -89,7 +89,7 @@ AGENTS = (
     *("A2C", "APPO", "BehaviorCloning", "BoxCQL", "CQL", "DDPG", "DQN"),
     *("DiscreteCQL", "IQL", "PPO", "REINFORCE", "SAC", "TD3", "TD3BC"),
 )
-BASES = ("ActorCritic", "OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
+BASES = ("OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
 # Those of which a base takes more than they do.
 NARROWER = ("BoxCQL", "DDPG", "DiscreteCQL")
 # What `for_env` finds out itself.

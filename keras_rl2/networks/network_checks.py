@@ -19,8 +19,8 @@ from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.actor_critic import ActorCritic
     from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 
 Outputs = Tensor | Sequence[Tensor]
 """What a network of somebody's own gives."""
@@ -44,11 +44,11 @@ def check_is_network(name: str, network: object) -> None:
         )
 
 
-def output_sizes(agent: "ActorCritic") -> tuple[int, int]:
+def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
     """Runs the networks symbolically, building them if need be.
 
     Args:
-        agent: `ActorCritic` whose spaces are set.
+        agent: `OnPolicyAgent` whose spaces are set.
 
     Returns:
         Width of the policy's output, width of the value's.
@@ -85,11 +85,11 @@ def output_sizes(agent: "ActorCritic") -> tuple[int, int]:
     return int(policy.shape[-1]), int(width)
 
 
-def check_outputs(agent: "ActorCritic", sizes: tuple[int, int]) -> None:
+def check_outputs(agent: "OnPolicyAgent", sizes: tuple[int, int]) -> None:
     """Refuses outputs that do not fit the action space.
 
     Args:
-        agent: `ActorCritic` whose spaces are set.
+        agent: `OnPolicyAgent` whose spaces are set.
         sizes: Widths of the policy's and the value's output.
 
     Raises:

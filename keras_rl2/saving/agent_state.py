@@ -8,14 +8,14 @@ import keras
 import numpy as np
 
 if TYPE_CHECKING:
-    from keras_rl2.agents.saveable_model import SaveableModel
+    from keras_rl2.agents.agent import Agent
 
 
-def variables_of(agent: "SaveableModel") -> list[keras.Variable]:
+def variables_of(agent: "Agent") -> list[keras.Variable]:
     """Returns the variables of an agent and its optimizers, each once.
 
     Args:
-        agent: `SaveableModel`, bound and compiled.
+        agent: `Agent`, bound and compiled.
 
     Returns:
         list, always in the same order for agents that were made alike.
@@ -26,11 +26,11 @@ def variables_of(agent: "SaveableModel") -> list[keras.Variable]:
     return list({id(each): each for each in found}.values())
 
 
-def read(agent: "SaveableModel") -> dict[str, Any]:
+def read(agent: "Agent") -> dict[str, Any]:
     """Returns the state of an agent.
 
     Args:
-        agent: `SaveableModel`, bound and compiled.
+        agent: `Agent`, bound and compiled.
 
     Returns:
         dict of plain data, copied.
@@ -46,11 +46,11 @@ def read(agent: "SaveableModel") -> dict[str, Any]:
     }
 
 
-def write(agent: "SaveableModel", state: Mapping[str, Any]) -> None:
+def write(agent: "Agent", state: Mapping[str, Any]) -> None:
     """Gives an agent the state that `read` returned.
 
     Args:
-        agent: `SaveableModel`, bound and compiled; made as the other was.
+        agent: `Agent`, bound and compiled; made as the other was.
         state: dict, as returned by `read`.
 
     Raises:
