@@ -13,7 +13,7 @@ from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import rollouts_of
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
-from keras_rl2.updates.optimizer_parts import parts_of
+from keras_rl2.updates.skipped_updates import parts_of
 
 _TAGS = {
     "env_steps": "time/total_timesteps",

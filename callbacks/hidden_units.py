@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.recent_steps import RecentSteps
-from keras_rl2.networks.network_inputs import inputs_for
+from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves

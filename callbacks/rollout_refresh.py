@@ -8,7 +8,7 @@ import keras
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import takes_steps
-from keras_rl2.updates.optimizer_parts import parts_of
+from keras_rl2.updates.skipped_updates import parts_of
 
 
 class RolloutRefresh(keras.callbacks.Callback):

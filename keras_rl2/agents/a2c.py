@@ -13,7 +13,7 @@ from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import OwnRollout
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 
 

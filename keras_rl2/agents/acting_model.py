@@ -27,7 +27,7 @@ from keras_rl2.envs import EnvWrapper
 from keras_rl2.export import exporting
 from keras_rl2.export.export_check import ExportCheck
 from keras_rl2.export.export_check import check_export
-from keras_rl2.networks.network_inputs import Memory
+from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies import actors
 from keras_rl2.policies.acting import Acting
 from keras_rl2.policies.observation_encoder import ObservationEncoder
@@ -40,7 +40,7 @@ from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.training.learners import Learners
-from keras_rl2.updates import finite_weights
+from keras_rl2.updates import skipped_updates as finite_weights
 
 
 class _OfConstructor:

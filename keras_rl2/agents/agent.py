@@ -22,9 +22,9 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import Trajectory
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
-from keras_rl2.networks import network_builder as default_agent
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks import builder as default_agent
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import as_given
 from keras_rl2.saving import agent_state
 from keras_rl2.saving import saved_networks
 from keras_rl2.saving import saving
@@ -38,15 +38,15 @@ from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
-from keras_rl2.training.fit_alone import fit_alone
-from keras_rl2.updates import finite_weights
+from keras_rl2.training.fitting import fit_alone
+from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.normalizing import Normalizing
 from keras_rl2.updates.observers import Observers
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.trained_variables import TrainedVariables
-from keras_rl2.updates.updating import minibatch_of
+from keras_rl2.updates.updater import minibatch_of
 
 
 class Agent(ActingModel):

@@ -14,7 +14,7 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 
 

@@ -10,12 +10,12 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.stochastic_actor import StochasticActor
-from keras_rl2.networks.network_builder import NetworkBuilder
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

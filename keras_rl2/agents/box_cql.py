@@ -17,8 +17,8 @@ from keras_rl2.agents.sac import SAC
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import as_given
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.space_configs import GivenSpace
@@ -26,9 +26,9 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -18,11 +18,11 @@ from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.updater import Terms
 
 
 def check_weight(alpha: float, threshold: float | None) -> None:

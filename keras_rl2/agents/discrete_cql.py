@@ -13,11 +13,11 @@ from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.cql import check_weight
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

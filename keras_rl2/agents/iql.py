@@ -17,22 +17,22 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import NetworkBuilder
-from keras_rl2.networks.network_builder import as_given
-from keras_rl2.networks.network_inputs import inputs_for
-from keras_rl2.networks.network_outputs import check_value_ending
-from keras_rl2.networks.network_outputs import one_value_each
-from keras_rl2.networks.running import run_network
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.builder import as_given
+from keras_rl2.networks.checks import check_value_ending
+from keras_rl2.networks.checks import one_value_each
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -15,15 +15,15 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distribute import replicas
-from keras_rl2.networks import network_checks
+from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.network_copies import added_losses
 from keras_rl2.spaces.space_configs import GivenSpace
-from keras_rl2.updates.gradient_steps import GradientSteps
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import GradientSteps
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 class OffPolicyAgent(Agent):

@@ -24,28 +24,28 @@ from keras_rl2.data import unpack
 from keras_rl2.distribute import replicas
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
+from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import is_image
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.checks import check_value_ending
+from keras_rl2.networks.checks import one_value_each
+from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks.inputs import sequences_like
+from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.network_copies import added_losses
-from keras_rl2.networks.network_inputs import Memory
-from keras_rl2.networks.network_inputs import inputs_for
-from keras_rl2.networks.network_outputs import check_value_ending
-from keras_rl2.networks.network_outputs import one_value_each
-from keras_rl2.networks.running import run_network
-from keras_rl2.networks.sequences import flat
-from keras_rl2.networks.sequences import of_one_step
-from keras_rl2.networks.sequences import sequences_like
-from keras_rl2.networks.unrolling import unroll
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates.gradient_steps import GradientSteps
-from keras_rl2.updates.gradient_steps import Step
 from keras_rl2.updates.rollout_samples import RolloutSamples
+from keras_rl2.updates.updater import GradientSteps
+from keras_rl2.updates.updater import Step
 
 
 class OnPolicyAgent(StochasticPolicy):

@@ -16,10 +16,10 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
-from keras_rl2.updates.gradient_steps import GradientSteps
-from keras_rl2.updates.gradient_steps import Step
+from keras_rl2.updates.updater import GradientSteps
+from keras_rl2.updates.updater import Step
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -10,10 +10,10 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.sequences import flat
-from keras_rl2.networks.sequences import sequences_like
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.updater import Batch
 
 if TYPE_CHECKING:
     from keras_rl2.agents.dqn import DQN

@@ -24,10 +24,10 @@ from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import PinkNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import NetworkBuilder
-from keras_rl2.networks.network_builder import as_given
-from keras_rl2.networks.running import run_network
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.builder import as_given
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
@@ -36,9 +36,9 @@ from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 _NOISE_COLORS = ("pink", "white")
 

@@ -10,9 +10,9 @@ from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks import network_checks
+from keras_rl2.networks import checks as network_checks
 from keras_rl2.spaces.space_configs import GivenSpace
-from keras_rl2.updates.objective import Batch
+from keras_rl2.updates.updater import Batch
 
 # Actions that a dataset repeats exactly would have a Gaussian become a point,
 # and the gradient of its mean grow without end.

@@ -20,23 +20,23 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.network_builder import NetworkBuilder
-from keras_rl2.networks.network_builder import as_given
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.builder import as_given
+from keras_rl2.networks.checks import check_action_ending
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.network_copies import copy_of
-from keras_rl2.networks.network_inputs import inputs_for
-from keras_rl2.networks.network_outputs import check_action_ending
-from keras_rl2.networks.running import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
-from keras_rl2.updates.objective import Batch
-from keras_rl2.updates.objective import Objective
-from keras_rl2.updates.objective import Terms
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")

@@ -15,10 +15,10 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
 from keras_rl2.networks.initialization import Initialization
-from keras_rl2.networks.network_inputs import inputs_for
-from keras_rl2.networks.sequences import flat
-from keras_rl2.networks.sequences import of_one_step
-from keras_rl2.networks.sequences import sequences_like
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.spaces.trees import map_leaves
 
 

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.network_builder import NetworkBuilder
+from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
@@ -20,7 +20,7 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.target_networks import TargetUpdate
-from keras_rl2.updates.updating import apply_gradients
+from keras_rl2.updates.updater import apply_gradients
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent

@@ -15,7 +15,7 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.data import OfflineDataset
-from keras_rl2.networks.network_inputs import run_network
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.offline.fitted_q import FittedQ
 from keras_rl2.offline.fitted_q import networks_beside
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
@@ -23,7 +23,7 @@ from keras_rl2.policies.agent_protocols import Stochastic
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.updates.updating import apply_gradients
+from keras_rl2.updates.updater import apply_gradients
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent

@@ -10,9 +10,9 @@ from keras import ops
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.updates import finite_weights
-from keras_rl2.updates.optimizer_parts import parts_of
+from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
+from keras_rl2.updates.skipped_updates import parts_of
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent

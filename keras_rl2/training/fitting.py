@@ -1,8 +1,11 @@
 """How `fit` turns rounds into Keras epochs."""
 
 import contextlib
+import threading
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
@@ -12,8 +15,10 @@ import tensorflow as tf
 
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Evaluation
 from keras_rl2.callbacks import Progress
@@ -26,13 +31,12 @@ from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.offline.offline_evaluation import OfflineEvaluation
-from keras_rl2.training import fit_arguments
 from keras_rl2.training import round_execution
-from keras_rl2.training.fit_callbacks import FitCallbacks
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+
 
 Callbacks = list[keras.callbacks.Callback]
 # As Keras takes them.
@@ -93,8 +97,8 @@ def fit(
     # An earlier `fit` may have been interrupted.
     agent.target_networks.forget()
     if not isinstance(x, RoundDataset):
-        fit_arguments.refuse_other_data(agent, x, total_steps)
-        fit_arguments.refuse_said_elsewhere(kwargs, of_minibatches=True)
+        refuse_other_data(agent, x, total_steps)
+        refuse_said_elsewhere(kwargs, of_minibatches=True)
         if not agent.compiled:
             agent.compile()
         agent.trained.check()
@@ -107,7 +111,7 @@ def fit(
             verbose=verbose,
             **kwargs,
         )
-    fit_arguments.refuse_arguments(kwargs)
+    refuse_arguments(kwargs)
     _refuse_steps(x, total_steps)
     data = _data_of(agent, x, total_steps)
     begin = FitPosition.beginning(agent, x, initial_epoch)
@@ -379,3 +383,176 @@ def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
     if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
         validation_data = EvaluationDataset(validation_data)
     return [Evaluation(validation_data, validation_freq)]
+
+
+def refuse_other_data(
+    agent: "Agent", x: object, total_steps: int | None
+) -> None:
+    """Refuses what an agent cannot be trained on, an environment above all."""
+    if total_steps is not None or not isinstance(x, tf.data.Dataset):
+        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
+        made = repr(x) if isinstance(x, str) else "env"
+        raise ValueError(
+            f"Expected a `keras_rl2.{kind}`, of an environment "
+            f"`keras_rl2.{kind}({made})` (or a `tf.data.Dataset` of minibatch "
+            f"dicts, with `epochs`). Received: x={x!r}, "
+            f"total_steps={total_steps}"
+        )
+
+
+# With rounds; a `tf.data.Dataset` leaves all others to Keras.
+_TAKEN = (
+    *("epochs", "total_steps", "callbacks", "validation_data", "shuffle"),
+    *("validation_freq", "initial_epoch", "verbose"),
+)
+# What Keras takes, and what says it here.
+_SAID_ELSEWHERE = {
+    "y": "nothing: actions and returns come from the environment",
+    "batch_size": "`batch_size` of the dataset",
+    "steps_per_epoch": "`rounds_per_epoch` of the dataset",
+    "validation_steps": "`episodes` of the `EvaluationDataset`",
+    "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
+    "validation_split": "`validation_data`, an `EvaluationDataset`",
+    "class_weight": "nothing: there are no classes",
+    "sample_weight": "`weight` of each minibatch, which the dataset gives",
+}
+
+
+def refuse_arguments(given: Mapping[str, object]) -> None:
+    """Refuses arguments of Keras that mean nothing where rounds are trained."""
+    refuse_said_elsewhere(given)
+    check_flag(shuffle=given["shuffle"])
+    others = {
+        name: value
+        for name, value in given.items()
+        if name not in _SAID_ELSEWHERE
+    }
+    refuse_unknown("`fit`", others, _TAKEN)
+
+
+def refuse_said_elsewhere(
+    given: Mapping[str, object], of_minibatches: bool = False
+) -> None:
+    """Refuses arguments of Keras that something else says here."""
+    for name, value in given.items():
+        if of_minibatches and name == "steps_per_epoch":
+            continue
+        if name in _SAID_ELSEWHERE and value is not None:
+            raise ValueError(
+                f"Expected `fit` without `{name}`; what says it is "
+                f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
+            )
+
+
+_lock = threading.Lock()
+# By identity, and not in the agents: a lock can be neither copied nor saved.
+_fitted: set[int] = set()
+
+
+@contextlib.contextmanager
+def fit_alone(agent: "Agent") -> Iterator[None]:
+    """Refuses `fit` where it would not train, or train what another one does.
+
+    Args:
+        agent: `keras_rl2.Agent`. What is trained.
+
+    Yields:
+        None. Within, no other `fit` of the agent begins.
+
+    Raises:
+        RuntimeError: If another one has begun and not ended.
+        ValueError: If it is called within a scope of `tf.distribute`, or of a
+            `tf.function`.
+    """
+    _refuse_graph(agent)
+    _refuse_scope()
+    with _lock:
+        if id(agent) in _fitted:
+            raise RuntimeError(
+                "Expected one `fit` of an agent at a time: what two train in "
+                "turns is neither's. Received: `fit` of "
+                f"{type(agent).__name__} while another one of it runs"
+            )
+        _fitted.add(id(agent))
+    try:
+        yield
+    finally:
+        _fitted.discard(id(agent))
+
+
+def _refuse_graph(agent: "Agent") -> None:
+    """Refuses to train while a function is traced, which calls nothing."""
+    if tf.executing_eagerly():
+        return
+    error = ValueError(
+        "Expected `fit` outside of a `tf.function`, which it makes of each "
+        f"round by itself. Received: `fit` of {type(agent).__name__} within one"
+    )
+    # TensorFlow's own name, for errors that are not about the user's code: it
+    # would put a traceback into the message.
+    vars(error).update(ag_pass_through=True)
+    raise error
+
+
+def _refuse_scope() -> None:
+    """Refuses to train within a scope of `tf.distribute`.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            "Expected `fit` after the `strategy.scope()` in which the agent "
+            "was made, which it enters where it needs to. Received: `fit` "
+            f"within one of {type(tf.distribute.get_strategy()).__name__}"
+        )
+
+
+class FitCallbacks(keras.callbacks.CallbackList):
+    """Tells callbacks of a batch without looking at the logs again.
+
+    Keras makes a number of each log, and starts a thread for callbacks that
+    ask for none: of short rounds that is a part of the time. Here logs that
+    are numbers already are passed on as they are.
+
+    Of an epoch that is resumed in its midst, callbacks are not told of what
+    they have been told before: Keras begins each epoch with its first batch.
+
+    Args:
+        callbacks: list of `keras.callbacks.Callback`.
+        **settings: As of `keras.callbacks.CallbackList`.
+
+    Example:
+
+    >>> seen = keras.callbacks.LambdaCallback(
+    ...     on_train_batch_end=lambda batch, logs: print(batch, logs))
+    >>> FitCallbacks([seen]).on_train_batch_end(3, {"loss": 0.5})
+    3 {'loss': 0.5}
+    """
+
+    _is_made = False
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Tells all callbacks that a batch begins."""
+        self._is_made = getattr(self.model, "updates_already_made", 0) > 0
+        if self._is_made:
+            return
+        # Keras passes none.
+        given = logs or {}
+        for callback in self.callbacks:
+            callback.on_train_batch_begin(batch, logs=given)
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        """Tells all callbacks that a batch has ended."""
+        if self._is_made:
+            return
+        given = logs or {}
+        if not all(type(value) is float for value in given.values()):
+            super().on_train_batch_end(batch, logs)
+            return
+        for callback in self.callbacks:
+            callback.on_train_batch_end(batch, logs=given)

@@ -14,7 +14,7 @@ from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.distribute import replicas
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.networks import network_checks
+from keras_rl2.networks import checks as network_checks
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent

@@ -14,8 +14,8 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks.sequences import flat
-from keras_rl2.networks.sequences import of_one_step
+from keras_rl2.networks.inputs import flat
+from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

@@ -1,19 +1,22 @@
 """Updates that would have left something not finite, and are not made."""
 
+import math
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.finite import is_finite
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.updates import finite_weights
-from keras_rl2.updates.optimizer_parts import parts_of
 
 if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
+
 
 DEFAULT_LIMIT = 1000
 """Updates skipped in a row that end a training.
@@ -138,9 +141,9 @@ class SkippedUpdates:
         """Says what can be seen from outside of the updates."""
         for part in parts_of(self._agent.optimizer):
             rate = float(ops.convert_to_numpy(part.learning_rate))
-            if not finite_weights.is_small(rate):
+            if not is_small(rate):
                 return f"a learning rate of {rate} of {part.name!r}"
-        name = finite_weights.first_not_finite(self._agent.variables)
+        name = first_not_finite(self._agent.variables)
         if name is not None:
             return f"the weight {name!r}, which is itself not finite"
         return (
@@ -148,3 +151,118 @@ class SkippedUpdates:
             "observations that are far too large, and for a network or a loss "
             "that gives NaN"
         )
+
+
+def refuse_non_finite(
+    agent: keras.Model,
+    verb: str,
+    variables: Iterable[keras.Variable] | None = None,
+) -> None:
+    """Refuses to go on with an agent whose weights are not finite.
+
+    Args:
+        agent: `keras.Model`.
+        verb: str. What is not done to it, "save" say.
+        variables: Iterable of `keras.Variable` or None. What is looked at;
+            None for all of its weights and those of its optimizers. Defaults
+            to `None`.
+
+    Raises:
+        ValueError: If there is a weight that is infinite or not a number; the
+            text names the first one.
+    """
+    if variables is None:
+        variables = saved_variables(agent)
+    name = first_not_finite(variables)
+    if name is not None:
+        raise ValueError(
+            f"Expected finite weights to {verb} {agent.name!r}. Received: "
+            f"{name!r} with values that are infinite or not numbers"
+        )
+
+
+def saved_variables(agent: keras.Model) -> list[keras.Variable]:
+    """Returns all that is in a saved agent: weights and optimizers' slots.
+
+    Args:
+        agent: `keras.Model`.
+    """
+    # Means of losses are no weights, and are not saved.
+    weights = list(agent.weights)
+    if agent.compiled and agent.optimizer is not None:
+        weights += agent.optimizer.variables
+    return weights
+
+
+def first_not_finite(variables: Iterable[keras.Variable]) -> str | None:
+    """Returns the path of the first variable that is not finite.
+
+    Args:
+        variables: Iterable of `keras.Variable`.
+
+    Returns:
+        str, or None where all are.
+    """
+    for variable in variables:
+        # Keys and counters are integers.
+        if not is_finite(variable.value.numpy()):
+            return str(variable.path)
+    return None
+
+
+Values = list[tuple[keras.Variable, np.ndarray]]
+
+
+def values_of(agent: keras.Model) -> Values:
+    """Returns all that is in a saved agent, with its values.
+
+    Args:
+        agent: `keras.Model`.
+    """
+    return [
+        (each, np.array(each.value.numpy())) for each in saved_variables(agent)
+    ]
+
+
+def put_back(values: Values) -> None:
+    """Gives variables the values that they had.
+
+    Args:
+        values: As of `values_of`.
+    """
+    for variable, value in values:
+        variable.assign(value)
+
+
+def is_small(rate: float) -> bool:
+    """Says whether weights cannot overflow by a step of a learning rate.
+
+    Args:
+        rate: float.
+    """
+    return math.isfinite(rate) and rate < math.sqrt(np.finfo("float32").max)
+
+
+def parts_of(
+    optimizer: keras.optimizers.Optimizer,
+) -> list[keras.optimizers.Optimizer]:
+    """Returns the optimizers within one that have a learning rate each.
+
+    Args:
+        optimizer: `keras.optimizers.Optimizer`. One of several parts perhaps,
+            or with a loss scale.
+
+    Returns:
+        list of `keras.optimizers.Optimizer`.
+
+    Example:
+
+    >>> adam = keras.optimizers.Adam()
+    >>> parts_of(keras.optimizers.LossScaleOptimizer(adam)) == [adam]
+    True
+    """
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return parts_of(optimizer.inner_optimizer)
+    if isinstance(optimizer, keras.optimizers.MultiOptimizer):
+        return list(optimizer.optimizers)
+    return [optimizer]

@@ -10,8 +10,8 @@ from keras import layers
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
-from keras_rl2.networks import network_checks
-from keras_rl2.networks.drawing_layers import drawing_layers
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.checks import drawing_layers
 from keras_rl2.training import round_execution
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights

@@ -11,7 +11,7 @@ from gymnasium import spaces
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.networks.network_inputs import run_network
+from keras_rl2.networks.inputs import run_network
 from keras_rl2.spaces.supported import network_shape
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import leaves

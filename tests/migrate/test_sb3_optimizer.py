@@ -7,7 +7,7 @@ import keras
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.updates.optimizer_parts import parts_of
+from keras_rl2.updates.skipped_updates import parts_of
 from migrate.test_sb3 import kwargs
 from migrate.test_sb3 import rewritten
 from support import sb3_parity

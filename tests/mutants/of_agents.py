@@ -403,7 +403,7 @@ LEARNERS = [
     ),
     Mutant(
         "an_optimizer_is_given_the_gradient_by_each_device",
-        "keras_rl2/updates/updating.py",
+        "keras_rl2/updates/updater.py",
         "None if each is None else each / number",
         "None if each is None else each",
         [
@@ -433,7 +433,7 @@ LEARNERS = [
     ),
     Mutant(
         "the_norm_of_gradients_is_squared",
-        "keras_rl2/updates/gradient_steps.py",
+        "keras_rl2/updates/updater.py",
         "self.norm = tf.linalg.global_norm(self.gradients)",
         "self.norm = tf.square(tf.linalg.global_norm(self.gradients))",
         [

@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     Mutant(
         "callbacks_hear_twice_of_batches",
-        "keras_rl2/training/fit_callbacks.py",
+        "keras_rl2/training/fitting.py",
         '"updates_already_made", 0) > 0',
         '"updates_already_made", 0) < 0',
         _RESUMED,

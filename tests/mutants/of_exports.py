@@ -225,14 +225,14 @@ LOADED = [
     ),
     Mutant(
         "two_fits_train_an_agent_at_once",
-        "keras_rl2/training/fit_alone.py",
+        "keras_rl2/training/fitting.py",
         "if id(agent) in _fitted:",
         "if agent in _fitted:",
         ["tests/training/test_fit_alone.py::test_one_at_a_time"],
     ),
     Mutant(
         "after_a_fit_that_failed_there_is_no_other",
-        "keras_rl2/training/fit_alone.py",
+        "keras_rl2/training/fitting.py",
         "        _fitted.discard(id(agent))\n",
         "        pass\n",
         ["tests/training/test_fit_alone.py::test_one_that_failed_is_over"],

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.training.fit_callbacks import FitCallbacks
-from keras_rl2.training.round_call import RoundCall
+from keras_rl2.training.fitting import FitCallbacks
+from keras_rl2.training.round_execution import RoundCall
 from support.agents import AGENTS
 from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT

@@ -1,9 +1,10 @@
-"""Which part of an observation a network is given, and in which form.
+"""How networks are run: their inputs, sequences, and shares of replicas.
 
 One array is given as it is. Of a Dict or Tuple, a functional network says by
 the names of its inputs what it takes; any other gets the tree.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +12,15 @@ from typing import Protocol
 from typing import runtime_checkable
 
 import keras
+from keras import ops
 
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.distribute import replicas
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
 from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
 
@@ -51,7 +56,7 @@ def run_network(
     training: bool = False,
     action: Any = None,
 ) -> Any:
-    """Runs a network on observations.
+    """Runs a network on observations; of several replicas, each its share.
 
     Args:
         network: `keras.Model`. Of observations, and of actions if there are.
@@ -62,9 +67,12 @@ def run_network(
     Returns:
         What the network gives.
     """
-    return network(
-        inputs_for(network, encoded, action=action), training=training
-    )
+
+    def run(encoded: Any, action: Any) -> Any:
+        inputs = inputs_for(network, encoded, action=action)
+        return network(inputs, training=training)
+
+    return replicas.by_rows(run, encoded, action)
 
 
 def run_memory(
@@ -74,7 +82,7 @@ def run_memory(
     state: Sequence[Any],
     training: bool = False,
 ) -> tuple[Any, Sequence[Any]]:
-    """Runs a network that remembers through sequences.
+    """Runs a recurrent network through sequences; each replica its share.
 
     Args:
         network: `Memory`.
@@ -87,7 +95,13 @@ def run_memory(
     Returns:
         Outputs `[B, T, ...]`, and the state after the last step.
     """
-    return network(encoded, begins, tuple(state), training=training)
+
+    def run(encoded: Any, begins: Any, state: Any) -> Any:
+        return network(encoded, begins, tuple(state), training=training)
+
+    found: tuple[Any, Sequence[Any]]
+    found = replicas.by_rows(run, encoded, begins, tuple(state))
+    return found
 
 
 def inputs_for(network: keras.Model, encoded: Any, action: Any = None) -> Any:
@@ -166,3 +180,73 @@ def _without_mask(encoded: Any) -> Any:
         encoded = {k: v for k, v in encoded.items() if k != ACTION_MASK}
     only = [*named_leaves(encoded)]
     return only[0][1] if len(only) == 1 else encoded
+
+
+def unroll(
+    network: Memory,
+    encode: Callable[[Any], Any],
+    observation: Any,
+    begins: Tensor,
+    state: Sequence[Tensor],
+    training: bool = False,
+) -> tuple[Any, Sequence[Tensor]]:
+    """Runs a network that remembers through sequences of raw observations.
+
+    Args:
+        network: `Memory`.
+        encode: Callable. Makes of raw observations `[B * T, ...]` what the
+            network takes.
+        observation: tree of `[B, T, ...]`. Raw observations.
+        begins: `[B, T]`. 1 where a step is the first of an episode.
+        state: Sequence of `[B, ...]`. Before the first step.
+        training: bool. Passed on to the network. Defaults to `False`.
+
+    Returns:
+        What the network gives of each step, `[B * T, ...]` as of `flat`, and
+        the state after the last step.
+    """
+    encoded = encode(map_leaves(flat, observation))
+    outputs, after = run_memory(
+        network,
+        map_leaves(sequences_like(begins), encoded),
+        begins,
+        state,
+        training,
+    )
+    return keras.tree.map_structure(flat, outputs), after
+
+
+def flat(array: Tensor) -> Tensor:
+    """Lays sequences end to end: `[B, T, ...]` -> `[B * T, ...]`."""
+    return ops.reshape(array, (-1, *array.shape[2:]))
+
+
+def sequences_like(begins: Tensor) -> Callable[[Tensor], Tensor]:
+    """Returns what undoes `flat`.
+
+    Args:
+        begins: `[B, T]`. Has the sizes of the sequences.
+
+    Returns:
+        Function from `[B * T, ...]` to `[B, T, ...]`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> rewards = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> flat(rewards).numpy().tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    >>> sequences_like(rewards)(flat(rewards)).numpy().tolist()
+    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    """
+    batch, steps = ops.shape(begins)[:2]
+
+    def sequences(array: Tensor) -> Tensor:
+        return ops.reshape(array, (batch, steps, *array.shape[1:]))
+
+    return sequences
+
+
+def of_one_step(array: Tensor) -> Tensor:
+    """Makes sequences of single steps: `[B, ...]` -> `[B, 1, ...]`."""
+    return array[:, None]

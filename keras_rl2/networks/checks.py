@@ -1,0 +1,683 @@
+"""Checks of networks against spaces, before anything is trained."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import cast
+
+import gymnasium
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics.arguments import either
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import run_memory
+from keras_rl2.networks.inputs import run_network
+from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+
+if TYPE_CHECKING:
+    from keras_rl2.agents.agent import Agent
+    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+
+
+Outputs = Tensor | Sequence[Tensor]
+"""What a network of somebody's own gives."""
+
+
+def check_is_network(name: str, network: object) -> None:
+    """Refuses what is not a Keras model.
+
+    Args:
+        name: str. Of the argument.
+        network: Any. Must be a `keras.Model`.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not isinstance(network, keras.Model):
+        raise ValueError(
+            f"Expected `{name}` to be a `keras.Model` (`for_env(env)` makes "
+            "an agent with default networks). "
+            f"Received: {network!r} of type {type(network).__name__}"
+        )
+
+
+def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
+    """Runs the networks symbolically, building them if need be.
+
+    Args:
+        agent: `OnPolicyAgent` whose spaces are set.
+
+    Returns:
+        Width of the policy's output, width of the value's.
+
+    Raises:
+        ValueError: If a network does not take the observation, or one without
+            a critic has not two outputs.
+    """
+    outputs = _run("actor", agent.actor, agent)
+    # As such looked at only where it is one tensor.
+    single = cast(Tensor, outputs)
+    if agent.critic is None:
+        pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
+        if not pair and (agent.needs_value or not hasattr(outputs, "shape")):
+            raise ValueError(
+                "Expected a critic, or one network with two outputs (policy, "
+                f"value). Received: critic=None and outputs {outputs!r}"
+            )
+        policy, value = (
+            cast(tuple[Tensor, Tensor], outputs)
+            if pair
+            else (single, single[:, :1])
+        )
+    else:
+        policy = single
+        value = cast(Tensor, _run("critic", agent.critic, agent))
+    for name, output in (("policy", policy), ("value", value)):
+        if not hasattr(output, "shape") or len(output.shape) > 2:
+            raise ValueError(
+                f"Expected the {name} output to be one tensor of shape "
+                f"(batch, units). Received: {output!r}"
+            )
+    width = value.shape[-1] if len(value.shape) == 2 else 1
+    return int(policy.shape[-1]), int(width)
+
+
+def check_outputs(agent: "OnPolicyAgent", sizes: tuple[int, int]) -> None:
+    """Refuses outputs that do not fit the action space.
+
+    Args:
+        agent: `OnPolicyAgent` whose spaces are set.
+        sizes: Widths of the policy's and the value's output.
+
+    Raises:
+        ValueError: If a width is not one that is expected.
+    """
+    policy_size, value_size = sizes
+    expected = agent.policy_head.parameter_sizes
+    if policy_size not in expected:
+        raise ValueError(
+            f"Expected the actor's output to have {either(expected)} units "
+            f"for the action space {agent.action_space}. "
+            f"Received: {policy_size} units"
+        )
+    if value_size != 1:
+        raise ValueError(
+            "Expected the critic's output to have 1 unit, the value. "
+            f"Received: {value_size} units"
+        )
+
+
+def check_action_kind(
+    agent_class: type,
+    space: gymnasium.Space[Any],
+    kinds: tuple[type, ...],
+) -> None:
+    """Refuses action spaces that an algorithm cannot act in.
+
+    Args:
+        agent_class: Class of the agent.
+        space: `gymnasium.Space`. Of actions.
+        kinds: Classes of spaces that it takes.
+
+    Raises:
+        ValueError: If the space is none of them.
+    """
+    if not isinstance(space, kinds):
+        raise ValueError(
+            f"Expected an action space that {agent_class.__name__} can act "
+            f"in, {either(tuple(kind.__name__ for kind in kinds))}; PPO acts "
+            f"in any. Received: {space}"
+        )
+
+
+def check_policy(agent: "Agent", actor: keras.Model, *units: int) -> int:
+    """Refuses a policy network that does not fit, building it if need be.
+
+    Args:
+        agent: `OffPolicyAgent` whose spaces are set.
+        actor: `keras.Model`. From observations.
+        *units: int. Widths of the output, any of which will do.
+
+    Returns:
+        int: the width that it has.
+
+    Raises:
+        ValueError: If it does not take observations or gives another width.
+    """
+    return _check_width("actor", _run("actor", actor, agent), *units)
+
+
+def check_critic(
+    agent: "Agent",
+    critic: keras.Model,
+    action: keras.KerasTensor | None,
+    units: int,
+    name: str = "critic",
+) -> None:
+    """Refuses a critic that does not fit, building it if need be.
+
+    Args:
+        agent: `OffPolicyAgent` whose spaces are set.
+        critic: `keras.Model`. From observations to values.
+        action: `keras.KerasTensor` or None. What it is given beside them.
+        units: int. Width of the output that is wanted.
+        name: str. What the network is called. Defaults to `"critic"`.
+
+    Raises:
+        ValueError: If it does not take its inputs or gives another width.
+    """
+    _check_width(name, _run(name, critic, agent, action), units)
+
+
+def check_q_network(
+    agent: "Agent",
+    network: keras.Model,
+    *,
+    actions: int,
+    atoms: int,
+    dueling: bool,
+) -> None:
+    """Refuses a Q-network that does not fit, building it if need be.
+
+    Args:
+        agent: `OffPolicyAgent` whose spaces are set.
+        network: `keras.Model`. From observations.
+        actions: int. Number of actions.
+        atoms: int. Outputs of each action.
+        dueling: bool. Whether the value of the state is an output too.
+
+    Raises:
+        ValueError: If it does not take observations or gives another width.
+    """
+    output = _run("q_network", network, agent)
+    units = (actions + bool(dueling)) * atoms
+    shape: tuple[Any, ...] | None = getattr(output, "shape", None)
+    if shape is None or len(shape) != 2 or shape[-1] != units:
+        what = f"{actions} actions"
+        if dueling:
+            what = f"the value of the state and the advantages of {what}"
+        if atoms > 1:
+            what += f", {atoms} atoms each"
+        raise ValueError(
+            "Expected the q_network's output to be one tensor of shape "
+            f"(batch, {units}): {what}. Received: {output!r}"
+        )
+
+
+def _check_width(name: str, output: Outputs, *units: int) -> int:
+    """Refuses an output of another shape than (batch, units)."""
+    shape: tuple[Any, ...] | None = getattr(output, "shape", None)
+    if shape is None or len(shape) != 2 or shape[-1] not in units:
+        raise ValueError(
+            f"Expected the {name}'s output to be one tensor of shape (batch, "
+            f"{either(units)}). Received: {output!r}"
+        )
+    return int(shape[-1])
+
+
+def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
+    """Returns all layers within an agent's networks, each of them once.
+
+    Args:
+        agent: `keras.Model`. Its networks may be nested and may share layers.
+
+    Returns:
+        list of `keras.layers.Layer` in order of appearance.
+    """
+    found: dict[int, keras.layers.Layer] = {}
+
+    def visit(model: keras.Model) -> None:
+        for layer in model.layers:
+            if id(layer) not in found:
+                found[id(layer)] = layer
+                if hasattr(layer, "layers"):
+                    visit(cast(keras.Model, layer))
+
+    visit(agent)
+    return list(found.values())
+
+
+def refuse_stateful(agent: keras.Model) -> None:
+    """Refuses layers that remember from one call to the next.
+
+    Args:
+        agent: `keras.Model`. Whose networks are looked at.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    for layer in all_layers(agent):
+        if getattr(layer, "stateful", False):
+            raise ValueError(
+                "Expected networks that remember nothing between two calls, "
+                "since batches mix episodes: stack observations with "
+                "`gymnasium.wrappers.FrameStackObservation` and use "
+                f"`stateful=False`. Received: {layer.name!r} with stateful=True"
+            )
+
+
+def refuse_memory(agent: "Agent") -> None:
+    """Refuses a network that remembers where the algorithm cannot train it.
+
+    Args:
+        agent: `Agent` with its networks.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    if agent.takes_memory:
+        return
+    for network in agent.acting_networks:
+        if isinstance(network, Memory):
+            raise ValueError(
+                f"Expected networks without memory for {type(agent).__name__}. "
+                f"Received: {network.name!r}, which has an `initial_state`"
+            )
+
+
+def _run(
+    name: str,
+    network: keras.Model,
+    agent: "Agent",
+    action: keras.KerasTensor | None = None,
+) -> Outputs:
+    """Calls a network symbolically."""
+    encoded = agent.encode.network_input
+    try:
+        outputs: Outputs
+        if isinstance(network, Memory):
+            outputs = _run_memory(network, encoded)
+        else:
+            outputs = run_network(network, encoded, action=action)
+        return outputs
+    except Exception as error:
+        raise ValueError(
+            f"Expected the {name} to take {_shapes(encoded, action)} for the "
+            f"action space {agent.action_space} and the observation space "
+            f"{agent.observation_space}. Received: {network.name!r}, which "
+            f"raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def _run_memory(network: Memory, encoded: Any) -> Outputs:
+    """Calls a network that remembers, for one step."""
+
+    def symbol(shape: tuple[int | None, ...], dtype: str) -> Any:
+        return keras.KerasTensor(shape, dtype)
+
+    outputs, _ = run_memory(
+        network,
+        map_leaves(
+            lambda each: symbol((None, None, *each.shape[1:]), each.dtype),
+            encoded,
+        ),
+        symbol((None, None), "float32"),
+        tuple(
+            symbol((None, *np.shape(each)[1:]), "float32")
+            for each in network.initial_state(1)
+        ),
+    )
+    # [B, T, ...] -> [B, ...]
+    first: Outputs = keras.tree.map_structure(lambda each: each[:, 0], outputs)
+    return first
+
+
+def _shapes(encoded: Any, action: keras.KerasTensor | None) -> str:
+    """Describes what a network is given."""
+    if is_leaf(encoded):
+        seen = f"observations of shape {tuple(encoded.shape)}"
+        start = "a list of "
+    else:
+        shapes = {
+            path: tuple(leaf.shape) for path, leaf in named_leaves(encoded)
+        }
+        seen, start = f"observations of shapes {shapes}", ""
+    if action is None:
+        return seen
+    return f"{start}{seen} and actions of shape {tuple(action.shape)}"
+
+
+# Operations that what comes out of a network may pass on its way.
+_PASSED = frozenset(
+    {"Cast", "Identity", "IdentityN", "Reshape", "Squeeze", "StopGradient"}
+)
+# Operations that scale or shift it, by a number that is no part of it.
+_SCALES = frozenset({"Mul", "AddV2", "Add", "Sub", "RealDiv", "Div"})
+_NUMBERS = frozenset({"Const", "Placeholder", "ReadVariableOp"})
+_ACTIVATIONS = {
+    "Softmax": "softmax",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Relu": "relu",
+}
+_FUNCTIONS = {
+    keras.activations.linear: None,
+    keras.activations.softmax: "softmax",
+    keras.activations.tanh: "tanh",
+    keras.activations.sigmoid: "sigmoid",
+    keras.activations.relu: "relu",
+}
+# What is more improbable is as good as impossible, and its logarithm finite.
+_SMALLEST_PROBABILITY = 1e-30
+
+
+def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
+    """Returns the activation that a network ends in.
+
+    It makes no difference whether it is an argument of a layer, a layer or an
+    operation in `call`: where the last layer does not tell, it is read off the
+    graph of the network.
+
+    Args:
+        network: `keras.Model`. Is called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        output: int. Which of several outputs. Defaults to `0`.
+
+    Returns:
+        `"softmax"`, `"tanh"`, `"sigmoid"`, `"relu"`, or None for any other.
+
+    Example:
+
+    >>> network = keras.Sequential(
+    ...     [keras.layers.Dense(2), keras.layers.Softmax()])
+    >>> ending_of(network, keras.KerasTensor((None, 3)))
+    'softmax'
+    """
+    last = _last_layer(network, output)
+    if isinstance(last, keras.layers.Dense):
+        activation = last.activation
+        if activation in _FUNCTIONS:
+            return _FUNCTIONS[activation]
+    operation = _last_operation(network, inputs, output)
+    return _ACTIVATIONS.get(operation.type)
+
+
+def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
+    """Says whether what a network gives is a tanh, times or plus a number.
+
+    Args:
+        network: `keras.Model`. Is called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+
+    Example:
+
+    >>> network = keras.Sequential(
+    ...     [keras.layers.Dense(1, "tanh"), keras.layers.Rescaling(2.0)])
+    >>> ends_in_scaled_tanh(network, keras.KerasTensor((None, 3)))
+    True
+    """
+    if isinstance(_last_layer(network, 0), keras.layers.Dense):
+        return False
+    operation, scaled = _last_operation(network, inputs, 0), False
+    while operation.type in _SCALES:
+        given = [each.op for each in operation.inputs]
+        left = [each for each in map(_source, given) if not _is_number(each)]
+        if len(left) != 1:
+            return False
+        operation, scaled = left[0], True
+    return scaled and operation.type == "Tanh"
+
+
+def _is_number(operation: tf.Operation) -> bool:
+    """Says whether an operation reads a number that nothing else is in."""
+    return operation.type in _NUMBERS
+
+
+def _source(operation: tf.Operation) -> tf.Operation:
+    """Returns what gives an operation's value, which others only pass on."""
+    while operation.type in _PASSED:
+        operation = operation.inputs[0].op
+    return operation
+
+
+def _last_operation(
+    network: keras.Model, inputs: Any, output: int
+) -> tf.Operation:
+    """Returns the operation that gives an output, read off the graph."""
+    # Takes some 30 ms for a small network.
+    specs = keras.tree.map_structure(_spec, inputs)
+
+    def run(given: Tensor | Sequence[Tensor]) -> Tensor:
+        outputs: Tensor | Sequence[Tensor] = network(given, training=False)
+        if isinstance(outputs, (list, tuple)):
+            return cast(Sequence[Tensor], outputs)[output]
+        return cast(Tensor, outputs)
+
+    graph = tf.function(run, autograph=False).get_concrete_function(specs).graph
+    return _source(graph.outputs[0].op)
+
+
+def _spec(tensor: Tensor) -> tf.TensorSpec:
+    """Returns what a function is traced with in the place of a tensor."""
+    return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+
+def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
+    """Returns the layer that an output is of, where Keras can say so."""
+    outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
+    if not outputs:
+        return None
+    for layer in reversed(network.layers):
+        try:
+            if layer.output is outputs[output]:
+                return layer
+        except (AttributeError, ValueError):
+            # It has several outputs, or those of another network.
+            continue
+    return None
+
+
+def as_logits(probabilities: Tensor) -> Tensor:
+    """Turns probabilities into logits of the same distribution.
+
+    Args:
+        probabilities: `[B, n]`. Of a softmax.
+
+    Returns:
+        `[B, n]` float32.
+    """
+    return ops.log(
+        ops.maximum(ops.cast(probabilities, "float32"), _SMALLEST_PROBABILITY)
+    )
+
+
+def one_value_each(value: Tensor) -> Tensor:
+    """Turns a critic's output into one value for each sample.
+
+    Args:
+        value: `[B, 1]` or `[B]`. The output.
+
+    Returns:
+        `[B]` float32.
+    """
+    if len(value.shape) == 2:
+        value = value[:, 0]
+    return ops.cast(value, "float32")
+
+
+def check_policy_ending(
+    actor: keras.Model,
+    inputs: Any,
+    action_space: gymnasium.Space[Any],
+    squash: bool = False,
+) -> bool:
+    """Says whether a policy network gives probabilities, not logits.
+
+    Warns of an ending that keeps the policy from what it should be able to do.
+
+    Args:
+        actor: `keras.Model`. Its first output is for the policy.
+        inputs: `keras.KerasTensor`. What it takes.
+        action_space: `gymnasium.Space`. What the policy is for.
+        squash: bool. Whether actions of a Box are squashed by tanh after it.
+            Defaults to `False`.
+
+    Returns:
+        bool: True for Discrete actions and a softmax.
+    """
+    ending = ending_of(actor, inputs)
+    if isinstance(action_space, gymnasium.spaces.Discrete):
+        if ending == "softmax":
+            return True
+        _warn(actor, ending, "the logits of actions, which know no bounds")
+    elif not isinstance(action_space, gymnasium.spaces.Box):
+        _warn(actor, ending, "the logits of choices, which know no bounds")
+    elif squash or ending != "tanh" or not _within_one(action_space):
+        _warn(actor, ending, "the means of actions, within all their bounds")
+    return False
+
+
+def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
+    """Says whether a deterministic policy gives actions, not what is squashed.
+
+    Warns of any other ending that bounds it.
+
+    Args:
+        actor: `keras.Model`. Its output is for a Box.
+        inputs: `keras.KerasTensor`. What it takes.
+
+    Returns:
+        bool: True for a tanh.
+    """
+    ending = ending_of(actor, inputs)
+    if ending == "tanh":
+        return True
+    _warn(actor, ending, "actions, by tanh of any number")
+    if ending is None and ends_in_scaled_tanh(actor, inputs):
+        warnings.warn(
+            f"Expected {actor.name!r} to end in tanh, or in a layer without "
+            "activation: the agent stretches -1 ... 1 to the bounds of the "
+            "actions itself. Received: a network that scales its tanh, of "
+            "which the agent takes another one, so that the bounds are never "
+            "reached (1.93 of 2, say): leave the scaling out.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return False
+
+
+def check_value_ending(
+    critic: keras.Model, inputs: Any, output: int = 0
+) -> None:
+    """Warns of a value network that cannot give every value.
+
+    Args:
+        critic: `keras.Model`. Gives values, of states or of actions.
+        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        output: int. Which of several outputs. Defaults to `0`.
+    """
+    ending = ending_of(critic, inputs, output)
+    what = "values, which know no bounds"
+    if ending == "softmax":
+        what += " (a softmax of one unit is always 1)"
+    _warn(critic, ending, what)
+
+
+def _within_one(space: gymnasium.spaces.Box) -> bool:
+    """Says whether all actions are within what tanh can give."""
+    return bool((space.low >= -1.0).all() and (space.high <= 1.0).all())
+
+
+def _warn(network: keras.Model, ending: str | None, what: str) -> None:
+    """Warns of an activation that bounds what a network can give."""
+    if ending is None:
+        return
+    warnings.warn(
+        f"Expected {network.name!r} to give {what}. Received: a network that "
+        f"ends in {ending}. It trains, but to a wrong result: give its last "
+        "layer no activation.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+# Random numbers of an update by which XLA takes no longer on a CPU.
+_FEW = 512
+# Of what layers draw with their seed; one of 0 draws nothing.
+_RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
+
+
+def drawing_layers(
+    agent: keras.Model, rows: int | None = None
+) -> list[keras.layers.Layer]:
+    """Returns the layers that draw random numbers when they are trained.
+
+    Args:
+        agent: `keras.Model`. Whose networks are looked at.
+        rows: int or None. Of a minibatch, where layers are left out that draw
+            but few numbers for all of them: an RNN with Dropout of its few
+            inputs, which is the same at each step. Defaults to `None`.
+
+    Returns:
+        list of `keras.layers.Layer`, Dropout and noise say.
+
+    Example:
+
+    >>> from keras import layers
+    >>> network = keras.Sequential(
+    ...     [layers.Dropout(0.0), layers.Dropout(0.1, name="one")])
+    >>> [layer.name for layer in drawing_layers(network)]
+    ['one']
+    """
+    return [
+        layer
+        for layer in all_layers(agent)
+        if any(
+            _draws(each) and not (rows and _numbers(each) * rows <= _FEW)
+            for each in layers_within(layer)
+        )
+    ]
+
+
+def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns a layer and all that it holds: the cell of an RNN, say.
+
+    Args:
+        layer: `keras.layers.Layer`.
+
+    Returns:
+        list of `keras.layers.Layer`, each of them once, the layer first.
+    """
+    found: dict[int, keras.layers.Layer] = {}
+
+    def visit(value: object) -> None:
+        if isinstance(value, (list, tuple)):
+            for each in value:
+                visit(each)
+        elif isinstance(value, keras.layers.Layer) and id(value) not in found:
+            found[id(value)] = value
+            for each in vars(value).values():
+                visit(each)
+
+    visit(layer)
+    return list(found.values())
+
+
+def _draws(layer: keras.layers.Layer) -> bool:
+    """Says whether a layer itself draws random numbers."""
+    seeds = (keras.random.SeedGenerator,)
+    if not any(isinstance(each, seeds) for each in vars(layer).values()):
+        return False
+    rates = [getattr(layer, name, None) for name in _RATES]
+    given = [rate for rate in rates if rate is not None]
+    return any(given) or not given
+
+
+def _numbers(layer: keras.layers.Layer) -> float:
+    """Returns the random numbers of each row, as far as they are known."""
+    cells = (
+        keras.layers.LSTMCell,
+        keras.layers.GRUCell,
+        keras.layers.SimpleRNNCell,
+    )
+    if not isinstance(layer, cells) or layer.recurrent_dropout:
+        return math.inf
+    return float(layer.kernel.shape[0])
