@@ -12,6 +12,7 @@ from typing import Self
 import gymnasium
 import keras
 import numpy as np
+from keras import ops
 
 from keras_rl2.agents import describing
 from keras_rl2.agents.acting_model import ActingModel
@@ -20,6 +21,7 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import Trajectory
+from keras_rl2.distribute import replicas
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.networks import builder as default_agent
@@ -46,6 +48,10 @@ from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.trained_variables import TrainedVariables
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
+from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
 
 
@@ -99,6 +105,8 @@ class Agent(ActingModel):
     train_function: Any
     #: Discount factor, which every kind of agent has.
     gamma: float
+    #: Global norm that gradients are clipped to; None for no clipping.
+    max_gradient_norm: float | None = None
     #: Environment steps that it has seen.
     env_steps = 0
     #: Statistics of observations.
@@ -126,6 +134,7 @@ class Agent(ActingModel):
             self.statistics_names, totals=["skipped_updates"], name="statistics"
         )
         self.skipped = SkippedUpdates(self)
+        self._updater = Updater(self)
         self.trained = TrainedVariables(self)
         self.target_networks = TargetNetworks()
         self.compile_arguments: CompileArguments | None = None
@@ -269,6 +278,75 @@ class Agent(ActingModel):
         """
         del observation, action, training
         return []
+
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the losses that an update makes steps along, by names.
+
+        All gradients are those of the weights before the update. The logs
+        have each loss as `<name>_loss`, and the sum as `loss`.
+
+        Raises:
+            NotImplementedError: If the class defines none; it then needs a
+                `train_step` of its own.
+        """
+        raise NotImplementedError(
+            f"Expected {type(self).__name__} to define `objectives`, or a "
+            "`train_step` of its own. Received: a class with neither"
+        )
+
+    # Learning.
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        """Makes one update from a minibatch; see `keras.Model.train_step`.
+
+        Args:
+            data: dict of `[B, ...]`, as the dataset gives it: on-policy the
+                samples of `prepare`; off-policy `observation`, `action`,
+                `reward` (of n steps), `discount` (0 after the end),
+                `next_observation` and perhaps `weight`.
+
+        Returns:
+            dict of scalars for the logs.
+        """
+        batch = self._minibatch(data)
+        return self._learn(self.objectives(), batch)
+
+    def update(self, batch: Batch) -> Terms:
+        """Makes a step along each objective, if all gradients are finite.
+
+        Args:
+            batch: dict, as of `train_step`, with `weight`.
+
+        Returns:
+            dict: scalars for the logs, and perhaps `td_error` `[B]`;
+            `skipped_updates`, a bool, is true where nothing was changed, since
+            something was not finite.
+        """
+        return self._updater.update(self.objectives(), batch)
+
+    def _learn(
+        self, objectives: dict[str, Objective], batch: Batch
+    ) -> dict[str, Tensor]:
+        """Makes one update; returns logs."""
+        with self.target_networks.following(self.updates_made):
+            terms = self._updater.update(objectives, batch)
+        if "td_error" in terms:
+            terms["td_error"] = ops.mean(terms["td_error"])
+        return replicas.once(lambda: self._logs(terms, terms["counted"]))
+
+    @property
+    def updates_made(self) -> keras.Variable:
+        """Counts updates."""
+        iterations: keras.Variable = self.optimizer.iterations
+        return iterations
+
+    def after_update(self, batch: Batch, terms: Terms) -> None:
+        """Changes whatever else an update changes, in the graph: nothing.
+
+        Args:
+            batch: dict of `[B, ...]`. The minibatch.
+            terms: dict. Of all objectives.
+        """
 
     # The networks.
 

@@ -14,15 +14,11 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.distribute import replicas
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.network_copies import added_losses
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
 from keras_rl2.updates.updater import Batch
-from keras_rl2.updates.updater import GradientSteps
-from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 
 
@@ -104,14 +100,6 @@ class OffPolicyAgent(Agent):
 
     # What a subclass gives.
 
-    @abc.abstractmethod
-    def objectives(self) -> dict[str, Objective]:
-        """Returns what an update makes steps along, by names.
-
-        All gradients are those of the weights before the update. The logs
-        have each loss as `<name>_loss`, and the sum as `loss`.
-        """
-
     @property
     @abc.abstractmethod
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
@@ -155,76 +143,13 @@ class OffPolicyAgent(Agent):
 
     # Learning.
 
-    def train_step(self, data: Any) -> dict[str, Tensor]:
-        """Makes one update from a minibatch of transitions.
+    @property
+    def updates_made(self) -> keras.Variable:
+        """Counts updates, whatever optimizers made them."""
+        return self.updates
 
-        Args:
-            data: dict of `observation`, `action`, `reward` (of n steps),
-                `discount` (0 after the end), `next_observation` and perhaps
-                `weight`, all `[B, ...]`.
-
-        Returns:
-            dict of scalars for the logs.
-        """
-        batch = self._minibatch(data)
-        with self.target_networks.following(self.updates):
-            terms = self.update(batch)
-        if "td_error" in terms:
-            terms["td_error"] = ops.mean(terms["td_error"])
-        counted = tf.logical_not(terms["skipped_updates"])
-        return replicas.once(lambda: self._logs(terms, counted))
-
-    def update(self, batch: Batch) -> Terms:
-        """Makes a step along each objective, if all gradients are finite.
-
-        Args:
-            batch: dict, as of `train_step`, with `weight`.
-
-        Returns:
-            dict: `td_error` `[B]` and scalars for the logs; `skipped_updates`,
-            a bool, is true where nothing was changed, since something was not
-            finite.
-        """
-        if not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
-        objectives = self.objectives()
-        losses: Terms = {}
-        terms: Terms = {}
-        steps = GradientSteps(self.skipped, self.max_gradient_norm)
-        for name, each in objectives.items():
-            optimizer = each.optimizer or self.optimizer
-            if each.every == 1:
-                found, gradients = self._gradients(each, batch)
-                due = None
-                losses[name] = found.pop("loss")
-                terms |= found
-            else:
-                due = self._is_due(each)
-                losses[name], gradients = self._now_and_then(each, batch, due)
-            steps.add(optimizer, gradients, each.trained, due)
-
-        def then() -> None:
-            if all(each.optimizer for each in objectives.values()):
-                # Counts updates, which its parts do each for itself.
-                self.optimizer.iterations.assign_add(1)
-            for name, each in objectives.items():
-                if each.last_loss is not None:
-                    each.last_loss.assign(losses[name])
-            self._feed_back(batch, terms)
-            self.updates.assign_add(1)
-
-        step = replicas.once(lambda: steps.apply(then))
-        for name in objectives:
-            terms.setdefault(f"{name}_loss", losses[name])
-        return {
-            **terms,
-            "loss": cast(Tensor, sum(losses.values())),
-            "gradient_norm": step.norm,
-            "skipped_updates": step.skipped,
-        }
-
-    def _feed_back(self, batch: Batch, terms: Terms) -> None:
-        """Writes the TD errors of an update to where they are wanted."""
+    def after_update(self, batch: Batch, terms: Terms) -> None:
+        """Counts the update, and keeps its TD errors where they are wanted."""
         if (
             self.td_errors is not None
             and "td_error" in terms
@@ -233,55 +158,7 @@ class OffPolicyAgent(Agent):
             self.td_errors.scatter_nd_update(
                 batch["position"][None, None], terms["td_error"][None]
             )
-
-    def _gradients(
-        self, objective: Objective, batch: Batch
-    ) -> tuple[Terms, list[Tensor]]:
-        """Returns the terms of an objective and its scaled gradients."""
-        optimizer = objective.optimizer or self.optimizer
-        with tf.GradientTape() as tape:
-            terms = dict(objective.terms(batch))
-            for network in objective.networks:
-                terms["loss"] += added_losses(network)
-            scaled = optimizer.scale_loss(terms["loss"])
-        gradients = tape.gradient(
-            scaled,
-            objective.trained,
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        return terms, gradients
-
-    def _is_due(self, objective: Objective) -> Tensor:
-        """Says whether an update is one of those that an objective has."""
-        made = ops.convert_to_tensor(self.updates) + 1
-        due: Tensor = made % objective.every == 0
-        return due
-
-    def _now_and_then(
-        self, objective: Objective, batch: Batch, due: Tensor
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Returns loss and gradients if due; else the last loss, and zeros."""
-
-        def now() -> tuple[Tensor, list[Tensor]]:
-            terms, gradients = self._gradients(objective, batch)
-            # Of an embedding they are of another form.
-            return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
-
-        def not_now() -> tuple[Tensor, list[Tensor]]:
-            last_loss = cast(keras.Variable, objective.last_loss)
-            return ops.convert_to_tensor(last_loss), [
-                tf.zeros_like(each.value) for each in objective.trained
-            ]
-
-        found: tuple[Tensor, list[Tensor]]
-        if replicas.within_one():
-            # In a branch it could not get the others' rows.
-            found = tf.nest.map_structure(
-                lambda one, other: tf.where(due, one, other), now(), not_now()
-            )
-        else:
-            found = tf.cond(due, now, not_now)
-        return found
+        self.updates.assign_add(1)
 
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:
         """Draws standard normal noise for an update, in the graph.

@@ -9,7 +9,6 @@ from typing import cast
 import gymnasium
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
@@ -21,7 +20,6 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import OwnRollout
 from keras_rl2.data import Trajectory
 from keras_rl2.data import unpack
-from keras_rl2.distribute import replicas
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
@@ -36,7 +34,6 @@ from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.inputs import unroll
-from keras_rl2.networks.network_copies import added_losses
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.supported import space_tree
@@ -44,8 +41,7 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.rollout_samples import RolloutSamples
-from keras_rl2.updates.updater import GradientSteps
-from keras_rl2.updates.updater import Step
+from keras_rl2.updates.updater import Objective
 
 
 class OnPolicyAgent(StochasticPolicy):
@@ -225,10 +221,45 @@ class OnPolicyAgent(StochasticPolicy):
             "entropy": entropy,
         }
 
-    def train_step(self, data: Any) -> dict[str, Tensor]:
-        """Makes one update from a minibatch of samples."""
-        batch = self._minibatch(data)
-        return self._update(lambda: self._forward(batch))
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the loss of a minibatch of samples; see `loss_terms`."""
+        return self._objectives(self._forward)
+
+    def _objectives(
+        self, forward: Callable[[Any], Any]
+    ) -> dict[str, Objective]:
+        """Returns the one objective, the loss of what a forward pass gives."""
+        networks = [self.actor, *([] if self.critic is None else [self.critic])]
+        return {
+            "actor_critic": Objective(
+                lambda batch: self.loss_terms(*forward(batch)),
+                networks,
+                self.trainable_variables,
+            )
+        }
+
+    def train_on_trajectory(
+        self, arrays: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Makes one update from a whole rollout, from one forward pass.
+
+        The same as `prepare` and `train_step`, where a rollout is one
+        minibatch: targets come from the values of the same pass, as constants.
+
+        Args:
+            arrays: dict, as `Trajectory.packed_arrays`, in the graph.
+
+        Returns:
+            dict of scalars for the logs.
+        """
+        return self._learn(
+            self._objectives(
+                lambda arrays: self._rollout_samples.of(
+                    unpack(arrays), training=True
+                )
+            ),
+            arrays,
+        )
 
     def _forward(
         self, batch: dict[str, Any]
@@ -247,57 +278,6 @@ class OnPolicyAgent(StochasticPolicy):
         steps = map_leaves(flat, batch)
         policy = self.policy_of(flat(parameters), steps["observation"])
         return policy, flat(value), steps
-
-    def train_on_trajectory(
-        self, arrays: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Makes one update from a whole rollout, from one forward pass.
-
-        What `prepare` and `train_step` do, where a rollout is one minibatch:
-        targets come from the values of the same pass, as constants.
-
-        Args:
-            arrays: dict, as `Trajectory.packed_arrays`, in the graph.
-
-        Returns:
-            dict of scalars for the logs.
-        """
-        return self._update(
-            lambda: self._rollout_samples.of(unpack(arrays), training=True)
-        )
-
-    def _update(
-        self,
-        forward: Callable[[], tuple[Distribution, Tensor, dict[str, Any]]],
-    ) -> dict[str, Tensor]:
-        """Makes one update from what a forward pass gives; returns logs."""
-        with self.target_networks.following(self.optimizer.iterations):
-            steps = GradientSteps(self.skipped, self.max_gradient_norm)
-            with tf.GradientTape() as tape:
-                policy, value, samples = forward()
-                terms = self._terms(policy, value, samples)
-                scaled = self.optimizer.scale_loss(terms["loss"])
-            variables = self.trainable_variables
-            gradients = tape.gradient(scaled, variables)
-            steps.add(self.optimizer, gradients, variables)
-            step = replicas.once(lambda: self._learn(terms, steps))
-        terms |= {"gradient_norm": step.norm, "skipped_updates": step.skipped}
-        return replicas.once(lambda: self._logs(terms, step.counted))
-
-    def _learn(self, terms: dict[str, Tensor], steps: GradientSteps) -> Step:
-        """Follows the gradient of a loss, whose terms are given too."""
-        del terms
-        return steps.apply()
-
-    def _terms(
-        self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """Returns `loss_terms`, with what the networks add to the loss."""
-        terms = self.loss_terms(policy, value, batch)
-        for network in (self.actor, self.critic):
-            if network is not None:
-                terms["loss"] += added_losses(network)
-        return terms
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns Adam with the step and epsilon that PPO is run with."""

@@ -1,5 +1,6 @@
 """Proximal policy optimisation."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
@@ -18,8 +19,8 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
 from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
-from keras_rl2.updates.updater import GradientSteps
-from keras_rl2.updates.updater import Step
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
 
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
@@ -243,19 +244,27 @@ class PPO(OnPolicyAgent):
         """
         raise NotImplementedError
 
-    def _learn(self, terms: dict[str, Tensor], steps: GradientSteps) -> Step:
-        """Follows the gradient, unless the policy has moved far enough."""
+    def _objectives(
+        self, forward: Callable[[Any], Any]
+    ) -> dict[str, Objective]:
+        """Returns the one objective, until the policy has moved far enough."""
+        [(name, objective)] = super()._objectives(forward).items()
         if self.target_kl is None:
-            return super()._learn(terms, steps)
+            return {name: objective}
+        return {name: objective._replace(when=self._is_near)}
+
+    def _is_near(self, terms: Terms) -> Tensor:
+        """Returns whether the policy is still near the one that acted."""
         stopped = self._round_stopped
         assert stopped is not None
+        assert self.target_kl is not None
         exceeded = terms["approx_kl"] > 1.5 * self.target_kl
         was_stopped = tf.identity(stopped)
         stopped.assign(tf.logical_or(was_stopped, exceeded))
-        # A cond, not a mask: a zero gradient would still move Adam.
-        step: Step = tf.cond(tf.identity(stopped), Step.not_due, steps.apply)
-        counted = tf.logical_and(step.counted, tf.logical_not(was_stopped))
-        return step._replace(counted=counted)
+        # The update that is found to go too far is the last one in the logs.
+        terms["counted"] = tf.logical_not(was_stopped)
+        near: Tensor = tf.logical_not(tf.identity(stopped))
+        return near
 
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]

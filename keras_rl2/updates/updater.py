@@ -1,4 +1,4 @@
-"""What an update of an off-policy agent makes a step along."""
+"""An update: all the steps along its objectives, or none of them."""
 
 import dataclasses
 import functools
@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
+from typing import Protocol
 from typing import TypeVar
+from typing import cast
 
 import keras
 import tensorflow as tf
@@ -15,6 +17,7 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distribute import replicas
+from keras_rl2.networks.network_copies import added_losses
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.skipped_updates import parts_of
@@ -22,23 +25,29 @@ from keras_rl2.updates.trained_variables import nothing_to_train
 
 Batch = dict[str, Tensor]
 Terms = dict[str, Tensor]
+Gradients = TypeVar("Gradients")
 
 
 class Objective(NamedTuple):
-    """A loss, and what is to follow its gradient.
+    """A loss, and the variables that follow its gradient.
 
     Attributes:
         terms: Callable from a minibatch to a dict of tensors: `loss`, the
             scalar that is minimised; perhaps `td_error` `[B]`, how surprising
             each transition was; other scalars, for the logs.
-        networks: Sequence of `keras.Model`. Are trained by it, and what they
-            add to a loss (`kernel_regularizer`, `add_loss`) is added to it.
+        networks: Sequence of `keras.Model`. Are trained by it, and the losses
+            that they add (`kernel_regularizer`, `add_loss`) are added to it.
         variables: Sequence of `keras.Variable`. Trained beside those of the
             networks. Defaults to none.
         optimizer: `keras.optimizers.Optimizer`, or None for the agent's.
             Objectives with the same one make a single step, clipped together.
             Defaults to `None`.
         every: int. Updates from one step to the next. Defaults to `1`.
+        when: Callable from the terms to a scalar bool, or None. Whether the
+            update is made: one that some objective declines changes nothing,
+            and is not counted as skipped. It may set `counted` among the
+            terms, a scalar bool: whether the means of the logs include this
+            update. Defaults to `None`: always.
         last_loss: Scalar variable that keeps the loss, to be reported by
             updates without a step; or None. Defaults to `None`.
     """
@@ -48,103 +57,209 @@ class Objective(NamedTuple):
     variables: Sequence[keras.Variable] = ()
     optimizer: keras.optimizers.Optimizer | None = None
     every: int = 1
+    when: Callable[[Terms], Tensor] | None = None
     last_loss: keras.Variable | None = None
 
     @property
     def trained(self) -> list[keras.Variable]:
-        """All variables that follow the gradient."""
+        """All variables that follow the gradient, each once."""
+        named = {id(each) for each in self.variables}
         return [
-            *(v for each in self.networks for v in each.trainable_variables),
+            *(
+                variable
+                for network in self.networks
+                for variable in network.trainable_variables
+                if id(variable) not in named
+            ),
             *(each for each in self.variables if each.trainable),
         ]
 
 
-class Step(NamedTuple):
-    """What has become of an update, in the graph.
+class Trained(Protocol):
+    """A model whose updates an `Updater` makes; see `keras_rl2.Agent`."""
 
-    Attributes:
-        norm: scalar. Global norm of the first optimizer's gradients, before
-            they were clipped.
-        skipped: scalar bool. Whether nothing was changed, since something was
-            not finite.
-        counted: scalar bool. Whether its numbers are to be among the means of
-            the logs.
-    """
+    optimizer: Any
+    #: Updates that were not made.
+    skipped: SkippedUpdates
+    #: Global norm that gradients are clipped to; None for no clipping.
+    max_gradient_norm: float | None
 
-    norm: Tensor
-    skipped: Tensor
-    counted: Tensor
+    @property
+    def trainable_variables(self) -> list[keras.Variable]:
+        """Variables that an optimizer changes."""
 
-    @classmethod
-    def not_due(cls) -> "Step":
-        """Returns what is said of an update that was not to be made."""
-        return cls(tf.constant(0.0), tf.constant(False), tf.constant(True))
+    @property
+    def updates_made(self) -> keras.Variable:
+        """Counts updates."""
 
-
-def _nothing() -> None:
-    """Changes nothing."""
+    def after_update(self, batch: Batch, terms: Terms) -> None:
+        """Changes whatever else an update changes, in the graph."""
 
 
-class GradientSteps:
-    """Gradients of one update, gathered by the optimizers that take them.
+class Updater:
+    """Makes the updates of an agent: gradients, clipping, optimizers.
 
-    An update is all of its steps, or none of them: where a gradient or a
-    learning rate is not finite, or so large that weights could overflow, no
-    optimizer is asked. Weights, slots and iterations stay as they are, bit
-    for bit; so do the weights that layers change in a forward pass.
-
-    To be made before the forward pass.
+    An update is all the steps along its objectives, or none of them: where a
+    gradient or a learning rate is not finite, or so large that weights could
+    overflow, no optimizer is asked. Weights, slots and iterations stay as they
+    are, bit for bit; so do the weights that layers change in a forward pass.
+    All gradients are those of the weights before the update.
 
     Args:
-        skipped: `SkippedUpdates`. Is told, and knows what a forward pass
-            changes.
-        max_norm: float or None. Global norm that the gradients of each
-            optimizer are clipped to.
+        agent: `Trained`. Whose updates they are.
     """
 
-    def __init__(self, skipped: SkippedUpdates, max_norm: float | None) -> None:
-        self._skipped = skipped
-        self._max_norm = max_norm
-        self._before = skipped.before_forward_pass()
-        self._steps: dict[int, _Gradients] = {}
+    def __init__(self, agent: Trained) -> None:
+        self._agent = agent
 
-    def add(
-        self,
-        optimizer: keras.optimizers.Optimizer,
-        gradients: Sequence[Tensor | None],
-        variables: Sequence[keras.Variable],
-        due: Tensor | None = None,
-    ) -> None:
-        """Takes gradients.
+    def update(
+        self, objectives: Mapping[str, Objective], batch: Batch
+    ) -> Terms:
+        """Makes one step along each objective, if all gradients are finite.
 
         Args:
-            optimizer: `keras.optimizers.Optimizer`. Takes all that it is given
-                in one step, clipped together, but for what is not always due.
-            gradients: Sequence of tensors, of a loss that
-                `optimizer.scale_loss` scaled.
-            variables: Sequence of `keras.Variable`. What they are the
-                gradients of.
-            due: scalar bool or None. Whether it is their turn; None for
-                always. Defaults to `None`.
-        """
-        key = id(optimizer) if due is None else -1 - len(self._steps)
-        step = self._steps.setdefault(key, _Gradients(optimizer, due))
-        step.gradients += replicas.mean(gradients)
-        step.variables += variables
-
-    def apply(self, then: Callable[[], None] | None = None) -> Step:
-        """Makes the steps, if all is finite.
-
-        Args:
-            then: Callable. What else is to be changed by an update that is
-                made, in the graph; None for nothing. Defaults to `None`.
+            objectives: Mapping of `Objective` by name.
+            batch: dict of `[B, ...]`. The minibatch.
 
         Returns:
-            `Step`.
+            dict: the terms of all objectives; `<name>_loss` of each, and their
+            sum as `loss`; `gradient_norm`, of the first optimizer's gradients
+            before they are clipped; `skipped_updates`, a bool: whether nothing
+            was changed, since something was not finite; `counted`, a bool:
+            whether the means of the logs include it.
         """
-        steps = [each for each in self._steps.values() if each.variables]
-        if not steps:
+        agent = self._agent
+        if not agent.optimizer.built:
+            agent.optimizer.build(agent.trainable_variables)
+        # Before the forward pass, which may change weights of layers.
+        before = agent.skipped.before_forward_pass()
+        losses: Terms = {}
+        terms: Terms = {}
+        steps: dict[int, _Step] = {}
+        for name, objective in objectives.items():
+            due = None
+            if objective.every == 1:
+                found, gradients = self._gradients(objective, batch)
+                losses[name] = found.pop("loss")
+                terms |= found
+            else:
+                due = (self._count() + 1) % objective.every == 0
+                losses[name], gradients = self._if_due(objective, batch, due)
+            optimizer = objective.optimizer or agent.optimizer
+            # Steps that are not always due are clipped by themselves.
+            key = id(optimizer) if due is None else -1 - len(steps)
+            step = steps.setdefault(key, _Step(optimizer, due))
+            step.gradients += replicas.mean(gradients)
+            step.variables += objective.trained
+        made = [step for step in steps.values() if step.variables]
+        if not made:
             raise nothing_to_train()
+
+        def change_all() -> None:
+            for step in made:
+                step.apply(agent.max_gradient_norm)
+            agent.skipped.end_row()
+            if all(each.optimizer for each in objectives.values()):
+                # Counts updates, which its parts do each for itself.
+                agent.optimizer.iterations.assign_add(1)
+            for name, each in objectives.items():
+                if each.last_loss is not None:
+                    each.last_loss.assign(losses[name])
+            agent.after_update(batch, terms)
+
+        def change() -> tuple[Tensor, Tensor]:
+            return self._change_if_finite(made, before, change_all)
+
+        for name in objectives:
+            terms.setdefault(f"{name}_loss", losses[name])
+        terms["loss"] = cast(Tensor, sum(losses.values()))
+        norm, skipped = replicas.once(
+            lambda: self._if_wanted(objectives, terms, change)
+        )
+        counted = terms.pop("counted", True)
+        return {
+            **terms,
+            "gradient_norm": norm,
+            "skipped_updates": skipped,
+            "counted": tf.logical_and(tf.logical_not(skipped), counted),
+        }
+
+    def _count(self) -> Tensor:
+        """Returns the number of updates made so far, in the graph."""
+        return ops.convert_to_tensor(self._agent.updates_made)
+
+    def _gradients(
+        self, objective: Objective, batch: Batch
+    ) -> tuple[Terms, list[Tensor]]:
+        """Returns the terms of an objective and its scaled gradients."""
+        optimizer = objective.optimizer or self._agent.optimizer
+        with tf.GradientTape() as tape:
+            terms = dict(objective.terms(batch))
+            for network in objective.networks:
+                terms["loss"] += added_losses(network)
+            scaled = optimizer.scale_loss(terms["loss"])
+        gradients = tape.gradient(
+            scaled,
+            objective.trained,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return terms, gradients
+
+    def _if_due(
+        self, objective: Objective, batch: Batch, due: Tensor
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Returns loss and gradients if due; else the last loss, and zeros."""
+
+        def now() -> tuple[Tensor, list[Tensor]]:
+            terms, gradients = self._gradients(objective, batch)
+            # Of an embedding they are of another form.
+            return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
+
+        def not_now() -> tuple[Tensor, list[Tensor]]:
+            last_loss = cast(keras.Variable, objective.last_loss)
+            return ops.convert_to_tensor(last_loss), [
+                tf.zeros_like(each.value) for each in objective.trained
+            ]
+
+        found: tuple[Tensor, list[Tensor]]
+        if replicas.within_one():
+            # In a branch it could not get the others' rows.
+            found = tf.nest.map_structure(
+                lambda one, other: tf.where(due, one, other), now(), not_now()
+            )
+        else:
+            found = tf.cond(due, now, not_now)
+        return found
+
+    def _if_wanted(
+        self,
+        objectives: Mapping[str, Objective],
+        terms: Terms,
+        change: Callable[[], tuple[Tensor, Tensor]],
+    ) -> tuple[Tensor, Tensor]:
+        """Makes the update unless an objective declines it."""
+        wanted = [
+            objective.when(terms)
+            for objective in objectives.values()
+            if objective.when is not None
+        ]
+        if not wanted:
+            return change()
+        # A cond, not a mask: a zero gradient would still move Adam.
+        found: tuple[Tensor, Tensor] = tf.cond(
+            functools.reduce(tf.logical_and, wanted),
+            change,
+            lambda: (tf.constant(0.0), tf.constant(False)),
+        )
+        return found
+
+    def _change_if_finite(
+        self,
+        steps: "Sequence[_Step]",
+        before: Any,
+        change: Callable[[], None],
+    ) -> tuple[Tensor, Tensor]:
+        """Changes all if all is finite; returns norm, and whether skipped."""
         for step in steps:
             step.measure()
         finite = functools.reduce(
@@ -153,27 +268,19 @@ class GradientSteps:
         ready = all_computed([step.gradients for step in steps])
         for step, gradients in zip(steps, ready, strict=True):
             step.gradients = gradients
-
-        def make() -> None:
-            for step in steps:
-                step.apply(self._max_norm)
-            self._skipped.end_row()
-            if then is not None:
-                then()
+        skipped = self._agent.skipped
 
         def skip() -> None:
-            self._skipped.count(
-                self._before, [step.optimizer for step in steps]
-            )
+            skipped.count(before, [step.optimizer for step in steps])
 
-        tf.cond(finite, make, skip)
+        tf.cond(finite, change, skip)
         always = [step for step in steps if step.due is None]
         norm = (always or steps)[0].unscaled_norm
-        return Step(norm, tf.logical_not(finite), finite)
+        return norm, tf.logical_not(finite)
 
 
 @dataclasses.dataclass
-class _Gradients:
+class _Step:
     """Gradients for one step of an optimizer."""
 
     optimizer: keras.optimizers.Optimizer
@@ -210,7 +317,7 @@ class _Gradients:
         if self.due is None:
             self._apply(max_norm)
         else:
-            tf.cond(self.due, lambda: self._apply(max_norm), _nothing)
+            tf.cond(self.due, lambda: self._apply(max_norm), lambda: None)
 
     def _apply(self, max_norm: float | None) -> None:
         """Clips and applies the gradients."""
@@ -220,9 +327,6 @@ class _Gradients:
                 gradients, max_norm * self.scale, use_norm=self.norm
             )
         apply_gradients(self.optimizer, gradients, self.variables)
-
-
-Gradients = TypeVar("Gradients")
 
 
 def minibatch_of(data: Any) -> dict[str, Tensor]:
