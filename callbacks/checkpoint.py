@@ -24,17 +24,17 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks import saved_run
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
-from keras_rl2.callbacks.fit_end import FitEnd
-from keras_rl2.callbacks.fit_end import described
-from keras_rl2.callbacks.fit_end import may_stop
-from keras_rl2.callbacks.fit_end import who_stopped
-from keras_rl2.callbacks.fit_position import FitPosition
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
 from keras_rl2.callbacks.protocols import env_steps
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 from keras_rl2.callbacks.resumable import CallbackStates
+from keras_rl2.callbacks.run import Run
+from keras_rl2.callbacks.run import RunEnd
+from keras_rl2.callbacks.run import described
+from keras_rl2.callbacks.run import may_stop
+from keras_rl2.callbacks.run import who_stopped
 from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.collecting.finite import is_finite
 from keras_rl2.files.checkpoint_folder import Saved
@@ -148,10 +148,10 @@ class Checkpoint(keras.callbacks.Callback):
         self._rounds: Rounds | None = None
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
         self._states = CallbackStates(())
-        self._position: FitPosition | None = None
+        self._position: Run | None = None
         # The epoch to end before, and the steps that were asked for.
         self._asked: tuple[int, int | None] = (0, None)
-        self._end_before: FitEnd | None = None
+        self._end_before: RunEnd | None = None
         self._stops: dict[str, keras.callbacks.Callback] = {}
         self._model_as_json: str | None = None
         #: Lines on where the present `fit` begins, or why it does nothing.
@@ -172,18 +172,16 @@ class Checkpoint(keras.callbacks.Callback):
         """
         return self._writer.alone()
 
-    def begin(
-        self, agent: SavedAgent, rounds: Rounds, position: FitPosition
-    ) -> FitPosition:
+    def begin(self, agent: SavedAgent, rounds: Rounds, position: Run) -> Run:
         """Puts agent and dataset back to the newest checkpoint, if any.
 
         Args:
             agent: `keras_rl2.Agent`. Bound and compiled.
             rounds: `keras_rl2.data.RoundDataset`. Bound to it.
-            position: `FitPosition`. Where `fit` is about to begin.
+            position: `Run`. Where `fit` is about to begin.
 
         Returns:
-            `FitPosition` to begin at.
+            `Run` to begin at.
 
         Raises:
             ValueError: If the checkpoint is that of another kind of agent or
@@ -344,7 +342,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Waits until what is being written beside training is written."""
         self._writer.wait()
 
-    def _save_beside(self, epoch: int, end: FitEnd | None = None) -> None:
+    def _save_beside(self, epoch: int, end: RunEnd | None = None) -> None:
         """Saves a copy of all, while training goes on."""
         state = self._read(epoch)
         if state is not None:
@@ -379,7 +377,7 @@ class Checkpoint(keras.callbacks.Callback):
             "callbacks": self._states.read(),
         }
 
-    def _put_back(self, saved: Saved) -> FitPosition:
+    def _put_back(self, saved: Saved) -> Run:
         """Puts agent and dataset back, and returns where they were."""
         run = saved_run.identity(self._agent, self._rounds)
         try:
@@ -396,7 +394,7 @@ class Checkpoint(keras.callbacks.Callback):
                 f"Received: {error}"
             ) from error
         self._resumed, self._writer.log = saved.state, saved.log
-        at = FitPosition(**saved.state["position"])
+        at = Run(**saved.state["position"])
         counted = (
             "environment steps" if takes_steps(self._rounds) else "updates"
         )
@@ -405,7 +403,7 @@ class Checkpoint(keras.callbacks.Callback):
             f"{self._done():,} {counted}."
         )
         if saved.ended is not None:
-            self._end_before = FitEnd.from_json(saved.ended)
+            self._end_before = RunEnd.from_json(saved.ended)
         return at
 
     def _tell(self, words: str) -> None:
@@ -456,18 +454,18 @@ class Checkpoint(keras.callbacks.Callback):
             return env_steps(agent) or 0
         return updates(agent)
 
-    def _end_after(self, epoch: int) -> FitEnd | None:
+    def _end_after(self, epoch: int) -> RunEnd | None:
         """Returns why a `fit` has ended before an epoch."""
         epochs, total_steps = self._asked
-        begin = cast(FitPosition, self._position)
+        begin = cast(Run, self._position)
         has_steps = total_steps is not None and (
             (env_steps(self._agent) or 0) - begin.env_steps >= total_steps
         )
         if epoch >= epochs or has_steps:
-            return FitEnd("done", epochs, total_steps)
+            return RunEnd("done", epochs, total_steps)
         if self.model.stop_training:
             stops = who_stopped(self._stops)
-            return FitEnd("stopped", epochs, total_steps, stops)
+            return RunEnd("stopped", epochs, total_steps, stops)
         return None
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:

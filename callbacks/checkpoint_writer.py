@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_rl2.callbacks.fit_end import FitEnd
+from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.files import plain_data
 from keras_rl2.files.checkpoint_folder import CheckpointFolder
 from keras_rl2.files.checkpoint_folder import Saved
@@ -76,12 +76,12 @@ class CheckpointWriter:
         paths = self._folder.paths()
         return paths[-1] if paths else None
 
-    def write(self, state: Any, end: FitEnd | None = None) -> None:
+    def write(self, state: Any, end: RunEnd | None = None) -> None:
         """Writes a checkpoint.
 
         Args:
             state: Tree of plain data, with rows in `log`; taken after `wait`.
-            end: `FitEnd` or None. Why it is the last one. Defaults to `None`.
+            end: `RunEnd` or None. Why it is the last one. Defaults to `None`.
 
         Raises:
             OSError: If it cannot be written.
@@ -90,12 +90,12 @@ class CheckpointWriter:
             self._write(*plain_data.to_json(state), end)
         self.report()
 
-    def write_beside(self, state: Any, end: FitEnd | None = None) -> None:
+    def write_beside(self, state: Any, end: RunEnd | None = None) -> None:
         """Begins to write a copy of a state, and returns.
 
         Args:
             state: Tree of plain data, as of `write`.
-            end: `FitEnd` or None. As of `write`. Defaults to `None`.
+            end: `RunEnd` or None. As of `write`. Defaults to `None`.
         """
         taken, arrays = plain_data.to_json(state)
         # Training changes them; rows of the log are copies already.
@@ -174,7 +174,7 @@ class CheckpointWriter:
         )
         with contextlib.suppress(OSError, ValueError):
             self._lock.check()
-            self._folder.note_end(FitEnd.of_error(error).to_json())
+            self._folder.note_end(RunEnd.of_error(error).to_json())
 
     def _join(self) -> None:
         """Waits for what is being written."""
@@ -183,7 +183,7 @@ class CheckpointWriter:
             self._thread = None
 
     def _write(
-        self, taken: Any, arrays: Mapping[str, Any], end: FitEnd | None
+        self, taken: Any, arrays: Mapping[str, Any], end: RunEnd | None
     ) -> None:
         """Writes what has been taken apart, and passes it on."""
         self._lock.check()

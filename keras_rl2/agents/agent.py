@@ -126,10 +126,6 @@ class Agent(ActingModel):
         compile_arguments.check_model(name, dtype)
         super().__init__(observation_space, action_space, seed, name, dtype)
         self.rollouts: Any = None
-        #: The same while `fit` runs, else None.
-        self.rounds_of_fit: Any = None
-        #: Updates of the next epoch that were made before it was resumed.
-        self.updates_already_made = 0
         self.statistics = MeanOfEach(
             self.statistics_names, totals=["skipped_updates"], name="statistics"
         )
@@ -565,10 +561,13 @@ class Agent(ActingModel):
             self.learners.refuse_keras_loop()
             # Keeps what it makes, and returns nothing.
             super().make_train_function(force=force)
-            made = round_execution.checked(self, self.train_function)
+            self.train_function = round_execution.checked(
+                self, self.train_function
+            )
         else:
-            made = round_execution.round_function(self, self.round_size)
-        self.train_function = round_execution.resuming(self, made)
+            self.train_function = round_execution.round_function(
+                self, self.round_size
+            )
         return self.train_function
 
     @arguments.standing_for(evaluating.evaluate)

@@ -1,4 +1,16 @@
-"""How `fit` turns rounds into Keras epochs."""
+"""What `fit` does: collect, prepare, update, log, and again.
+
+`train` is the whole of it, on-policy and off-policy alike. What it calls:
+
+- the dataset (`keras_rl2.RolloutDataset`, `ReplayDataset`, ...) steps the
+  environments and prepares each round, by `RolloutRefresh`, the first of the
+  callbacks;
+- the agent's train function makes all updates of a round, in one call of
+  TensorFlow (see `round_execution`); each is a `train_step`: the gradients of
+  the agent's `objectives`;
+- the callbacks evaluate, log to TensorBoard, and save;
+- a `Run` knows where training is, and `Checkpoint` goes on with it.
+"""
 
 import contextlib
 import threading
@@ -25,8 +37,8 @@ from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import RolloutRefresh
 from keras_rl2.callbacks import TargetNetworkSync
 from keras_rl2.callbacks.directions import give_directions
-from keras_rl2.callbacks.fit_position import FitPosition
 from keras_rl2.callbacks.protocols import Rounds
+from keras_rl2.callbacks.run import Run
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import RoundDataset
@@ -37,12 +49,89 @@ if TYPE_CHECKING:
     from keras_rl2.agents.agent import Agent
     from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 
-
 Callbacks = list[keras.callbacks.Callback]
 # As Keras takes them.
 GivenCallbacks = (
     keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
 )
+
+
+def train(
+    agent: "Agent",
+    dataset: RoundDataset,
+    batches: Iterator[Any],
+    callbacks: keras.callbacks.CallbackList,
+    run: Run,
+    last_epoch: int,
+    last_step: int | None = None,
+) -> None:
+    """Collects a round, prepares it, updates, logs, and again.
+
+    Args:
+        agent: `keras_rl2.Agent`. Bound and compiled.
+        dataset: `RoundDataset`. What it is trained on.
+        batches: Iterator. Gives the agent's train function its rounds, or its
+            minibatches.
+        callbacks: `keras.callbacks.CallbackList`. `RolloutRefresh` is among
+            them. Those that a `Checkpoint` has told of a round are not told
+            of it again.
+        run: `Run`. Where training begins, in the midst of an epoch perhaps.
+        last_epoch: int. The Keras epoch to end before.
+        last_step: int or None. The environment step to end at, with the epoch
+            that takes it; None where rounds are all of a length. Defaults to
+            `None`.
+    """
+    each_call = int(agent.steps_per_execution)
+    of_epoch = (callbacks.params or {})["steps"]
+    done = run.rounds * dataset.updates_per_round
+    agent.stop_training = False
+    agent.make_train_function()
+    logs: dict[str, Any] = {}
+    callbacks.on_train_begin()
+    # Keras' `BackupAndRestore` has no other way to say where it goes on.
+    first_epoch = getattr(agent, "_initial_epoch", 0) or run.epoch
+    for epoch in range(first_epoch, last_epoch):
+        agent.reset_metrics()
+        callbacks.on_epoch_begin(epoch)
+        for update in range(done, of_epoch, each_call):
+            # At the first update of a round: `RolloutRefresh` collects it,
+            # with the weights of now, and has it prepared.
+            for callback in callbacks.callbacks:
+                callback.on_train_batch_begin(update, logs={})
+            logs = agent.train_function(batches)
+            _tell(callbacks, update + each_call - 1, logs)
+            if agent.stop_training:
+                break
+        done = 0
+        logs = _of_epoch(agent, logs)
+        callbacks.on_epoch_end(epoch, logs)
+        has_steps = last_step is not None and agent.env_steps >= last_step
+        if agent.stop_training or has_steps:
+            break
+    agent.optimizer.finalize_variable_values(agent.trainable_weights)
+    callbacks.on_train_end(logs)
+
+
+def _tell(
+    callbacks: keras.callbacks.CallbackList, batch: int, logs: dict[str, Any]
+) -> None:
+    """Tells callbacks that updates have been made.
+
+    Keras makes a number of each log, and starts a thread for callbacks that
+    ask for none: of short rounds that is a part of the time. Logs that are
+    numbers already are passed on as they are.
+    """
+    if not all(type(value) is float for value in logs.values()):
+        callbacks.on_train_batch_end(batch, logs)
+        return
+    for callback in callbacks.callbacks:
+        callback.on_train_batch_end(batch, logs=logs)
+
+
+def _of_epoch(agent: "Agent", logs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the logs of an epoch: means, where updates report the same."""
+    means = agent.get_metrics_result()
+    return dict(means if set(means) == set(logs) else logs)
 
 
 def fit(
@@ -59,12 +148,13 @@ def fit(
     verbose: int | str = "auto",
     **kwargs: Any,
 ) -> keras.callbacks.History:
-    """Runs `keras.Model.fit` on rounds.
+    """Checks all that `fit` is given, and trains.
 
     Args:
         agent: `keras_rl2.Agent`. What is trained.
-        keras_fit: Callable. Keras' own `fit` of the agent.
-        x: `RoundDataset`, or what Keras takes.
+        keras_fit: Callable. Keras' own `fit` of the agent, for a
+            `tf.data.Dataset` of minibatches.
+        x: `RoundDataset`, or a `tf.data.Dataset`.
         epochs: int or None. Keras epochs; None for 1. Defaults to `None`.
         total_steps: int or None. Environment steps of this call instead of
             epochs. Defaults to `None`.
@@ -93,223 +183,148 @@ def fit(
     check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
     given = _list(callbacks)
     give_directions(given)
-    extra = _evaluation(validation_data, validation_freq)
+    given = [*_evaluation(validation_data, validation_freq), *given]
     # An earlier `fit` may have been interrupted.
     agent.target_networks.forget()
-    if not isinstance(x, RoundDataset):
-        refuse_other_data(agent, x, total_steps)
-        refuse_said_elsewhere(kwargs, of_minibatches=True)
-        if not agent.compiled:
-            agent.compile()
-        agent.trained.check()
-        round_execution.prepare_minibatches(agent)
-        return keras_fit(
-            x,
-            epochs=epochs or 1,
-            initial_epoch=initial_epoch,
-            callbacks=[*extra, *_with_sync(agent, given)],
-            verbose=verbose,
-            **kwargs,
+    if isinstance(x, RoundDataset):
+        _refuse_arguments(x, total_steps, kwargs)
+        return _fit_rounds(
+            agent, x, epochs, total_steps, given, initial_epoch, verbose
         )
-    refuse_arguments(kwargs)
-    _refuse_steps(x, total_steps)
-    data = _data_of(agent, x, total_steps)
-    begin = FitPosition.beginning(agent, x, initial_epoch)
+    _refuse_other_data(agent, x, total_steps)
+    _refuse_said_elsewhere(kwargs, of_minibatches=True)
+    if not agent.compiled:
+        agent.compile()
+    agent.trained.check()
+    round_execution.prepare_minibatches(agent)
+    return keras_fit(
+        x,
+        epochs=epochs or 1,
+        initial_epoch=initial_epoch,
+        callbacks=_with_sync(agent, given),
+        verbose=verbose,
+        **kwargs,
+    )
+
+
+def _fit_rounds(
+    agent: "Agent",
+    dataset: RoundDataset,
+    epochs: int | None,
+    total_steps: int | None,
+    given: Callbacks,
+    initial_epoch: int,
+    verbose: int | str,
+) -> keras.callbacks.History:
+    """Trains from where a checkpoint says, to where was asked for."""
+    rounds = cast(Rounds, dataset)
+    batches = _batches(agent, dataset, total_steps)
+    run = Run.beginning(agent.env_steps, rounds, initial_epoch)
     # Before anything is put back: what does not fit each other is refused.
-    rounds = _rounds_per_epoch(x, total_steps, begin)
-    _epochs(x, rounds, epochs, total_steps, begin)
+    run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
     checkpoint = _checkpoint(given)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         if checkpoint is not None:
-            begin = checkpoint.begin(agent, cast(Rounds, x), begin)
-            rounds = _rounds_per_epoch(x, total_steps, begin)
-        last = _epochs(x, rounds, epochs, total_steps, begin)
+            run = checkpoint.begin(agent, rounds, run)
+        steps = run.steps_per_epoch(rounds, total_steps)
+        last = run.end(steps, epochs, total_steps)
         if checkpoint is not None:
-            end = _resumed_end(agent, x, rounds, total_steps, begin)
+            end = run.resumed_end(steps, total_steps, agent.env_steps)
             last = checkpoint.end_at(total_steps, max(last, end), given)
             for line in checkpoint.told if verbose else ():
                 print(line)
-        all_callbacks = _with_refresh(
-            x,
-            [*_stop(begin, agent, total_steps), *extra],
-            _with_progress(verbose, _with_sync(agent, given)),
+        ordered = _ordered(agent, rounds, given, verbose)
+        shown = 0 if verbose == "auto" else int(verbose)
+        updates = (
+            run.rounds_per_epoch(rounds, total_steps) * rounds.updates_per_round
         )
-        agent.updates_already_made = begin.rounds * x.updates_per_round
-        steps_per_epoch = rounds * x.updates_per_round
-        shown = 0 if verbose == "auto" else verbose
-        told = FitCallbacks(
-            all_callbacks,
+        told = keras.callbacks.CallbackList(
+            ordered,
             add_history=True,
             add_progbar=shown != 0,
             model=agent,
             verbose=shown,
             epochs=last,
-            steps=steps_per_epoch,
+            steps=updates,
         )
-        with (
-            _watching(checkpoint, all_callbacks),
-            round_execution.handing_over(agent, x),
-        ):
-            return keras_fit(
-                data,
-                initial_epoch=min(begin.epoch, last),
-                epochs=last,
-                steps_per_epoch=steps_per_epoch,
-                callbacks=told,
-                verbose=shown,
-                **kwargs,
-            )
+        # Rounds of whole episodes differ in length.
+        counted = total_steps is not None and agent.whole_episodes
+        last_step = run.env_steps + (total_steps or 0) if counted else None
+        watching = checkpoint.watching(ordered) if checkpoint else None
+        with watching or contextlib.nullcontext():
+            train(agent, dataset, batches, told, run, last, last_step)
+    return agent.history
 
 
-def _data_of(
-    agent: "Agent", x: RoundDataset, total_steps: int | None
-) -> tf.data.Dataset:
-    """Ties a dataset and an agent, and returns what Keras iterates over."""
-    x.bind(agent)
-    agent.rollouts = x
+def _batches(
+    agent: "Agent", dataset: RoundDataset, total_steps: int | None
+) -> Iterator[Any]:
+    """Ties a dataset and an agent; returns what updates are made from."""
+    dataset.bind(agent)
+    agent.rollouts = dataset
     if not agent.compiled:
         agent.compile()
     agent.trained.check()
     agent.build_optimizer()
-    size = round_execution.prepare_rounds(agent, x)
+    size = round_execution.prepare_rounds(agent, dataset)
     if size is None:
         agent.learners.refuse_keras_loop()
-    agent.learners.check(agent, x, total_steps)
-    data = (
-        x.as_rounds(agent, size.from_trajectory)
-        if size is not None
-        else x.as_dataset(agent)
-    )
+    agent.learners.check(agent, dataset, total_steps)
+    if size is None:
+        data = dataset.as_dataset(agent)
+        agent.learners.check_rows(data.element_spec)
+        return cast("Iterator[Any]", iter(data))
+    data = dataset.as_rounds(agent, size.from_trajectory)
     agent.learners.check_rows(data.element_spec)
-    return data
+    # Its own iterator would take as long as a small update.
+    return round_execution.RoundIterator(dataset)
 
 
-class _StopAtSteps(keras.callbacks.Callback):
-    """Ends `fit` with the epoch in which enough steps have been taken."""
-
-    def __init__(self, env_steps: int) -> None:
-        super().__init__()
-        self._env_steps = env_steps
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Compares the steps taken with those asked for."""
-        if self.model.env_steps >= self._env_steps:
-            self.model.stop_training = True
-
-
-def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
-    """Returns the callback that saves all of a run, if there is one."""
-    given = [each for each in callbacks if isinstance(each, Checkpoint)]
-    if len(given) > 1:
-        raise ValueError(
-            "Expected at most one `Checkpoint` among the callbacks. "
-            f"Received: {len(given)} of them"
-        )
-    if given and any(
-        isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks
-    ):
-        raise ValueError(
-            "Expected a `Checkpoint` alone, which restores weights, optimizers "
-            "and the epoch too. Received: `BackupAndRestore` beside it, which "
-            "begins `fit` with weights and at an epoch of its own"
-        )
-    return given[0] if given else None
-
-
-def _watching(
-    checkpoint: Checkpoint | None, callbacks: Callbacks
-) -> contextlib.AbstractContextManager[None]:
-    """Has the checkpoint take care of signals and errors, if there is one."""
-    if checkpoint is None:
-        return contextlib.nullcontext()
-    return checkpoint.watching(callbacks)
-
-
-def _rounds_per_epoch(
-    x: RoundDataset, total_steps: int | None, begin: FitPosition
-) -> int:
-    """Returns the rounds of an epoch, no more than the steps asked for need.
-
-    Raises:
-        ValueError: If there would be no update within the steps.
-    """
-    if total_steps is None:
-        return x.rounds_per_epoch
-    warm_up = begin.warm_up
-    if total_steps <= warm_up:
-        raise ValueError(
-            f"Expected `total_steps` to be more than the {warm_up} steps that "
-            "are taken before the first update: ask for more, or for less of "
-            f"a `warm_up`. Received: total_steps={total_steps}"
-        )
-    needed = -(-(total_steps - warm_up) // x.fewest_steps_per_round)
-    return min(x.rounds_per_epoch, needed)
-
-
-def _refuse_steps(x: RoundDataset, total_steps: int | None) -> None:
-    """Refuses to count steps where none are taken.
-
-    Raises:
-        ValueError: If there are such steps to count.
-    """
-    if total_steps is not None and isinstance(x, OfflineDataset):
-        raise ValueError(
-            f"Expected `epochs` with an `{type(x).__name__}`, which takes no "
-            f"environment steps: an epoch is {x.steps_per_epoch} updates. "
-            f"Received: total_steps={total_steps}"
-        )
-
-
-def _epochs(
-    x: RoundDataset,
-    rounds: int,
-    epochs: int | None,
-    total_steps: int | None,
-    begin: FitPosition,
-) -> int:
-    """Returns the Keras epoch to stop at."""
-    if total_steps is None:
-        return 1 if epochs is None else epochs
-    if epochs is not None:
-        raise ValueError(
-            "Expected either `epochs` or `total_steps`. Received: "
-            f"epochs={epochs}, total_steps={total_steps}"
-        )
-    steps = total_steps - begin.warm_up
-    needed = -(-steps // (x.fewest_steps_per_round * rounds))
-    return begin.first_epoch + needed
-
-
-def _resumed_end(
-    agent: "Agent",
-    x: RoundDataset,
-    rounds: int,
-    total_steps: int | None,
-    begin: FitPosition,
-) -> int:
-    """Returns the Keras epoch that a resumed `fit` ends before, or 0.
-
-    Resets count as steps that were asked for, but not as steps taken. Where
-    more steps are asked for than before, and than were taken, there is
-    something to train, even if epochs of so many steps are over.
-    """
-    if total_steps is None or begin.total_steps is None:
-        return 0
-    if total_steps == begin.total_steps:
-        return begin.last_epoch or 0
-    left = total_steps - (agent.env_steps - begin.env_steps)
-    if total_steps < begin.total_steps or left <= 0:
-        return 0
-    return begin.epoch - (-left // (x.fewest_steps_per_round * rounds))
-
-
-def _stop(
-    begin: FitPosition, agent: "Agent", total_steps: int | None
+def _ordered(
+    agent: "Agent", dataset: Rounds, given: Callbacks, verbose: int | str
 ) -> Callbacks:
-    """Returns the callback that counts, where rounds differ in length."""
-    if total_steps is None or not agent.whole_episodes:
+    """Puts callbacks in their order, and adds those that `fit` needs.
+
+    A `Checkpoint` is first, to see all of the others before a round begins;
+    then `RolloutRefresh`, whose logs are for all that follow.
+    """
+    callbacks = _with_sync(agent, given)
+    first = [c for c in callbacks if isinstance(c, Checkpoint)]
+    refresh = [c for c in callbacks if isinstance(c, RolloutRefresh)]
+    others = [
+        c for c in callbacks if not isinstance(c, Checkpoint | RolloutRefresh)
+    ]
+    if len(refresh) > 1 or any(c.rollouts is not dataset for c in refresh):
+        raise ValueError(
+            "Expected at most one `RolloutRefresh`, and for the rollouts that "
+            f"`fit` was given. Received: {len(refresh)} of them"
+        )
+    if verbose == "auto" and not any(isinstance(c, Progress) for c in others):
+        others.append(Progress())
+    return [*first, *(refresh or [RolloutRefresh(dataset)]), *others]
+
+
+def _with_sync(agent: "Agent", callbacks: Callbacks) -> Callbacks:
+    """Adds the agent's own sync of target networks, if there is none."""
+    if agent.on_policy or any(
+        isinstance(callback, TargetNetworkSync) for callback in callbacks
+    ):
+        return callbacks
+    learner = cast("OffPolicyAgent", agent)
+    own = TargetNetworkSync(tau=learner.tau, every=learner.target_every)
+    return [own, *callbacks]
+
+
+def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
+    """Returns the callback that evaluates, if there is anything to play."""
+    if validation_data is None:
         return []
-    return [_StopAtSteps(begin.env_steps + total_steps)]
+    if isinstance(validation_data, OfflineDataset):
+        # A fit in each epoch would take longer than the epoch.
+        validation_data = OfflineEvaluation(validation_data, updates=0)
+    if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
+        validation_data = EvaluationDataset(validation_data)
+    return [Evaluation(validation_data, validation_freq)]
 
 
 def _list(
@@ -332,73 +347,26 @@ def _list(
     return given
 
 
-def _with_refresh(
-    x: RoundDataset,
-    extra: Callbacks,
-    callbacks: Callbacks,
-) -> Callbacks:
-    """Puts the refresh first: what it logs is for all the others.
-
-    But for a checkpoint, which is to see all of them before a round begins.
-    """
-    first = [c for c in callbacks if isinstance(c, Checkpoint)]
-    callbacks = [c for c in callbacks if not isinstance(c, Checkpoint)]
-    given = [c for c in callbacks if isinstance(c, RolloutRefresh)]
-    others = [c for c in callbacks if not isinstance(c, RolloutRefresh)]
-    if len(given) > 1 or any(id(c.rollouts) != id(x) for c in given):
+def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
+    """Returns the callback that saves all of a run, if there is one."""
+    given = [each for each in callbacks if isinstance(each, Checkpoint)]
+    if len(given) > 1:
         raise ValueError(
-            "Expected at most one `RolloutRefresh`, and for the rollouts that "
-            f"`fit` was given. Received: {len(given)} of them"
+            "Expected at most one `Checkpoint` among the callbacks. "
+            f"Received: {len(given)} of them"
         )
-    # It is bound by now: its agent is there.
-    [refresh] = given or [RolloutRefresh(cast(Rounds, x))]
-    return [*first, refresh, *extra, *others]
-
-
-def _with_sync(agent: "Agent", callbacks: Callbacks) -> Callbacks:
-    """Adds the agent's own sync of target networks, if there is none."""
-    if agent.on_policy or any(
-        isinstance(callback, TargetNetworkSync) for callback in callbacks
+    if given and any(
+        isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks
     ):
-        return callbacks
-    learner = cast("OffPolicyAgent", agent)
-    own = TargetNetworkSync(tau=learner.tau, every=learner.target_every)
-    return [own, *callbacks]
-
-
-def _with_progress(verbose: int | str, callbacks: Callbacks) -> Callbacks:
-    """Adds what shows how far `fit` is, if asked for and not there yet."""
-    if verbose != "auto" or any(isinstance(c, Progress) for c in callbacks):
-        return callbacks
-    return [*callbacks, Progress()]
-
-
-def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
-    """Returns the callback that evaluates, if there is anything to play."""
-    if validation_data is None:
-        return []
-    if isinstance(validation_data, OfflineDataset):
-        # A fit in each epoch would take longer than the epoch.
-        validation_data = OfflineEvaluation(validation_data, updates=0)
-    if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
-        validation_data = EvaluationDataset(validation_data)
-    return [Evaluation(validation_data, validation_freq)]
-
-
-def refuse_other_data(
-    agent: "Agent", x: object, total_steps: int | None
-) -> None:
-    """Refuses what an agent cannot be trained on, an environment above all."""
-    if total_steps is not None or not isinstance(x, tf.data.Dataset):
-        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
-        made = repr(x) if isinstance(x, str) else "env"
         raise ValueError(
-            f"Expected a `keras_rl2.{kind}`, of an environment "
-            f"`keras_rl2.{kind}({made})` (or a `tf.data.Dataset` of minibatch "
-            f"dicts, with `epochs`). Received: x={x!r}, "
-            f"total_steps={total_steps}"
+            "Expected a `Checkpoint` alone, which restores weights, optimizers "
+            "and the epoch too. Received: `BackupAndRestore` beside it, which "
+            "begins `fit` with weights and at an epoch of its own"
         )
+    return given[0] if given else None
 
+
+# Refusals.
 
 # With rounds; a `tf.data.Dataset` leaves all others to Keras.
 _TAKEN = (
@@ -418,9 +386,13 @@ _SAID_ELSEWHERE = {
 }
 
 
-def refuse_arguments(given: Mapping[str, object]) -> None:
-    """Refuses arguments of Keras that mean nothing where rounds are trained."""
-    refuse_said_elsewhere(given)
+def _refuse_arguments(
+    dataset: RoundDataset,
+    total_steps: int | None,
+    given: Mapping[str, object],
+) -> None:
+    """Refuses arguments that mean nothing where rounds are trained."""
+    _refuse_said_elsewhere(given)
     check_flag(shuffle=given["shuffle"])
     others = {
         name: value
@@ -428,9 +400,31 @@ def refuse_arguments(given: Mapping[str, object]) -> None:
         if name not in _SAID_ELSEWHERE
     }
     refuse_unknown("`fit`", others, _TAKEN)
+    if total_steps is not None and isinstance(dataset, OfflineDataset):
+        raise ValueError(
+            f"Expected `epochs` with an `{type(dataset).__name__}`, which "
+            "takes no environment steps: an epoch is "
+            f"{dataset.steps_per_epoch} updates. "
+            f"Received: total_steps={total_steps}"
+        )
 
 
-def refuse_said_elsewhere(
+def _refuse_other_data(
+    agent: "Agent", x: object, total_steps: int | None
+) -> None:
+    """Refuses what an agent cannot be trained on, an environment above all."""
+    if total_steps is not None or not isinstance(x, tf.data.Dataset):
+        kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
+        made = repr(x) if isinstance(x, str) else "env"
+        raise ValueError(
+            f"Expected a `keras_rl2.{kind}`, of an environment "
+            f"`keras_rl2.{kind}({made})` (or a `tf.data.Dataset` of minibatch "
+            f"dicts, with `epochs`). Received: x={x!r}, "
+            f"total_steps={total_steps}"
+        )
+
+
+def _refuse_said_elsewhere(
     given: Mapping[str, object], of_minibatches: bool = False
 ) -> None:
     """Refuses arguments of Keras that something else says here."""
@@ -506,53 +500,3 @@ def _refuse_scope() -> None:
             "was made, which it enters where it needs to. Received: `fit` "
             f"within one of {type(tf.distribute.get_strategy()).__name__}"
         )
-
-
-class FitCallbacks(keras.callbacks.CallbackList):
-    """Tells callbacks of a batch without looking at the logs again.
-
-    Keras makes a number of each log, and starts a thread for callbacks that
-    ask for none: of short rounds that is a part of the time. Here logs that
-    are numbers already are passed on as they are.
-
-    Of an epoch that is resumed in its midst, callbacks are not told of what
-    they have been told before: Keras begins each epoch with its first batch.
-
-    Args:
-        callbacks: list of `keras.callbacks.Callback`.
-        **settings: As of `keras.callbacks.CallbackList`.
-
-    Example:
-
-    >>> seen = keras.callbacks.LambdaCallback(
-    ...     on_train_batch_end=lambda batch, logs: print(batch, logs))
-    >>> FitCallbacks([seen]).on_train_batch_end(3, {"loss": 0.5})
-    3 {'loss': 0.5}
-    """
-
-    _is_made = False
-
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Tells all callbacks that a batch begins."""
-        self._is_made = getattr(self.model, "updates_already_made", 0) > 0
-        if self._is_made:
-            return
-        # Keras passes none.
-        given = logs or {}
-        for callback in self.callbacks:
-            callback.on_train_batch_begin(batch, logs=given)
-
-    def on_train_batch_end(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        """Tells all callbacks that a batch has ended."""
-        if self._is_made:
-            return
-        given = logs or {}
-        if not all(type(value) is float for value in given.values()):
-            super().on_train_batch_end(batch, logs)
-            return
-        for callback in self.callbacks:
-            callback.on_train_batch_end(batch, logs=given)

@@ -1,6 +1,5 @@
 """What one call of TensorFlow runs while an agent is trained."""
 
-import contextlib
 import logging
 import math
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import tensorflow as tf
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import RoundDataset
 from keras_rl2.data import minibatch
+from keras_rl2.data.round_dataset import Round
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.checks import drawing_layers
 from keras_rl2.networks.checks import layers_within
@@ -53,6 +53,20 @@ class RoundSize(NamedTuple):
     from_trajectory: bool
 
 
+class RoundIterator(Iterator[Round]):
+    """Hands over the rounds of a dataset, each as soon as it is collected.
+
+    Args:
+        dataset: `RoundDataset`. Is refreshed before each round.
+    """
+
+    def __init__(self, dataset: RoundDataset) -> None:
+        self._dataset = dataset
+
+    def __next__(self) -> Round:
+        return self._dataset.hand_over()
+
+
 def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     """Makes one call of TensorFlow that makes all updates of a round.
 
@@ -65,7 +79,7 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
         size: `RoundSize`. What a round consists of.
 
     Returns:
-        A function from the dataset's iterator to the logs of the last update;
+        A function from an iterator over rounds to the logs of the last update;
         or from what `train_on_batch` passes, a generator of one minibatch.
     """
     update = agent.learners.on_each(agent.train_step)
@@ -110,58 +124,16 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     call = RoundCall(run_round, compiled=size.compiled)
 
     def run(iterator: Any) -> dict[str, Any]:
-        if not isinstance(iterator, tf.data.Iterator):
+        if not isinstance(iterator, tf.data.Iterator | RoundIterator):
             logs: dict[str, Any] = step(next(iterator))
             agent.skipped.check()
             return logs
-        # What `fit` is given rounds by gives them without `tf.data`, whose
-        # generators take as long as a small update.
-        rounds = agent.rounds_of_fit
-        one_round = next(iterator) if rounds is None else rounds.hand_over()
         # As one array: Keras makes a number of each log on every call.
-        *values, in_a_row = call(one_round).tolist()
+        *values, in_a_row = call(next(iterator)).tolist()
         agent.skipped.check(int(in_a_row))
         return dict(zip(names, values, strict=True))
 
     return run
-
-
-def resuming(agent: "Agent", run: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Makes a train function that leaves out what has been done already.
-
-    Keras begins an epoch at its first update; one that is resumed has made
-    some of them.
-
-    Args:
-        agent: `keras_rl2.Agent`. Knows how many.
-        run: Callable. Makes `steps_per_execution` updates.
-
-    Returns:
-        A function from the dataset's iterator to logs, likewise.
-    """
-
-    def run_what_is_left(iterator: Any) -> Any:
-        if not agent.updates_already_made:
-            return run(iterator)
-        agent.updates_already_made -= agent.steps_per_execution
-        return agent.get_metrics_result()
-
-    return run_what_is_left
-
-
-@contextlib.contextmanager
-def handing_over(agent: "Agent", x: RoundDataset) -> Iterator[None]:
-    """Has a train function take its rounds from where they are made.
-
-    Args:
-        agent: `keras_rl2.Agent`. What is trained.
-        x: `RoundDataset`. What the iterator that Keras passes is of.
-    """
-    before, agent.rounds_of_fit = agent.rounds_of_fit, x
-    try:
-        yield
-    finally:
-        agent.rounds_of_fit = before
 
 
 def checked(

@@ -127,15 +127,11 @@ def time_updates(agent, one_round, rounds):
     Returns:
         float. Seconds of one round.
     """
-    import tensorflow as tf
+    from keras_rl2.training.round_execution import RoundIterator
 
-    # Rounds are taken from what `fit` is given, not from the iterator.
-    iterator = iter(tf.data.Dataset.range(1))
-    agent.rounds_of_fit = SimpleNamespace(hand_over=lambda: one_round)
+    iterator = RoundIterator(SimpleNamespace(hand_over=lambda: one_round))
     function = agent.make_train_function()
     start = time.perf_counter()
     for _ in range(rounds):
         function(iterator)
-    seconds = (time.perf_counter() - start) / rounds
-    agent.rounds_of_fit = None
-    return seconds
+    return (time.perf_counter() - start) / rounds

@@ -102,8 +102,8 @@ MUTANTS = [
     Mutant(
         "callbacks_hear_twice_of_batches",
         "keras_rl2/training/fitting.py",
-        '"updates_already_made", 0) > 0',
-        '"updates_already_made", 0) < 0',
+        "for update in range(done, of_epoch, each_call):",
+        "for update in range(0, of_epoch, each_call):",
         _RESUMED,
     ),
     Mutant(

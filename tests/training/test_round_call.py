@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from keras_rl2.spaces.trees import named_leaves
-from keras_rl2.training.fitting import FitCallbacks
 from keras_rl2.training.round_execution import RoundCall
 from support.agents import AGENTS
 from support.agents import EITHER_KIND
@@ -126,14 +125,17 @@ class Kept(keras.callbacks.Callback):
         self.told.append((batch, logs))
 
 
-@pytest.mark.parametrize("value", [0.5, np.float32(0.5), tf.constant(0.5)])
-def test_callbacks_are_told_numbers(value):
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_callbacks_are_told_numbers(eagerly):
+    agent, dataset = made("PPO", run_eagerly=eagerly)
     kept = Kept()
-    callbacks = FitCallbacks([kept], model=keras.Sequential())
-    callbacks.on_train_batch_begin(0)
-    callbacks.on_train_batch_end(1, {"loss": value})
-    assert kept.told == [(0, {}), (1, {"loss": 0.5})]
-    assert type(kept.told[-1][1]["loss"]) is float
+    agent.fit(dataset, callbacks=[kept], verbose=0)
+    begins, ends = kept.told[::2], kept.told[1::2]
+    assert begins == [(batch, {}) for batch, _ in begins]
+    assert len(ends) == len(begins) > 0
+    for _, logs in ends:
+        assert {"loss", "entropy"} <= set(logs)
+        assert all(type(each) is float for each in logs.values())
 
 
 @pytest.mark.parametrize("verbose", [0, 1])

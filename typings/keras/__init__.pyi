@@ -126,6 +126,7 @@ class Model(_Layer):
     optimizer: optimizers.Optimizer
     compiled: bool
     stop_training: bool
+    history: callbacks.History
     train_function: Any
     steps_per_execution: int
     run_eagerly: bool

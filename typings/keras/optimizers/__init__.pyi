@@ -19,6 +19,9 @@ class Optimizer:
     @property
     def variables(self) -> list[Variable]: ...
     def build(self, variables: Sequence[Variable]) -> None: ...
+    def finalize_variable_values(
+        self, var_list: Sequence[Variable]
+    ) -> None: ...
     def apply(
         self,
         grads: Sequence[Tensor | None],
