@@ -305,7 +305,7 @@ class Agent(ActingModel):
             dict of scalars for the logs.
         """
         batch = self._minibatch(data)
-        return self._learn(self.objectives(), batch)
+        return self._learn(lambda: self.update(batch))
 
     def update(self, batch: Batch) -> Terms:
         """Makes a step along each objective, if all gradients are finite.
@@ -320,15 +320,16 @@ class Agent(ActingModel):
         """
         return self._updater.update(self.objectives(), batch)
 
-    def _learn(
-        self, objectives: dict[str, Objective], batch: Batch
-    ) -> dict[str, Tensor]:
-        """Makes one update; returns logs."""
+    def _learn(self, update: Callable[[], Terms]) -> dict[str, Tensor]:
+        """Makes one update, and moves the target networks; returns logs."""
         with self.target_networks.following(self.updates_made):
-            terms = self._updater.update(objectives, batch)
+            terms = update()
         if "td_error" in terms:
             terms["td_error"] = ops.mean(terms["td_error"])
-        return replicas.once(lambda: self._logs(terms, terms["counted"]))
+        counted = terms.get("counted")
+        if counted is None:
+            counted = ops.logical_not(terms["skipped_updates"])
+        return replicas.once(lambda: self._logs(terms, counted))
 
     @property
     def updates_made(self) -> keras.Variable:

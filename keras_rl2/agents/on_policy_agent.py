@@ -252,14 +252,12 @@ class OnPolicyAgent(StochasticPolicy):
         Returns:
             dict of scalars for the logs.
         """
-        return self._learn(
-            self._objectives(
-                lambda arrays: self._rollout_samples.of(
-                    unpack(arrays), training=True
-                )
-            ),
-            arrays,
+        objectives = self._objectives(
+            lambda arrays: self._rollout_samples.of(
+                unpack(arrays), training=True
+            )
         )
+        return self._learn(lambda: self._updater.update(objectives, arrays))
 
     def _forward(
         self, batch: dict[str, Any]
