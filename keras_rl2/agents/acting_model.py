@@ -30,7 +30,6 @@ from keras_rl2.export.export_check import check_export
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies import actors
 from keras_rl2.policies.acting import Acting
-from keras_rl2.policies.observation_encoder import ObservationEncoder
 from keras_rl2.policies.policy_function import PolicyFunction
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
@@ -39,8 +38,13 @@ from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.tasks.observation_encoder import ObservationEncoder
+from keras_rl2.tasks.task import Task
 from keras_rl2.training.learners import Learners
 from keras_rl2.updates import skipped_updates as finite_weights
+
+# Callbacks and `summary` ask an agent that is not bound yet.
+_NO_SPACE = cast(gymnasium.Space[Any], None)
 
 
 class _OfConstructor:
@@ -89,15 +93,11 @@ class ActingModel(keras.Model, abc.ABC):
             super().__init__(name=name, dtype=dtype, autocast=False)
         self.learners = learners
         self.seed = seed
-        # None until the model is bound; see `_is_bound`.
-        self.observation_space = cast(gymnasium.Space[Any], None)
-        self.action_space = cast(gymnasium.Space[Any], None)
-        self.policy_head = cast(PolicyHead, None)
+        self._task: Task | None = None
         self._requested_spaces = (
             space_configs.as_space(observation_space),
             space_configs.as_space(action_space),
         )
-        self._encode: ObservationEncoder | None = None
         self._acting = Acting(self, seed)
 
     # What a subclass gives.
@@ -154,25 +154,21 @@ class ActingModel(keras.Model, abc.ABC):
             ValueError: If a space is not supported, differs from the one the
                 agent is tied to, or does not fit its networks.
         """
-        if self._is_bound:
+        if self._task is not None:
             spaces.check_same(
                 type(self).__name__,
                 observation=(self.observation_space, observation_space),
                 action=(self.action_space, action_space),
             )
             return
-        encode = ObservationEncoder(observation_space)
+        spaces.check_observation_space(observation_space)
         spaces.check_action_space(action_space)
         head = self.make_policy_head(action_space)
-        spaces.check_mask_space(observation_space, head.mask_size)
-        self._encode = encode
-        self.observation_space = observation_space
-        self.action_space = action_space
-        self.policy_head = head
+        self._task = Task(observation_space, action_space, head)
         try:
             self._build()
         except Exception:
-            self.policy_head = cast(PolicyHead, None)
+            self._task = None
             raise
         self.built = True
 
@@ -182,29 +178,62 @@ class ActingModel(keras.Model, abc.ABC):
             self._check_and_build()
 
     @property
+    def task(self) -> Task:
+        """What it observes and does.
+
+        Raises:
+            ValueError: If it is not tied to an environment's spaces yet.
+        """
+        self._require_bound()
+        return cast(Task, self._task)
+
+    def _require_bound(self) -> None:
+        """Raises an error unless the agent is tied to spaces."""
+        if self._task is None:
+            raise ValueError(
+                f"Expected a {type(self).__name__} that knows its spaces: "
+                "pass `observation_space` and `action_space` to the "
+                "constructor, use `for_env`, or call `fit` first. "
+                "Received: an agent bound to no environment"
+            )
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is tied to an environment's spaces."""
+        return self._task is not None
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's observations; None until bound."""
+        return self._task.observation_space if self._task else _NO_SPACE
+
+    @property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment's actions; None until bound."""
+        return self._task.action_space if self._task else _NO_SPACE
+
+    @property
+    def policy_head(self) -> PolicyHead:
+        """What stands between networks and actions; None until bound."""
+        return self._task.head if self._task else cast(PolicyHead, None)
+
+    @property
     def encode(self) -> ObservationEncoder:
         """Makes what networks take of raw observations."""
-        if self._encode is None:
-            self._require_bound()
-        return cast(ObservationEncoder, self._encode)
-
-    @encode.setter
-    def encode(self, encoder: ObservationEncoder) -> None:
-        self._encode = encoder
+        return self.task.encode
 
     @property
     def observation_spec(self) -> Tree[ArraySpec]:
         """Shapes and dtypes of one observation as it is stored."""
-        self._require_bound()
-        return self.encode.spec
+        return self.task.observation_spec
 
     @property
     def is_masked(self) -> bool:
         """Whether observations say which actions are allowed."""
-        return spaces.is_masked(self.observation_space)
+        return self.task.is_masked
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
-        """Takes forbidden actions out of what a network gave for a head.
+        """Takes forbidden actions out of the outputs of a network.
 
         Args:
             observation: `[B, ...]`. Raw observations, with a mask perhaps.
@@ -213,25 +242,7 @@ class ActingModel(keras.Model, abc.ABC):
         Returns:
             `[B, P]`: the same where nothing is masked.
         """
-        if not self.is_masked:
-            return parameters
-        mask = observation[spaces.ACTION_MASK]
-        return self.policy_head.forbid(parameters, mask)
-
-    @property
-    def _is_bound(self) -> bool:
-        """Whether spaces, networks and policy head are known."""
-        return self.policy_head is not None
-
-    def _require_bound(self) -> None:
-        """Refuses to act before the spaces are known."""
-        if not self._is_bound:
-            raise ValueError(
-                f"Expected a {type(self).__name__} that knows its spaces: "
-                "pass `observation_space` and `action_space` to the "
-                "constructor, use `for_env`, or call `fit` first. "
-                "Received: an agent bound to no environment"
-            )
+        return self.task.allowed(observation, parameters)
 
     def _check_can_act(self) -> None:
         """Refuses to act with what is not ready for it."""
@@ -364,8 +375,7 @@ class ActingModel(keras.Model, abc.ABC):
     @property
     def noise_shape(self) -> tuple[int, ...]:
         """Shape of the noise of one action."""
-        self._require_bound()
-        return self.policy_head.noise_shape
+        return self.task.head.noise_shape
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
@@ -374,8 +384,7 @@ class ActingModel(keras.Model, abc.ABC):
         For programs that draw it themselves: the kind and the width of each
         part, in the order in which they lie side by side.
         """
-        self._require_bound()
-        return self.policy_head.noise_parts
+        return self.task.head.noise_parts
 
     def draw_noise(
         self,
@@ -394,8 +403,7 @@ class ActingModel(keras.Model, abc.ABC):
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
         """
-        self._require_bound()
-        return self.policy_head.draw_noise(generator, shape), state
+        return self.task.head.draw_noise(generator, shape), state
 
     @arguments.refusing_unknown
     def export(

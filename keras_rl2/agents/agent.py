@@ -27,6 +27,7 @@ from keras_rl2.metrics import MeanOfEach
 from keras_rl2.networks import builder as default_agent
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import as_given
+from keras_rl2.networks.inputs import Memory
 from keras_rl2.saving import agent_state
 from keras_rl2.saving import saved_networks
 from keras_rl2.saving import saving
@@ -349,11 +350,17 @@ class Agent(ActingModel):
 
     def _build(self) -> None:
         """Makes all that depends on the spaces, which are set."""
-        network_checks.refuse_memory(self)
+        for network in self.acting_networks:
+            if isinstance(network, Memory) and not self.takes_memory:
+                raise ValueError(
+                    "Expected networks without memory for "
+                    f"{type(self).__name__}. Received: {network.name!r}, "
+                    "which has an `initial_state`"
+                )
         super()._build()
         network_checks.refuse_stateful(self)
         layers = self._learning_layers()
-        self.normalizing = Normalizing(self, layers)
+        self.normalizing = Normalizing(self.task, layers)
         self.skipped.watch(layers)
 
     def _learning_layers(self) -> list[keras.layers.Layer]:
@@ -773,7 +780,7 @@ class Agent(ActingModel):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor as plain data."""
-        bound = self._is_bound
+        bound = self.is_bound
         space_config = space_configs.space_to_config
         return {
             "name": self.name,

@@ -340,7 +340,7 @@ class DQN(OffPolicyAgent):
     def _check_and_build(self) -> None:
         """Checks the network against the spaces and makes its target."""
         network_checks.check_q_network(
-            self,
+            self.task,
             self.q_network,
             actions=self.policy_head.n,
             atoms=self._values.atoms,

@@ -290,12 +290,14 @@ class IQL(StochasticActor):
         """Checks the networks against the spaces and makes all variables."""
         head, valuing = self.policy_head, self.value_network
         self._build_actor(head.parameter_sizes[0], squash=True)
-        network_checks.check_critic(self, valuing, None, 1, "value_network")
+        network_checks.check_critic(
+            self.task, valuing, None, 1, "value_network"
+        )
         check_value_ending(
             valuing, inputs_for(valuing, self.encode.network_input)
         )
         self.critics = critics.complete(
-            self,
+            self.task,
             self.actor,
             self.critics,
             self.number_of_critics,

@@ -121,7 +121,7 @@ class OffPolicyAgent(Agent):
         action_space: gymnasium.Space[Any],
     ) -> None:
         """Ties the agent to spaces; see `ActingModel.bind`."""
-        was_bound = self.policy_head is not None
+        was_bound = self.is_bound
         super().bind(observation_space, action_space)
         if not was_bound:
             self.target_networks.follow(

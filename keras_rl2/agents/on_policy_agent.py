@@ -379,8 +379,10 @@ class OnPolicyAgent(StochasticPolicy):
 
     def _check_and_build(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
-        sizes = network_checks.output_sizes(self)
-        network_checks.check_outputs(self, sizes)
+        sizes = network_checks.output_sizes(
+            self.task, self.actor, self.critic, self.needs_value
+        )
+        network_checks.check_outputs(self.task, sizes)
         if self.memory is None:
             self._check_endings()
         self._add_log_std(sizes[0], self.initial_log_std)

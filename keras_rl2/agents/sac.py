@@ -312,10 +312,12 @@ class SAC(StochasticPolicy, OffPolicyAgent):
                 "Expected `exploration=None` for Discrete actions, which "
                 f"nothing can be added to. Received: {self.exploration!r}"
             )
-        network_checks.check_policy(self, self.actor, head.parameter_sizes[-1])
+        network_checks.check_policy(
+            self.task, self.actor, head.parameter_sizes[-1]
+        )
         self._check_actor_ending(squash=True)
         self.critics = critics.complete(
-            self,
+            self.task,
             self.actor,
             self.critics,
             self.number_of_critics,

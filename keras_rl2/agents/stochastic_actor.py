@@ -88,7 +88,7 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
             squash: bool. Whether the means of a Box are squashed by tanh.
                 Defaults to `False`.
         """
-        units = network_checks.check_policy(self, self.actor, *sizes)
+        units = network_checks.check_policy(self.task, self.actor, *sizes)
         self._check_actor_ending(squash)
         self._add_log_std(units, self.initial_log_std)
 

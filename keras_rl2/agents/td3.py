@@ -289,12 +289,12 @@ class TD3(OffPolicyAgent):
     def _check_and_build(self) -> None:
         """Checks the networks against the spaces and makes all variables."""
         units = self.policy_head.parameter_sizes[0]
-        network_checks.check_policy(self, self.actor, units)
+        network_checks.check_policy(self.task, self.actor, units)
         self._gives_actions = check_action_ending(
             self.actor, inputs_for(self.actor, self.encode.network_input)
         )
         self.critics = critics.complete(
-            self, self.actor, self.critics, self.number_of_critics
+            self.task, self.actor, self.critics, self.number_of_critics
         )
         self.target_critics = critics.targets_of(self.critics)
         self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")

@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
 
@@ -21,11 +20,7 @@ from keras_rl2.networks.inputs import run_network
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-
+from keras_rl2.tasks.task import Task
 
 Outputs = Tensor | Sequence[Tensor]
 """What a network of somebody's own gives."""
@@ -49,11 +44,20 @@ def check_is_network(name: str, network: object) -> None:
         )
 
 
-def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
-    """Runs the networks symbolically, building them if need be.
+def output_sizes(
+    task: Task,
+    actor: keras.Model,
+    critic: keras.Model | None,
+    needs_value: bool = True,
+) -> tuple[int, int]:
+    """Runs an actor and a critic symbolically, building them if need be.
 
     Args:
-        agent: `OnPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
+        actor: `keras.Model`. Of observations.
+        critic: `keras.Model` or None, where the actor has two outputs.
+        needs_value: bool. Whether an actor without a value is refused.
+            Defaults to `True`.
 
     Returns:
         Width of the policy's output, width of the value's.
@@ -62,12 +66,12 @@ def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
         ValueError: If a network does not take the observation, or one without
             a critic has not two outputs.
     """
-    outputs = _run("actor", agent.actor, agent)
+    outputs = _run("actor", actor, task)
     # As such looked at only where it is one tensor.
     single = cast(Tensor, outputs)
-    if agent.critic is None:
+    if critic is None:
         pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
-        if not pair and (agent.needs_value or not hasattr(outputs, "shape")):
+        if not pair and (needs_value or not hasattr(outputs, "shape")):
             raise ValueError(
                 "Expected a critic, or one network with two outputs (policy, "
                 f"value). Received: critic=None and outputs {outputs!r}"
@@ -79,7 +83,7 @@ def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
         )
     else:
         policy = single
-        value = cast(Tensor, _run("critic", agent.critic, agent))
+        value = cast(Tensor, _run("critic", critic, task))
     for name, output in (("policy", policy), ("value", value)):
         if not hasattr(output, "shape") or len(output.shape) > 2:
             raise ValueError(
@@ -90,22 +94,22 @@ def output_sizes(agent: "OnPolicyAgent") -> tuple[int, int]:
     return int(policy.shape[-1]), int(width)
 
 
-def check_outputs(agent: "OnPolicyAgent", sizes: tuple[int, int]) -> None:
+def check_outputs(task: Task, sizes: tuple[int, int]) -> None:
     """Refuses outputs that do not fit the action space.
 
     Args:
-        agent: `OnPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
         sizes: Widths of the policy's and the value's output.
 
     Raises:
         ValueError: If a width is not one that is expected.
     """
     policy_size, value_size = sizes
-    expected = agent.policy_head.parameter_sizes
+    expected = task.head.parameter_sizes
     if policy_size not in expected:
         raise ValueError(
             f"Expected the actor's output to have {either(expected)} units "
-            f"for the action space {agent.action_space}. "
+            f"for the action space {task.action_space}. "
             f"Received: {policy_size} units"
         )
     if value_size != 1:
@@ -138,11 +142,11 @@ def check_action_kind(
         )
 
 
-def check_policy(agent: "Agent", actor: keras.Model, *units: int) -> int:
+def check_policy(task: Task, actor: keras.Model, *units: int) -> int:
     """Refuses a policy network that does not fit, building it if need be.
 
     Args:
-        agent: `OffPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
         actor: `keras.Model`. From observations.
         *units: int. Widths of the output, any of which will do.
 
@@ -152,11 +156,11 @@ def check_policy(agent: "Agent", actor: keras.Model, *units: int) -> int:
     Raises:
         ValueError: If it does not take observations or gives another width.
     """
-    return _check_width("actor", _run("actor", actor, agent), *units)
+    return _check_width("actor", _run("actor", actor, task), *units)
 
 
 def check_critic(
-    agent: "Agent",
+    task: Task,
     critic: keras.Model,
     action: keras.KerasTensor | None,
     units: int,
@@ -165,7 +169,7 @@ def check_critic(
     """Refuses a critic that does not fit, building it if need be.
 
     Args:
-        agent: `OffPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
         critic: `keras.Model`. From observations to values.
         action: `keras.KerasTensor` or None. What it is given beside them.
         units: int. Width of the output that is wanted.
@@ -174,11 +178,11 @@ def check_critic(
     Raises:
         ValueError: If it does not take its inputs or gives another width.
     """
-    _check_width(name, _run(name, critic, agent, action), units)
+    _check_width(name, _run(name, critic, task, action), units)
 
 
 def check_q_network(
-    agent: "Agent",
+    task: Task,
     network: keras.Model,
     *,
     actions: int,
@@ -188,7 +192,7 @@ def check_q_network(
     """Refuses a Q-network that does not fit, building it if need be.
 
     Args:
-        agent: `OffPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
         network: `keras.Model`. From observations.
         actions: int. Number of actions.
         atoms: int. Outputs of each action.
@@ -197,7 +201,7 @@ def check_q_network(
     Raises:
         ValueError: If it does not take observations or gives another width.
     """
-    output = _run("q_network", network, agent)
+    output = _run("q_network", network, task)
     units = (actions + bool(dueling)) * atoms
     shape: tuple[Any, ...] | None = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] != units:
@@ -264,33 +268,14 @@ def refuse_stateful(agent: keras.Model) -> None:
             )
 
 
-def refuse_memory(agent: "Agent") -> None:
-    """Refuses a network that remembers where the algorithm cannot train it.
-
-    Args:
-        agent: `Agent` with its networks.
-
-    Raises:
-        ValueError: If it cannot.
-    """
-    if agent.takes_memory:
-        return
-    for network in agent.acting_networks:
-        if isinstance(network, Memory):
-            raise ValueError(
-                f"Expected networks without memory for {type(agent).__name__}. "
-                f"Received: {network.name!r}, which has an `initial_state`"
-            )
-
-
 def _run(
     name: str,
     network: keras.Model,
-    agent: "Agent",
+    task: Task,
     action: keras.KerasTensor | None = None,
 ) -> Outputs:
     """Calls a network symbolically."""
-    encoded = agent.encode.network_input
+    encoded = task.encode.network_input
     try:
         outputs: Outputs
         if isinstance(network, Memory):
@@ -301,8 +286,8 @@ def _run(
     except Exception as error:
         raise ValueError(
             f"Expected the {name} to take {_shapes(encoded, action)} for the "
-            f"action space {agent.action_space} and the observation space "
-            f"{agent.observation_space}. Received: {network.name!r}, which "
+            f"action space {task.action_space} and the observation space "
+            f"{task.observation_space}. Received: {network.name!r}, which "
             f"raised {type(error).__name__}: {error}"
         ) from error
 

@@ -1,7 +1,6 @@
 """Networks that value actions, one or several beside each other."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
 
@@ -19,11 +18,8 @@ from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.networks.network_copies import sibling
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.supported import check_critic_space
+from keras_rl2.tasks.task import Task
 from keras_rl2.updates.updater import Terms
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-
 
 GivenCritics = keras.Model | Sequence[keras.Model]
 """One critic, or all that there are."""
@@ -56,7 +52,7 @@ def as_critics(critic: GivenCritics, number: int) -> list[keras.Model]:
 
 
 def complete(
-    agent: "OffPolicyAgent",
+    task: Task,
     actor: keras.Model,
     critics: Sequence[keras.Model],
     number: int,
@@ -65,7 +61,7 @@ def complete(
     """Checks and builds critics, and makes those that are missing.
 
     Args:
-        agent: `OffPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
         actor: `keras.Model`. Built.
         critics: Sequence of `keras.Model`. One, or all.
         number: int. How many the algorithm has. Those that are missing are
@@ -80,28 +76,26 @@ def complete(
         ValueError: If a critic does not fit the spaces, or shares variables
             with another network.
     """
-    action = critic_action(agent, units)
+    action = critic_action(task, units)
     if action is not None:
-        check_critic_space(agent.observation_space)
-    seen = agent.encode.network_input
+        check_critic_space(task.observation_space)
+    seen = task.encode.network_input
     for critic in critics:
-        network_checks.check_critic(agent, critic, action, units or 1)
+        network_checks.check_critic(task, critic, action, units or 1)
         check_value_ending(critic, inputs_for(critic, seen, action))
     missing = range(len(critics), number)
     made = [*critics, *(sibling(critics[0], index) for index in missing)]
     for critic in made[len(critics) :]:
-        network_checks.check_critic(agent, critic, action, units or 1)
+        network_checks.check_critic(task, critic, action, units or 1)
     check_apart([actor, *made])
     return made
 
 
-def critic_action(
-    agent: "OffPolicyAgent", units: int | None
-) -> keras.KerasTensor | None:
+def critic_action(task: Task, units: int | None) -> keras.KerasTensor | None:
     """Returns a symbolic batch of the actions that critics are given.
 
     Args:
-        agent: `OffPolicyAgent` whose spaces are set.
+        task: `Task`. Of the agent.
         units: int or None. As of `complete`.
 
     Returns:
@@ -109,7 +103,7 @@ def critic_action(
     """
     if units is not None:
         return None
-    shape = (None, *agent.policy_head.action_shape)
+    shape = (None, *task.head.action_shape)
     return keras.KerasTensor(shape, "float32")
 
 

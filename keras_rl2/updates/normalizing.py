@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 
@@ -21,16 +20,14 @@ from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+from keras_rl2.tasks.task import Task
 
 
 class Normalizing:
     """The `ObservationNormalization` layers of an agent, fed once a round.
 
     Args:
-        agent: `keras_rl2.Agent`, bound to its spaces.
+        task: `Task`. Of the agent.
         layers: list of `keras.layers.Layer`. All layers of its networks.
 
     Attributes:
@@ -39,9 +36,9 @@ class Normalizing:
     """
 
     def __init__(
-        self, agent: "Agent", layers: Sequence[keras.layers.Layer]
+        self, task: Task, layers: Sequence[keras.layers.Layer]
     ) -> None:
-        self._agent = agent
+        self._task = task
         self.layers = tuple(
             layer
             for layer in layers
@@ -58,7 +55,7 @@ class Normalizing:
 
     def _check_paths(self) -> None:
         """Refuses a layer that says of no array that it is meant for it."""
-        paths = [path for path, _ in named_leaves(self._agent.encode.spec)]
+        paths = [path for path, _ in named_leaves(self._task.encode.spec)]
         paths = [path for path in paths if path != ACTION_MASK]
         for layer in self.layers:
             if layer.key not in paths and len(paths) > 1:
@@ -122,12 +119,12 @@ class Normalizing:
         whether it would not stay finite; the number of rows with outliers, the
         first such row, and the layer that met one there.
         """
-        spaces = dict(named_leaves(space_tree(self._agent.observation_space)))
+        spaces = dict(named_leaves(space_tree(self._task.observation_space)))
         spaces.pop(ACTION_MASK, None)
         limited = [_may_be_far_off(spaces[_path(x, spaces)]) for x in layers]
 
         def accumulate(rows: Any, valid: Tensor) -> Tensor:
-            encoded = dict(named_leaves(self._agent.encode(rows)))
+            encoded = dict(named_leaves(self._task.encode(rows)))
             encoded.pop(ACTION_MASK, None)
             seen = [encoded[_path(layer, encoded)] for layer in layers]
             found = [

@@ -129,10 +129,10 @@ MUTANTS = [
     ),
     Mutant(
         "observations_keep_the_start_of_their_space",
-        "keras_rl2/policies/observation_encoder.py",
+        "keras_rl2/tasks/observation_encoder.py",
         "index = observation - int(self._space.start)",
         "index = observation",
-        ["tests/policies/test_observation_encoder.py"],
+        ["tests/tasks/test_observation_encoder.py"],
     ),
     Mutant(
         "resets_are_normalised_by",

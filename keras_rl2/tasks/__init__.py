@@ -1,0 +1,1 @@
+"""The task of an agent: its spaces, and how networks see them."""
