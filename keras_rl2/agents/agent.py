@@ -2,31 +2,43 @@
 
 import abc
 import os
+import shutil
+import textwrap
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
 from typing import Self
+from typing import TypeVar
+from typing import cast
 
 import gymnasium
 import keras
 import numpy as np
 from keras import ops
 
-from keras_rl2.agents import describing
 from keras_rl2.agents.acting_model import ActingModel
 from keras_rl2.basics import arguments
+from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_has
+from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
+from keras_rl2.basics.arguments import refuse_unknown
+from keras_rl2.basics.arguments import standing_for
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.data import RoundDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.distribute import replicas
 from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs import as_vector_env
 from keras_rl2.metrics import MeanOfEach
-from keras_rl2.networks import builder as default_agent
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import as_given
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.building import check_arguments
+from keras_rl2.networks.initialization import KINDS
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.saving import agent_state
 from keras_rl2.saving import saved_networks
@@ -42,6 +54,7 @@ from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.fitting import fit_alone
+from keras_rl2.training.learner import RoundSize
 from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.normalizing import Normalizing
 from keras_rl2.updates.observers import Observers
@@ -54,6 +67,80 @@ from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
 from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
+
+MadeAgent = TypeVar("MadeAgent", bound="Agent")
+
+# What `for_env` takes that networks are like.
+_OPTIONS = (
+    *("hidden", "activation", "normalize_observations"),
+    *("layer_normalization", "initialization"),
+)
+
+
+def make_for_env(
+    kind: "type[MadeAgent]",
+    env: Any,
+    *,
+    memory: Any = None,
+    seed: int | None = None,
+    **given: Any,
+) -> "MadeAgent":
+    """Makes a compiled agent with default networks for an environment.
+
+    Args:
+        kind: class of agents.
+        env: An environment, vector environment or id string.
+        memory: RNN cell of Keras or None. What the policy remembers with.
+            Defaults to `None`.
+        seed: int or None. Seeds weights, updates and `act`. Defaults to
+            `None`.
+        **given: What networks are like, and further arguments of the
+            constructor.
+
+    Returns:
+        The agent.
+
+    Raises:
+        ValueError: If a space is not supported.
+        TypeError: If there is an argument that the algorithm does not take.
+    """
+    options = {name: given.pop(name, None) for name in _OPTIONS}
+    settings = given
+    _refuse_unknown(kind, settings, options)
+    asked = present(**options)
+    _check({**options, **_own_options(kind), **asked}, memory, seed)
+    adapter = as_vector_env(env)
+    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
+    kind.refuse_arguments(settings)
+    if memory is not None and not kind.takes_memory:
+        raise ValueError(
+            f"Expected `memory=None` for {kind.__name__}, which cannot be "
+            f"trained with memory. Received: memory={memory}"
+        )
+    build = NetworkBuilder(
+        adapter.observation_space,
+        kind.make_policy_head(adapter.action_space),
+        {**options, **_own_options(kind), **asked},
+        kind.default_hidden,
+        memory,
+        seed,
+        settings.get("dtype"),
+    )
+    # A subclass takes networks, the base none.
+    construct = cast("Callable[..., MadeAgent]", kind)
+    agent = construct(
+        *kind.default_networks(build, **settings),
+        observation_space=adapter.observation_space,
+        action_space=adapter.action_space,
+        seed=seed,
+        **settings,
+    )
+    agent.compile()
+    return agent
+
+
+as_given = standing_for(make_for_env)
+"""Has the signature of a `for_env` stand for `make_for_env`."""
 
 
 class Agent(ActingModel):
@@ -102,7 +189,7 @@ class Agent(ActingModel):
     #: Whether its networks may remember.
     takes_memory = False
     #: What `fit` runs in one call; None for Keras' own loop.
-    round_size: round_execution.RoundSize | None = None
+    round_size: RoundSize | None = None
     train_function: Any
     #: Discount factor, which every kind of agent has.
     gamma: float
@@ -132,8 +219,8 @@ class Agent(ActingModel):
         )
         self.skipped = SkippedUpdates(self)
         self._updater = Updater(self)
-        self.trained = TrainedVariables(self)
         self.target_networks = TargetNetworks()
+        self.trained = TrainedVariables(self, self.target_networks)
         self.compile_arguments: CompileArguments | None = None
         self.observers = Observers[Trajectory]()
 
@@ -239,7 +326,7 @@ class Agent(ActingModel):
     @classmethod
     @abc.abstractmethod
     def default_networks(
-        cls, build: "default_agent.NetworkBuilder", **settings: Any
+        cls, build: NetworkBuilder, **settings: Any
     ) -> tuple[Any, ...]:
         """Makes the networks that `for_env` gives to the constructor.
 
@@ -292,6 +379,14 @@ class Agent(ActingModel):
         )
 
     # Learning.
+
+    def begin_training(self, dataset: RoundDataset) -> None:
+        """Is told which dataset `fit` trains on.
+
+        Args:
+            dataset: `keras_rl2.data.RoundDataset`. Bound to the agent.
+        """
+        self.rollouts = dataset
 
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch; see `keras.Model.train_step`.
@@ -406,6 +501,7 @@ class Agent(ActingModel):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self.skipped.limit = given.max_skipped_updates
         self.trained.forget()
 
     @arguments.standing_for(_compile)
@@ -467,6 +563,14 @@ class Agent(ActingModel):
             with self.learners.scope():
                 self.optimizer.build(self.trainable_variables)
             self.trained.keep_optimized()
+
+    def critic_variables(self) -> list[keras.Variable]:
+        """Refuses a `critic_optimizer` where there is nothing for it."""
+        raise ValueError(
+            f"Expected `compile` of a {type(self).__name__} with one "
+            "`optimizer`: it has no separate critic. "
+            "Received: `critic_optimizer`"
+        )
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -554,6 +658,18 @@ class Agent(ActingModel):
             RuntimeError: If another `fit` of the agent has not ended.
         """
         raise NotImplementedError
+
+    def set_execution(self, steps: int, size: RoundSize | None) -> None:
+        """Drops the train function if it was made for another size.
+
+        Args:
+            steps: int. Updates of one call of TensorFlow.
+            size: `RoundSize`, or None to leave the loop to Keras.
+        """
+        if self.steps_per_execution != steps or self.round_size != size:
+            self.steps_per_execution = steps
+            self.round_size = size
+            self.train_function = None
 
     def make_train_function(self, force: bool = False) -> Any:
         """Makes what `fit` calls: one call of TensorFlow for a whole round."""
@@ -676,7 +792,7 @@ class Agent(ActingModel):
         Model: "a2c...
         ...
         """
-        (print_fn or print)(describing.describe(self, line_length))
+        (print_fn or print)(_described(self, line_length))
         super().summary(
             line_length=line_length,
             positions=positions,
@@ -991,3 +1107,127 @@ class Agent(ActingModel):
                 "Expected `act(observation, state)` of an agent that "
                 f"remembers. Received: `{verb}` of {type(self).__name__}"
             )
+
+
+def _own_options(kind: "type[Agent]") -> dict[str, Any]:
+    """Returns what an algorithm's networks are like by default."""
+    return {
+        "activation": kind.default_activation,
+        "initialization": kind.default_initialization,
+        "normalize_observations": False,
+        "layer_normalization": kind.default_layer_normalization,
+    }
+
+
+def _refuse_unknown(
+    kind: "type[MadeAgent]",
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Refuses what neither the agent takes nor its networks can be like."""
+    made = {"actor", "critic", "q_network", "value_network"}
+    made |= {"observation_space", "action_space"}
+    taken = {*kind.argument_names(), *options, "memory"} - made
+    refuse_unknown(kind.__name__, settings, taken)
+
+
+def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
+    """Refuses what no network can be like, before one is made."""
+    check_arguments(
+        activation=options["activation"],
+        normalize_observations=options["normalize_observations"],
+        layer_normalization=options["layer_normalization"],
+        **present(hidden=options["hidden"]),
+    )
+    check_choice(initialization=(options["initialization"], KINDS))
+    check_seed(seed)
+    check_has(
+        "an RNN cell of Keras, `keras.layers.LSTMCell(128)` say, or None",
+        "state_size",
+        "call",
+        **present(memory=memory),
+    )
+
+
+# Of `get_config`: said elsewhere, or of no interest.
+_SAID = frozenset({"name", "dtype", "observation_space", "action_space"})
+_WIDEST = 80
+
+
+def _described(agent: "Agent", line_length: int | None = None) -> str:
+    """Describes an agent, for what stands above the table of its layers.
+
+    Args:
+        agent: `keras_rl2.Agent`. Need not know its spaces yet.
+        line_length: int or None. Where lines are broken; None for the width
+            of the terminal, at most 80. Defaults to `None`.
+
+    Returns:
+        str, of several lines.
+    """
+    width = line_length or min(shutil.get_terminal_size().columns, _WIDEST)
+    unknown = "not known before `fit`"
+    rows = {
+        "Agent": _algorithm(agent),
+        "Observation space": agent.observation_space or unknown,
+        "Action space": agent.action_space or unknown,
+        "Hyper-parameters": ", ".join(_hyper_parameters(agent)),
+        "Optimizer": ", ".join(_optimizers(agent)) or "none before `compile`",
+        "Environment steps": f"{agent.env_steps:,}",
+    }
+    return "\n".join(
+        textwrap.fill(
+            f"{name}: {' '.join(str(text).split())}",
+            max(width, 20),
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for name, text in rows.items()
+    )
+
+
+def _algorithm(agent: "Agent") -> str:
+    """Returns the name of the class, and how it learns."""
+    learns = "on-policy" if agent.on_policy else "off-policy"
+    return f"{type(agent).__name__} ({learns})"
+
+
+def _hyper_parameters(agent: "Agent") -> Iterator[str]:
+    """Yields the arguments of the constructor, but for networks."""
+    for name, value in agent.get_config().items():
+        if name not in _SAID and name not in agent.given_networks():
+            yield f"{name}={_short(value)}"
+
+
+def _optimizers(agent: "Agent") -> Iterator[str]:
+    """Yields each optimizer with its learning rate."""
+    given = agent.compile_arguments
+    for part in (
+        ()
+        if given is None
+        else (
+            given.optimizer,
+            given.critic_optimizer,
+        )
+    ):
+        if isinstance(part, keras.optimizers.Optimizer):
+            rate = part.get_config()["learning_rate"]
+            name = type(part).__name__
+            yield f"{name} (learning_rate={_short(rate)})"
+
+
+def _short(value: Any) -> str:
+    """Writes a setting; what was serialised as `Name(argument=value)`."""
+    if isinstance(value, Mapping) and "class_name" in value:
+        settings = value.get("config") or {}
+        given = ", ".join(
+            f"{key}={_short(each)}"
+            for key, each in settings.items()
+            if key != "name"
+        )
+        return f"{value['class_name']}({given})"
+    if isinstance(value, float | np.floating):
+        # Of an optimizer they are float32, with all their digits.
+        return f"{float(value):.6g}"
+    return repr(value)

@@ -9,12 +9,12 @@ import keras
 from keras import ops
 
 from keras_rl2 import returns
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.ppo import PPO
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 
 

@@ -9,9 +9,9 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.stochastic_actor import StochasticActor
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective

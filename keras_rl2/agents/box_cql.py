@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.cql import check_weight
 from keras_rl2.agents.sac import SAC
@@ -18,7 +19,6 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import as_given
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.space_configs import GivenSpace

@@ -14,12 +14,12 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Terms

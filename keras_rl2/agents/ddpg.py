@@ -7,9 +7,9 @@ from typing import Self
 
 import keras
 
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.td3 import TD3
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
 

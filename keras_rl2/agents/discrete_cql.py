@@ -9,11 +9,11 @@ import gymnasium
 import keras
 
 from keras_rl2 import losses
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.cql import check_weight
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective

@@ -1,5 +1,6 @@
 """Deep Q-networks."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
@@ -9,9 +10,10 @@ from typing import cast
 import gymnasium
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
 
-from keras_rl2.agents import replayed_sequences
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
@@ -20,9 +22,9 @@ from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.builder import as_given
 from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.networks.inputs import run_network
@@ -520,7 +522,7 @@ class DQN(OffPolicyAgent):
     def _terms(self, batch: Batch) -> Terms:
         """Runs the network once, and returns `loss_terms`."""
         if self.memory is not None:
-            return self.loss_terms(*replayed_sequences.as_steps(self, batch))
+            return self.loss_terms(*_as_steps(self, batch))
         encoded = self.encode(batch["observation"])
         outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
@@ -591,3 +593,79 @@ class DQN(OffPolicyAgent):
             "epsilon": epsilon,
             "epsilon_spread": self.epsilon_spread,
         }
+
+
+def _as_steps(agent: DQN, batch: Batch) -> tuple[Tensor, Batch]:
+    """Runs the networks of an agent through M sequences of L steps.
+
+    Args:
+        agent: `DQN`. One whose networks remember.
+        batch: dict, as of `keras_rl2.data.SequenceReplayBuffer.sample`.
+
+    Returns:
+        What `DQN.loss_terms` is given of M * L steps.
+    """
+    steps: dict[str, Any] = dict(batch)
+    span, state = steps.pop("span"), steps.pop("state")
+    burn_in, begins = steps.pop("burn_in"), steps.pop("begins")
+    seen = steps.pop("observation")
+    learned = span.shape[1]
+
+    def outputs_of(network: keras.Model, training: bool) -> Tensor:
+        warm = _after_burn_in(agent, network, burn_in, state)
+        outputs, _ = agent.run_sequences(network, seen, begins, warm, training)
+        return outputs
+
+    outputs = outputs_of(agent.q_network, training=True)
+    next_outputs = outputs_of(agent.target_network, training=False)
+    choosing = ops.stop_gradient(outputs) if agent.double else next_outputs
+    values = agent.allowed(
+        map_leaves(flat, seen), agent.q_values(flat(choosing))
+    )
+    selector = sequences_like(begins)(values)
+    first = map_leaves(lambda each: flat(each[:, :learned]), seen)
+    return flat(outputs[:, :learned]), {
+        **map_leaves(flat, steps),
+        "observation": first,
+        "next_outputs": _where_bootstrapped(next_outputs, span),
+        "selector": _where_bootstrapped(selector, span),
+    }
+
+
+def _after_burn_in(
+    agent: DQN,
+    network: keras.Model,
+    burn_in: Mapping[str, Any],
+    state: Sequence[Tensor],
+) -> Sequence[Tensor]:
+    """Returns the state from which a network learns, as a constant.
+
+    Args:
+        agent: `DQN`.
+        network: `keras.Model`. The Q-network or its target.
+        burn_in: Mapping. `observation` and `begins` of the steps before, none
+            perhaps.
+        state: Sequence of `[M, ...]`. Before them.
+
+    Returns:
+        Sequence of `[M, ...]`.
+    """
+    if not burn_in["begins"].shape[1]:
+        return state
+    _, warm = agent.run_sequences(network, **burn_in, state=state)
+    constant: Sequence[Tensor] = map_leaves(ops.stop_gradient, tuple(warm))
+    return constant
+
+
+def _where_bootstrapped(array: Tensor, span: Tensor) -> Tensor:
+    """Takes of each step what it bootstraps from.
+
+    Args:
+        array: `[M, L + n, ...]`. Of all steps of sequences.
+        span: `[M, L]`. How many steps later that is.
+
+    Returns:
+        `[M * L, ...]`.
+    """
+    places = ops.arange(span.shape[1], dtype="int32") + span
+    return flat(tf.gather(array, places, axis=1, batch_dims=1))

@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.stochastic_actor import StochasticActor
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
@@ -19,7 +20,6 @@ from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.builder import as_given
 from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.networks.checks import one_value_each
 from keras_rl2.networks.inputs import inputs_for

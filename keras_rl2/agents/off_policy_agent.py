@@ -105,14 +105,6 @@ class OffPolicyAgent(Agent):
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """Target networks, each with the network that it follows."""
 
-    def critic_variables(self) -> list[keras.Variable]:
-        """Refuses a `critic_optimizer` where there is nothing for it."""
-        raise ValueError(
-            f"Expected `compile` of a {type(self).__name__} with one "
-            "`optimizer`: it has no separate critic. "
-            "Received: `critic_optimizer`"
-        )
-
     # Networks.
 
     def bind(

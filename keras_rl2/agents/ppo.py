@@ -11,13 +11,13 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
-from keras_rl2.networks.builder import as_given
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms

@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_rl2 import losses
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_choice
@@ -26,7 +27,6 @@ from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.builder import as_given
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head

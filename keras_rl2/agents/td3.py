@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
@@ -22,7 +23,6 @@ from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.builder import as_given
 from keras_rl2.networks.checks import check_action_ending
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network

@@ -22,7 +22,7 @@ from keras_rl2.collecting.record import first_not_finite
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
 from keras_rl2.policies.actors import ActorSnapshot
-from keras_rl2.policies.agent_protocols import ActingAgent
+from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
@@ -112,7 +112,7 @@ class EvaluationDataset:
         self.seed = seed
         # Drawn now: to evaluate within `fit` changes nothing of the training.
         self._generator = seeds.generator(seed)
-        self._agent: ActingAgent | None = None
+        self._agent: Policy | None = None
         self._actor: ActorSnapshot | None = None
 
     @classmethod
@@ -160,12 +160,12 @@ class EvaluationDataset:
         raise NotImplementedError
 
     def play(
-        self, agent: ActingAgent, actor: PolicyActor | None = None
+        self, agent: Policy, actor: PolicyActor | None = None
     ) -> dict[str, float]:
         """Plays the episodes with the agent's present weights.
 
         Args:
-            agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`).
+            agent: `keras_rl2.Agent`, or what acts alike (`Policy`).
             actor: `PolicyActor` for as many environments. What acts in the
                 agent's place, an exported file say; None for the agent.
                 Defaults to `None`.
@@ -195,7 +195,7 @@ class EvaluationDataset:
         seed = None if begun else int(self._generator.integers(2**31))
         return seed, self._generator
 
-    def _snapshot(self, agent: ActingAgent) -> ActorSnapshot:
+    def _snapshot(self, agent: Policy) -> ActorSnapshot:
         """Returns the agent's policy of now, converted once."""
         if self._actor is None or agent is not self._agent:
             self._agent = agent
@@ -206,7 +206,7 @@ class EvaluationDataset:
         return self._actor
 
     def _run(
-        self, agent: ActingAgent, actor: PolicyActor
+        self, agent: Policy, actor: PolicyActor
     ) -> tuple[list[float], list[int]]:
         """Steps until every environment has played its share."""
         env = self.env

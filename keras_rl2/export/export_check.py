@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 import gymnasium
@@ -19,6 +18,7 @@ from keras_rl2.export.formats import format_of
 from keras_rl2.export.manifest import has_manifest
 from keras_rl2.export.policy_file import PolicyFile
 from keras_rl2.export.runtimes import runtime_of
+from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.supported import same_space
@@ -26,9 +26,6 @@ from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training.evaluating import refuse_settings
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.acting_model import ActingModel
 
 # What computing in another order may change, of a number of an action; and
 # weights in 16 bits.
@@ -94,7 +91,7 @@ class ExportCheck:
 
 
 def check_export(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     filepath: str | os.PathLike[str],
     env: Any,
     *,
@@ -105,7 +102,7 @@ def check_export(
     """Plays an exported policy against its agent; see `Agent.check_export`.
 
     Args:
-        agent: `ActingModel`. Whose policy it should be.
+        agent: `ModelPolicy`. Whose policy it should be.
         filepath: str or path. What `export` wrote.
         env: An environment or id string.
         tolerance: float or None. As of `Agent.check_export`.
@@ -162,7 +159,7 @@ def check_export(
     )
 
 
-def _open(agent: "ActingModel", filepath: str | os.PathLike[str]) -> PolicyFile:
+def _open(agent: ModelPolicy, filepath: str | os.PathLike[str]) -> PolicyFile:
     """Opens a file, one of an earlier release by what the agent says."""
     if has_manifest(filepath):
         return PolicyFile(filepath)
@@ -175,7 +172,7 @@ def _open(agent: "ActingModel", filepath: str | os.PathLike[str]) -> PolicyFile:
 class _FunctionRunner:
     """Runs the agent's policy by TensorFlow, as `act` does."""
 
-    def __init__(self, agent: "ActingModel", deterministic: bool) -> None:
+    def __init__(self, agent: ModelPolicy, deterministic: bool) -> None:
         self._function = agent.policy_function(deterministic)
 
     def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
@@ -242,7 +239,7 @@ class _Compared(PolicyActor):
     """Acts as the agent does, and looks at what the file would have done."""
 
     def __init__(
-        self, agent: "ActingModel", file: PolicyFile, num_envs: int
+        self, agent: ModelPolicy, file: PolicyFile, num_envs: int
     ) -> None:
         spec = action_spec(agent.action_space)
         runner = _FunctionRunner(agent, file.deterministic)

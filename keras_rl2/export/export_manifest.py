@@ -3,7 +3,6 @@
 import importlib.util
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -14,6 +13,7 @@ from keras_rl2.collecting.litert import for_environment
 from keras_rl2.export import formats
 from keras_rl2.export import manifest as manifests
 from keras_rl2.export.runtimes import runtime_of
+from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.spaces.space_configs import space_to_config
 from keras_rl2.spaces.supported import action_spec
@@ -21,20 +21,17 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.version import __version__
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.acting_model import ActingModel
-
 #: What a policy's only action is called where nothing else is given.
 _ONLY_OUTPUT = "output_0"
 
 
 def policy_inputs(
-    agent: "ActingModel", deterministic: bool, batch_size: int | None = None
+    agent: ModelPolicy, deterministic: bool, batch_size: int | None = None
 ) -> list[keras.InputSpec]:
     """Returns what a policy takes: observations, noise, and its state.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
         batch_size: int or None. Observations of each call, B; None for any
             number. Defaults to `None`.
@@ -65,7 +62,7 @@ def policy_inputs(
 
 
 def names_in_file(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     path: str | os.PathLike[str],
     format: str,
     deterministic: bool,
@@ -73,7 +70,7 @@ def names_in_file(
     """Returns the names of inputs and outputs that a written policy has.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         path: str or path. Where it was written.
         format: str. One of `formats.ENDINGS`.
         deterministic: bool. Whether there is no noise.
@@ -155,7 +152,7 @@ def run_once(
 
 
 def manifest_of(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     names: tuple[Sequence[str], Sequence[str]],
     deterministic: bool,
     quantization: str | None = None,
@@ -164,7 +161,7 @@ def manifest_of(
     """Describes a policy.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         names: tuple of two sequences of str. Of the inputs and outputs that
             there are.
         deterministic: bool. Whether there is no noise.
@@ -212,7 +209,7 @@ def manifest_of(
     }
 
 
-def _roles_of_inputs(agent: "ActingModel") -> dict[str, dict[str, Any]]:
+def _roles_of_inputs(agent: ModelPolicy) -> dict[str, dict[str, Any]]:
     """Returns what each input is for, by its name."""
     roles: dict[str, dict[str, Any]] = {"noise": {"role": "noise"}}
     seen = input_specs(agent.observation_spec)
@@ -225,7 +222,7 @@ def _roles_of_inputs(agent: "ActingModel") -> dict[str, dict[str, Any]]:
 
 
 def _described_outputs(
-    agent: "ActingModel", deterministic: bool, batch_size: int | None = None
+    agent: ModelPolicy, deterministic: bool, batch_size: int | None = None
 ) -> dict[str, dict[str, Any]]:
     """Returns what each output is, by its name; first the actions."""
     function = agent.policy_function(deterministic).get_concrete_function()

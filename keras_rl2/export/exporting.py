@@ -8,7 +8,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -30,13 +29,11 @@ from keras_rl2.export.manifest import write_manifest
 from keras_rl2.export.quantizing import converter_arguments
 from keras_rl2.export.quantizing import refuse_eight_bits
 from keras_rl2.files.atomic_files import replacing
+from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.saving.saving import require_replaceable
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import named_leaves
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.acting_model import ActingModel
 
 # What a SavedModel is made of.
 _SAVED_MODEL = frozenset(
@@ -78,11 +75,11 @@ class ExportedPolicy(keras.Model):
     """From raw observations, and noise perhaps, to the environment's actions.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
     """
 
-    def __init__(self, agent: "ActingModel", deterministic: bool) -> None:
+    def __init__(self, agent: ModelPolicy, deterministic: bool) -> None:
         super().__init__(name=f"{agent.name}_policy")
         # Its networks are tracked by name, the agent's optimizer is not.
         for index, network in enumerate(agent.acting_networks):
@@ -123,7 +120,7 @@ class ExportedPolicy(keras.Model):
 
 
 def export(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     filepath: str | os.PathLike[str],
     format: str,
     deterministic: bool,
@@ -138,7 +135,7 @@ def export(
     Whole or not at all: what was there before stays until then.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         filepath: str or path. Where to write.
         format: str. A format of `keras.Model.export`.
         deterministic: bool. Whether the most probable action is taken; if not,
@@ -267,7 +264,7 @@ def _check_of_writer(format: str, given: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _explained(
-    agent: "ActingModel", filepath: str | os.PathLike[str], format: str
+    agent: ModelPolicy, filepath: str | os.PathLike[str], format: str
 ) -> Iterator[None]:
     """Says in one line what a converter, or the disk, would not do."""
     try:

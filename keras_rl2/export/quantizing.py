@@ -1,7 +1,6 @@
 """Smaller exported policies: weights in 16 bits, or all in 8."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -12,12 +11,10 @@ import tensorflow as tf
 from keras_rl2.export.formats import FLOAT16
 from keras_rl2.export.representative import Row
 from keras_rl2.export.representative import representative_rows
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.acting_model import ActingModel
+from keras_rl2.policies.policy import ModelPolicy
 
 
-def refuse_eight_bits(agent: "ActingModel", deterministic: bool) -> None:
+def refuse_eight_bits(agent: ModelPolicy, deterministic: bool) -> None:
     """Refuses a policy that 256 steps of a number cannot hold.
 
     What is forbidden, and what chance forces upon values, stands far from all
@@ -25,7 +22,7 @@ def refuse_eight_bits(agent: "ActingModel", deterministic: bool) -> None:
     others.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
 
     Raises:
@@ -48,7 +45,7 @@ def refuse_eight_bits(agent: "ActingModel", deterministic: bool) -> None:
 
 
 def converter_arguments(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     quantize: str | None,
     representative: Any,
     inputs: list[keras.InputSpec],
@@ -57,7 +54,7 @@ def converter_arguments(
     """Returns what Keras is to set of `tf.lite.TFLiteConverter`.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         quantize: str or None. One of `formats.QUANTIZATIONS`.
         representative: As of `Agent.export`.
         inputs: list of `keras.InputSpec`. What the policy takes.

@@ -4,7 +4,6 @@ With them go the noise and what is remembered, of which a policy that is put
 into 8 bits needs to know the ranges too.
 """
 
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeAlias
 
@@ -13,15 +12,13 @@ import numpy.typing as npt
 
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.envs import as_vector_env
+from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.acting_model import ActingModel
 
 #: Arrays `[1, ...]` of one step, in the order of a policy's inputs.
 Row: TypeAlias = list[npt.NDArray[Any]]
@@ -33,12 +30,12 @@ NUM_ENVS = 16
 
 
 def representative_rows(
-    agent: "ActingModel", representative: Any, deterministic: bool
+    agent: ModelPolicy, representative: Any, deterministic: bool
 ) -> list[Row]:
     """Returns what an agent was given in steps of episodes.
 
     Args:
-        agent: `ActingModel`. Who acts.
+        agent: `ModelPolicy`. Who acts.
         representative: An environment or its id, to be played in; or
             observations `[N, ...]`, of which `MOST_STEPS` are taken, evenly;
             an agent with memory takes the first ones, as one episode.
@@ -82,7 +79,7 @@ def representative_rows(
 
 
 def _played(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     env: Any,
     deterministic: bool,
     generator: np.random.Generator,
@@ -134,7 +131,7 @@ def _played(
 
 
 def _mixed(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     observation: Any,
     own: npt.NDArray[Any],
     random: npt.NDArray[np.bool_],

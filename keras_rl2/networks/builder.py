@@ -1,47 +1,23 @@
-"""Agents with default networks, as `for_env` makes them."""
+"""Default networks, as `for_env` makes them."""
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import TypeVar
-from typing import cast
 
 import gymnasium
 import keras
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.arguments import check_choice
-from keras_rl2.basics.arguments import check_has
-from keras_rl2.basics.arguments import check_seed
-from keras_rl2.basics.arguments import present
-from keras_rl2.basics.arguments import refuse_unknown
-from keras_rl2.basics.arguments import standing_for
-from keras_rl2.envs import as_vector_env
 from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
 from keras_rl2.networks import is_image
 from keras_rl2.networks import network_for
-from keras_rl2.networks.building import check_arguments
-from keras_rl2.networks.initialization import KINDS
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
 from keras_rl2.policy_heads import PolicyHead
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-
-MadeAgent = TypeVar("MadeAgent", bound="Agent")
-
-# What `for_env` takes that networks are like.
-_OPTIONS = (
-    *("hidden", "activation", "normalize_observations"),
-    *("layer_normalization", "initialization"),
-)
 
 
 class NetworkBuilder:
@@ -185,112 +161,6 @@ class NetworkBuilder:
                 name=name,
                 **self._options | {"hidden": hidden},
             )
-
-
-def make(
-    kind: "type[MadeAgent]",
-    env: Any,
-    *,
-    memory: Any = None,
-    seed: int | None = None,
-    **given: Any,
-) -> "MadeAgent":
-    """Makes a compiled agent with default networks for an environment.
-
-    Args:
-        kind: class of agents.
-        env: An environment, vector environment or id string.
-        memory: RNN cell of Keras or None. What the policy remembers with.
-            Defaults to `None`.
-        seed: int or None. Seeds weights, updates and `act`. Defaults to
-            `None`.
-        **given: What networks are like, and further arguments of the
-            constructor.
-
-    Returns:
-        The agent.
-
-    Raises:
-        ValueError: If a space is not supported.
-        TypeError: If there is an argument that the algorithm does not take.
-    """
-    options = {name: given.pop(name, None) for name in _OPTIONS}
-    settings = given
-    _refuse_unknown(kind, settings, options)
-    asked = present(**options)
-    _check({**options, **_own_options(kind), **asked}, memory, seed)
-    adapter = as_vector_env(env)
-    kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
-    kind.refuse_arguments(settings)
-    if memory is not None and not kind.takes_memory:
-        raise ValueError(
-            f"Expected `memory=None` for {kind.__name__}, which cannot be "
-            f"trained with memory. Received: memory={memory}"
-        )
-    build = NetworkBuilder(
-        adapter.observation_space,
-        kind.make_policy_head(adapter.action_space),
-        {**options, **_own_options(kind), **asked},
-        kind.default_hidden,
-        memory,
-        seed,
-        settings.get("dtype"),
-    )
-    # A subclass takes networks, the base none.
-    construct = cast("Callable[..., MadeAgent]", kind)
-    agent = construct(
-        *kind.default_networks(build, **settings),
-        observation_space=adapter.observation_space,
-        action_space=adapter.action_space,
-        seed=seed,
-        **settings,
-    )
-    agent.compile()
-    return agent
-
-
-as_given = standing_for(make)
-"""Has the signature of a `for_env` stand for `make`."""
-
-
-def _own_options(kind: "type[Agent]") -> dict[str, Any]:
-    """Returns what an algorithm's networks are like by default."""
-    return {
-        "activation": kind.default_activation,
-        "initialization": kind.default_initialization,
-        "normalize_observations": False,
-        "layer_normalization": kind.default_layer_normalization,
-    }
-
-
-def _refuse_unknown(
-    kind: "type[MadeAgent]",
-    settings: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> None:
-    """Refuses what neither the agent takes nor its networks can be like."""
-    made = {"actor", "critic", "q_network", "value_network"}
-    made |= {"observation_space", "action_space"}
-    taken = {*kind.argument_names(), *options, "memory"} - made
-    refuse_unknown(kind.__name__, settings, taken)
-
-
-def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
-    """Refuses what no network can be like, before one is made."""
-    check_arguments(
-        activation=options["activation"],
-        normalize_observations=options["normalize_observations"],
-        layer_normalization=options["layer_normalization"],
-        **present(hidden=options["hidden"]),
-    )
-    check_choice(initialization=(options["initialization"], KINDS))
-    check_seed(seed)
-    check_has(
-        "an RNN cell of Keras, `keras.layers.LSTMCell(128)` say, or None",
-        "state_size",
-        "call",
-        **present(memory=memory),
-    )
 
 
 @contextmanager

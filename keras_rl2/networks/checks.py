@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
+from typing import Protocol
 from typing import cast
 
 import gymnasium
@@ -227,7 +228,15 @@ def _check_width(name: str, output: Outputs, *units: int) -> int:
     return int(shape[-1])
 
 
-def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
+class HasLayers(Protocol):
+    """A model, or a layer that others are within."""
+
+    @property
+    def layers(self) -> Sequence[keras.layers.Layer]:
+        """Its networks or layers."""
+
+
+def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
     """Returns all layers within an agent's networks, each of them once.
 
     Args:
@@ -238,7 +247,7 @@ def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     """
     found: dict[int, keras.layers.Layer] = {}
 
-    def visit(model: keras.Model) -> None:
+    def visit(model: HasLayers) -> None:
         for layer in model.layers:
             if id(layer) not in found:
                 found[id(layer)] = layer
@@ -249,7 +258,7 @@ def all_layers(agent: keras.Model) -> list[keras.layers.Layer]:
     return list(found.values())
 
 
-def refuse_stateful(agent: keras.Model) -> None:
+def refuse_stateful(agent: HasLayers) -> None:
     """Refuses layers that remember from one call to the next.
 
     Args:
@@ -591,7 +600,7 @@ _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 
 
 def drawing_layers(
-    agent: keras.Model, rows: int | None = None
+    agent: HasLayers, rows: int | None = None
 ) -> list[keras.layers.Layer]:
     """Returns the layers that draw random numbers when they are trained.
 

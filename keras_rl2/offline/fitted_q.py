@@ -1,6 +1,5 @@
 """Fitted Q evaluation: what a fixed policy is worth, by recorded steps."""
 
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
 
@@ -15,15 +14,13 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
+from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.updater import apply_gradients
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
 
 _OPTIONS = {
     "hidden": None,
@@ -34,7 +31,7 @@ _OPTIONS = {
 }
 
 
-def networks_beside(agent: "Agent", seed: int | None) -> NetworkBuilder:
+def networks_beside(agent: ModelPolicy, seed: int | None) -> NetworkBuilder:
     """Returns what makes networks for the observations of an agent.
 
     Args:
@@ -77,7 +74,7 @@ class FittedQ:
     """
 
     def __init__(
-        self, agent: "Agent", deterministic: bool, seed: int | None
+        self, agent: ModelPolicy, deterministic: bool, seed: int | None
     ) -> None:
         self._agent = agent
         self._deterministic = deterministic

@@ -1,7 +1,7 @@
 """What a policy is worth by recorded episodes, without an environment."""
 
-from typing import TYPE_CHECKING
 from typing import Any
+from typing import Protocol
 
 import gymnasium
 import keras
@@ -14,23 +14,41 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_seed
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data import OfflineDataset
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.offline.fitted_q import FittedQ
 from keras_rl2.offline.fitted_q import networks_beside
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
-from keras_rl2.policies.agent_protocols import Stochastic
+from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.policies.policy import Stochastic
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.updater import apply_gradients
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-
 _BATCH_SIZE = 256
 # Rows that networks are shown at once.
 _ROWS = 16384
+
+
+class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
+    """An agent whose return is estimated; see `keras_rl2.Agent`."""
+
+    def values_of_taken(
+        self, observation: Any, action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns the Q-values of actions, `[B]` of each critic.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            action: `[B, ...]`. The policy's own actions.
+            training: bool. Passed on to the critics. Defaults to `False`.
+
+        Returns:
+            list of `[B]` float32; empty where there is no critic.
+        """
 
 
 class OfflineEvaluation:
@@ -104,7 +122,7 @@ class OfflineEvaluation:
         self.deterministic = deterministic
         self.seed = seed
 
-    def play(self, agent: "Agent") -> dict[str, float]:
+    def play(self, agent: EvaluatedAgent) -> dict[str, float]:
         """Estimates with the agent's present weights; nothing is played.
 
         Args:
@@ -132,7 +150,7 @@ class OfflineEvaluation:
         return found
 
     def _of_policy(
-        self, agent: "Agent", episodes: RecordedEpisodes
+        self, agent: EvaluatedAgent, episodes: RecordedEpisodes
     ) -> np.ndarray:
         """Returns what comes after the last steps, `[E]`."""
         last = episodes.take(episodes.last)
@@ -145,14 +163,16 @@ class OfflineEvaluation:
         found = _in_pieces(value, last)
         return np.zeros(len(episodes.lengths)) if found is None else found
 
-    def _fitted(self, agent: "Agent", episodes: RecordedEpisodes) -> float:
+    def _fitted(
+        self, agent: EvaluatedAgent, episodes: RecordedEpisodes
+    ) -> float:
         """Returns the value by fitted Q evaluation."""
         fitted = FittedQ(agent, self.deterministic, self.seed)
         fitted.fit(episodes, self.updates, _BATCH_SIZE)
         first = episodes.take(episodes.first)["observation"]
         return float(np.mean(fitted.values(first)))
 
-    def _has_probabilities(self, agent: "Agent") -> bool:
+    def _has_probabilities(self, agent: EvaluatedAgent) -> bool:
         """Whether actions are weighed by how probable they are."""
         discrete = isinstance(agent.action_space, gymnasium.spaces.Discrete)
         return (
@@ -162,7 +182,7 @@ class OfflineEvaluation:
         )
 
     def _weighted(
-        self, agent: "Agent", episodes: RecordedEpisodes
+        self, agent: EvaluatedAgent, episodes: RecordedEpisodes
     ) -> dict[str, float]:
         """Returns the value by weighted importance sampling."""
         assert isinstance(agent, Stochastic)
@@ -188,7 +208,7 @@ class OfflineEvaluation:
         }
 
     def _cloned(
-        self, agent: "Agent", episodes: RecordedEpisodes
+        self, agent: EvaluatedAgent, episodes: RecordedEpisodes
     ) -> keras.Model:
         """Returns a network that gives the logits of what the data does."""
         build = networks_beside(agent, self.seed)
@@ -214,13 +234,15 @@ class OfflineEvaluation:
         return clone
 
 
-def _policy_of(agent: "Agent", network: keras.Model, observation: Any) -> Any:
+def _policy_of(
+    agent: EvaluatedAgent, network: keras.Model, observation: Any
+) -> Any:
     """Returns the distribution of actions by a network that gives logits."""
     logits = run_network(network, agent.encode(observation), False)
     return agent.policy_head(agent.allowed(observation, logits))
 
 
-def _taken(agent: "Agent", batch: dict[str, Any]) -> np.ndarray | None:
+def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:
     """Returns what an agent's critics think of actions; None without them."""
     values = agent.values_of_taken(batch["observation"], batch["action"])
     if not values:

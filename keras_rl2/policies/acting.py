@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -15,7 +14,8 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.finite import check_actions
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.collecting.masks import check_mask
-from keras_rl2.policies.agent_protocols import Stochastic
+from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.policies.policy import Stochastic
 from keras_rl2.policies.policy_function import PolicyFunction
 from keras_rl2.policies.policy_function import actions
 from keras_rl2.policies.policy_function import policy_function
@@ -25,19 +25,16 @@ from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.acting_model import ActingModel
-
 
 class Acting:
     """The policy of an agent as functions, each of them traced once.
 
     Args:
-        agent: `ActingModel`. Whose policy it is.
+        agent: `ModelPolicy`. Whose policy it is.
         seed: int or None. Seeds the noise of `act`.
     """
 
-    def __init__(self, agent: "ActingModel", seed: int | None) -> None:
+    def __init__(self, agent: ModelPolicy, seed: int | None) -> None:
         self._agent = agent
         self._noise = seeds.generator(seed)
         self._functions: dict[tuple[Any, ...], PolicyFunction] = {}
@@ -195,7 +192,7 @@ class Acting:
 
 
 def actions_and_log_probs(
-    agent: "ActingModel",
+    agent: ModelPolicy,
     observation: Any,
     noise: Tensor | None = None,
     memory: Sequence[Tensor] = (),

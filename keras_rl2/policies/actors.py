@@ -19,7 +19,7 @@ from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.policy_actor import PolicyRunner
 from keras_rl2.collecting.sent_policy import SentPolicy
 from keras_rl2.policies import conversions
-from keras_rl2.policies.agent_protocols import ActingAgent
+from keras_rl2.policies.policy import Policy
 from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import input_specs
 from keras_rl2.policies.policy_function import policy_function
@@ -51,7 +51,7 @@ class ActorSnapshot(PolicyActor):
     to the agent in between.
 
     Args:
-        agent: `keras_rl2.Agent`, or what acts alike (`ActingAgent`), bound
+        agent: `keras_rl2.Agent`, or what acts alike (`Policy`), bound
             to its spaces.
         num_envs: int. Batch of every call, B.
         deterministic: bool. Whether it takes the mode of the policy instead
@@ -71,7 +71,7 @@ class ActorSnapshot(PolicyActor):
     """
 
     def __init__(
-        self, agent: ActingAgent, num_envs: int, deterministic: bool = False
+        self, agent: Policy, num_envs: int, deterministic: bool = False
     ) -> None:
         self.deterministic = deterministic
         self.variables = list(agent.acting_variables)
@@ -113,7 +113,7 @@ def weights_of(variables: list[Any]) -> list[np.ndarray]:
     return values
 
 
-def gives_numbers(agent: ActingAgent) -> bool:
+def gives_numbers(agent: Policy) -> bool:
     """Says whether an agent's actions are numbers, which could be NaN.
 
     Choices are numbers of a table: never NaN, whatever they come from.
@@ -128,7 +128,7 @@ class SentActor:
     remembers of episodes, workers do.
 
     Args:
-        agent: `ActingAgent`, bound to its spaces.
+        agent: `Policy`, bound to its spaces.
         num_envs: int. Environments of each worker.
         with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
             `False`.
@@ -142,7 +142,7 @@ class SentActor:
     """
 
     def __init__(
-        self, agent: ActingAgent, num_envs: int, with_log_prob: bool = False
+        self, agent: Policy, num_envs: int, with_log_prob: bool = False
     ) -> None:
         self.variables = list(agent.acting_variables)
         self.weights = weights_of(self.variables)
@@ -158,12 +158,12 @@ class SentActor:
 
 
 def sent_policy(
-    agent: ActingAgent, num_envs: int, with_log_prob: bool = False
+    agent: Policy, num_envs: int, with_log_prob: bool = False
 ) -> SentPolicy:
     """Returns an agent's policy for processes that step environments.
 
     Args:
-        agent: `ActingAgent`, bound to its spaces.
+        agent: `Policy`, bound to its spaces.
         num_envs: int. Environments of one process, B.
         with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
             `False`.
@@ -197,11 +197,11 @@ def sent_policy(
     )
 
 
-def litert_policy(agent: ActingAgent) -> LiteRTPolicy | None:
+def litert_policy(agent: Policy) -> LiteRTPolicy | None:
     """Returns an agent's greedy policy for processes without TensorFlow.
 
     Args:
-        agent: `ActingAgent`, bound to its spaces.
+        agent: `Policy`, bound to its spaces.
 
     Returns:
         `LiteRTPolicy` with the present weights; None where the policy does
@@ -258,7 +258,7 @@ class _TensorFlowRunner:
 
 
 def _make_runner(
-    agent: ActingAgent,
+    agent: Policy,
     num_envs: int,
     deterministic: bool,
     variables: list[keras.Variable],
@@ -309,11 +309,11 @@ def _make_runner(
     return fallback
 
 
-def sees_pictures(agent: ActingAgent) -> bool:
+def sees_pictures(agent: Policy) -> bool:
     """Says whether acting is worth a thread per core: small networks are not.
 
     Args:
-        agent: `ActingAgent`. Whose observations are looked at.
+        agent: `Policy`. Whose observations are looked at.
     """
     seen = input_specs(agent.observation_spec)
     return any(len(spec.shape) > 2 for spec in seen)
@@ -334,7 +334,7 @@ def _read(variables: list[Any]) -> list[np.ndarray]:
 
 
 def _example_inputs(
-    agent: ActingAgent, num_envs: int, deterministic: bool
+    agent: Policy, num_envs: int, deterministic: bool
 ) -> Iterator[tuple[Any, np.ndarray | None, tuple[np.ndarray, ...]]]:
     """Draws observations and noise on which both runners are compared.
 
@@ -357,7 +357,7 @@ def _example_inputs(
 
 
 def _example_observation(
-    agent: ActingAgent, num_envs: int, generator: np.random.Generator
+    agent: Policy, num_envs: int, generator: np.random.Generator
 ) -> Any:
     """Draws observations that the networks can be run on."""
 

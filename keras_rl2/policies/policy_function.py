@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.policies.agent_protocols import ActingAgent
-from keras_rl2.policies.agent_protocols import Stochastic
+from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.policy import Stochastic
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -32,7 +32,7 @@ _NO_SCOPE = contextlib.nullcontext()
 
 
 def policy_function(
-    agent: ActingAgent,
+    agent: Policy,
     deterministic: bool,
     num_envs: int | None = None,
     variables: Sequence[keras.Variable] = (),
@@ -41,7 +41,7 @@ def policy_function(
     """Traces a policy, for whoever acts outside of training.
 
     Args:
-        agent: `ActingAgent`. Whose policy it is.
+        agent: `Policy`. Whose policy it is.
         deterministic: bool. Whether there is no noise.
         num_envs: int or None. Observations of each call, B; None for any
             number. Defaults to `None`.
@@ -135,12 +135,12 @@ def input_name(path: str) -> str:
 
 
 def memory_specs(
-    agent: ActingAgent, num_envs: int | None = None
+    agent: Policy, num_envs: int | None = None
 ) -> list[tf.TensorSpec]:
     """Returns what is given to a policy that remembers, beside the rest.
 
     Args:
-        agent: `ActingAgent`. Whose policy it is.
+        agent: `Policy`. Whose policy it is.
         num_envs: int or None. As of `input_specs`. Defaults to `None`.
 
     Returns:
@@ -161,7 +161,7 @@ def memory_specs(
 
 
 def actions(
-    agent: ActingAgent,
+    agent: Policy,
     observation: Tree[Tensor],
     noise: Tensor | None = None,
     memory: Sequence[Tensor] = (),
@@ -169,7 +169,7 @@ def actions(
     """Chooses actions, in the graph.
 
     Args:
-        agent: `ActingAgent`. Whose policy it is.
+        agent: `Policy`. Whose policy it is.
         observation: `[B, ...]`. Raw observations.
         noise: `[B, *noise_shape]` float32, as of `draw_noise`; None for the
             most probable actions. Defaults to `None`.
@@ -204,7 +204,7 @@ def actions(
 
 
 def actions_and_log_prob(
-    agent: ActingAgent,
+    agent: Policy,
     observation: Tree[Tensor],
     noise: Tensor | None = None,
     memory: Sequence[Tensor] = (),
@@ -212,7 +212,7 @@ def actions_and_log_prob(
     """Chooses actions, in the graph, and says how probable they were.
 
     Args:
-        agent: `ActingAgent`, a `Stochastic` one. Whose policy it is.
+        agent: `Policy`, a `Stochastic` one. Whose policy it is.
         observation: `[B, ...]`. Raw observations.
         noise: `[B, *noise_shape]` float32 or None. As of `actions`. Defaults
             to `None`.

@@ -1,21 +1,47 @@
 """All that an agent's later updates and actions depend on."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from typing import Any
+from typing import Protocol
 
 import keras
 import numpy as np
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+from keras_rl2.updates.normalizing import Normalizing
+from keras_rl2.updates.skipped_updates import SkippedUpdates
 
 
-def variables_of(agent: "Agent") -> list[keras.Variable]:
+class Stateful(Protocol):
+    """A model that counts its steps; see `keras_rl2.Agent`."""
+
+    env_steps: int
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """All variables of its networks."""
+
+    @property
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """The optimizer that it was compiled with."""
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """Metrics that Keras resets at each epoch."""
+
+    @property
+    def skipped(self) -> SkippedUpdates:
+        """Updates that were not made."""
+
+    @property
+    def normalizing(self) -> Normalizing:
+        """Statistics of observations."""
+
+
+def variables_of(agent: Stateful) -> list[keras.Variable]:
     """Returns the variables of an agent and its optimizers, each once.
 
     Args:
-        agent: `Agent`, bound and compiled.
+        agent: `Stateful`, bound and compiled.
 
     Returns:
         list, always in the same order for agents that were made alike.
@@ -26,11 +52,11 @@ def variables_of(agent: "Agent") -> list[keras.Variable]:
     return list({id(each): each for each in found}.values())
 
 
-def read(agent: "Agent") -> dict[str, Any]:
+def read(agent: Stateful) -> dict[str, Any]:
     """Returns the state of an agent.
 
     Args:
-        agent: `Agent`, bound and compiled.
+        agent: `Stateful`, bound and compiled.
 
     Returns:
         dict of plain data, copied.
@@ -46,11 +72,11 @@ def read(agent: "Agent") -> dict[str, Any]:
     }
 
 
-def write(agent: "Agent", state: Mapping[str, Any]) -> None:
+def write(agent: Stateful, state: Mapping[str, Any]) -> None:
     """Gives an agent the state that `read` returned.
 
     Args:
-        agent: `Agent`, bound and compiled; made as the other was.
+        agent: `Stateful`, bound and compiled; made as the other was.
         state: dict, as returned by `read`.
 
     Raises:

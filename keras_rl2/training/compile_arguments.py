@@ -1,8 +1,7 @@
 """What `Agent.compile` was given, and how it is saved."""
 
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import cast
+from typing import Protocol
 
 import keras
 from keras import ops
@@ -14,13 +13,18 @@ from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import parts_of
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
-    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-
 GivenOptimizer = keras.optimizers.Optimizer | str | dict[str, Any]
 """An optimizer, its name or `"auto"`, or its config."""
+
+
+class Optimized(Protocol):
+    """An agent that optimizers are made for; see `keras_rl2.Agent`."""
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the algorithm's own optimizer."""
+
+    def critic_variables(self) -> list[keras.Variable]:
+        """Returns the variables that a `critic_optimizer` owns."""
 
 
 class CompileArguments:
@@ -92,7 +96,7 @@ class CompileArguments:
             return 1
         return int(self.steps_per_execution)
 
-    def make_optimizer(self, agent: "Agent") -> keras.optimizers.Optimizer:
+    def make_optimizer(self, agent: Optimized) -> keras.optimizers.Optimizer:
         """Returns the one optimizer that Keras is given.
 
         Two optimizers become a `MultiOptimizer`, which Keras' learning-rate
@@ -106,8 +110,7 @@ class CompileArguments:
         self.optimizer = actor
         if self.critic_optimizer is None:
             return actor
-        learner = cast("OnPolicyAgent | OffPolicyAgent", agent)
-        learner.critic_variables()
+        agent.critic_variables()
         if self.critic_optimizer == "auto":
             self.critic_optimizer = _like(actor)
         critic = keras.optimizers.get(self.critic_optimizer)
@@ -122,7 +125,7 @@ class CompileArguments:
         def choose(variable: keras.Variable) -> keras.optimizers.Optimizer:
             # Asked when the optimizer is built: before, networks may have no
             # variables yet.
-            owned = any(variable is v for v in learner.critic_variables())
+            owned = any(variable is v for v in agent.critic_variables())
             return critic if owned else actor
 
         return keras.optimizers.MultiOptimizer(choose)

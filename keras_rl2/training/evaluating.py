@@ -1,21 +1,26 @@
 """What `evaluate` plays, or estimates."""
 
 import inspect
-from typing import TYPE_CHECKING
 from typing import Any
+from typing import Protocol
 
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.data import EvaluationDataset
 from keras_rl2.data import OfflineDataset
+from keras_rl2.offline.offline_evaluation import EvaluatedAgent
 from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+
+class LoadedAgent(EvaluatedAgent, Protocol):
+    """An agent whose weights may have been loaded; see `keras_rl2.Agent`."""
+
+    def check_loaded(self) -> None:
+        """Refuses weights that were loaded and are not finite."""
 
 
 def evaluate(
-    agent: "Agent",
+    agent: LoadedAgent,
     x: Any = None,
     verbose: Any = "auto",
     return_dict: Any = True,

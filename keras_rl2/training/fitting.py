@@ -18,7 +18,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
 
@@ -44,10 +43,8 @@ from keras_rl2.data import OfflineDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 from keras_rl2.training import round_execution
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-    from keras_rl2.agents.off_policy_agent import OffPolicyAgent
+from keras_rl2.training.learner import Learner
+from keras_rl2.training.learner import TargetLearner
 
 Callbacks = list[keras.callbacks.Callback]
 # As Keras takes them.
@@ -57,7 +54,7 @@ GivenCallbacks = (
 
 
 def train(
-    agent: "Agent",
+    agent: Learner,
     dataset: RoundDataset,
     batches: Iterator[Any],
     callbacks: keras.callbacks.CallbackList,
@@ -108,7 +105,7 @@ def train(
         has_steps = last_step is not None and agent.env_steps >= last_step
         if agent.stop_training or has_steps:
             break
-    agent.optimizer.finalize_variable_values(agent.trainable_weights)
+    agent.optimizer.finalize_variable_values(agent.trainable_variables)
     callbacks.on_train_end(logs)
 
 
@@ -128,14 +125,14 @@ def _tell(
         callback.on_train_batch_end(batch, logs=logs)
 
 
-def _of_epoch(agent: "Agent", logs: dict[str, Any]) -> dict[str, Any]:
+def _of_epoch(agent: Learner, logs: dict[str, Any]) -> dict[str, Any]:
     """Returns the logs of an epoch: means, where updates report the same."""
     means = agent.get_metrics_result()
     return dict(means if set(means) == set(logs) else logs)
 
 
 def fit(
-    agent: "Agent",
+    agent: Learner,
     keras_fit: Callable[..., keras.callbacks.History],
     x: object,
     *,
@@ -208,7 +205,7 @@ def fit(
 
 
 def _fit_rounds(
-    agent: "Agent",
+    agent: Learner,
     dataset: RoundDataset,
     epochs: int | None,
     total_steps: int | None,
@@ -242,7 +239,7 @@ def _fit_rounds(
             ordered,
             add_history=True,
             add_progbar=shown != 0,
-            model=agent,
+            model=cast(keras.Model, agent),
             verbose=shown,
             epochs=last,
             steps=updates,
@@ -257,11 +254,11 @@ def _fit_rounds(
 
 
 def _batches(
-    agent: "Agent", dataset: RoundDataset, total_steps: int | None
+    agent: Learner, dataset: RoundDataset, total_steps: int | None
 ) -> Iterator[Any]:
     """Ties a dataset and an agent; returns what updates are made from."""
     dataset.bind(agent)
-    agent.rollouts = dataset
+    agent.begin_training(dataset)
     if not agent.compiled:
         agent.compile()
     agent.trained.check()
@@ -281,7 +278,7 @@ def _batches(
 
 
 def _ordered(
-    agent: "Agent", dataset: Rounds, given: Callbacks, verbose: int | str
+    agent: Learner, dataset: Rounds, given: Callbacks, verbose: int | str
 ) -> Callbacks:
     """Puts callbacks in their order, and adds those that `fit` needs.
 
@@ -304,13 +301,13 @@ def _ordered(
     return [*first, *(refresh or [RolloutRefresh(dataset)]), *others]
 
 
-def _with_sync(agent: "Agent", callbacks: Callbacks) -> Callbacks:
+def _with_sync(agent: Learner, callbacks: Callbacks) -> Callbacks:
     """Adds the agent's own sync of target networks, if there is none."""
     if agent.on_policy or any(
         isinstance(callback, TargetNetworkSync) for callback in callbacks
     ):
         return callbacks
-    learner = cast("OffPolicyAgent", agent)
+    learner = cast(TargetLearner, agent)
     own = TargetNetworkSync(tau=learner.tau, every=learner.target_every)
     return [own, *callbacks]
 
@@ -410,7 +407,7 @@ def _refuse_arguments(
 
 
 def _refuse_other_data(
-    agent: "Agent", x: object, total_steps: int | None
+    agent: Learner, x: object, total_steps: int | None
 ) -> None:
     """Refuses what an agent cannot be trained on, an environment above all."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
@@ -444,7 +441,7 @@ _fitted: set[int] = set()
 
 
 @contextlib.contextmanager
-def fit_alone(agent: "Agent") -> Iterator[None]:
+def fit_alone(agent: Learner) -> Iterator[None]:
     """Refuses `fit` where it would not train, or train what another one does.
 
     Args:
@@ -474,7 +471,7 @@ def fit_alone(agent: "Agent") -> Iterator[None]:
         _fitted.discard(id(agent))
 
 
-def _refuse_graph(agent: "Agent") -> None:
+def _refuse_graph(agent: Learner) -> None:
     """Refuses to train while a function is traced, which calls nothing."""
     if tf.executing_eagerly():
         return

@@ -1,10 +1,12 @@
 """Agents and datasets as presets describe them."""
 
-from typing import TYPE_CHECKING
 from typing import Any
+from typing import Protocol
+from typing import Self
 from typing import TypeVar
 from typing import cast
 
+import gymnasium
 import keras
 
 from keras_rl2 import presets
@@ -18,20 +20,40 @@ from keras_rl2.envs import as_vector_env
 from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.exploration import GaussianNoise
+from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.training.compile_arguments import CompileArguments
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-
 # Of an `OfflineDataset`, unless it is told.
 _UPDATES_PER_EPOCH = 1000
 
 CollectingDataset = RolloutDataset | ReplayDataset
-MadeAgent = TypeVar("MadeAgent", bound="Agent")
+MadeAgent = TypeVar("MadeAgent", bound="PresetAgent")
+
+
+class PresetAgent(Protocol):
+    """An agent that a preset describes; see `keras_rl2.Agent`."""
+
+    on_policy: bool
+    whole_episodes: bool
+
+    @classmethod
+    def for_action_space(cls, action_space: gymnasium.Space[Any]) -> type[Any]:
+        """Returns the class of agents for an action space."""
+
+    @classmethod
+    def for_env(cls, *args: Any, **kwargs: Any) -> Self:
+        """Makes a compiled agent with default networks."""
+
+    @property
+    def compile_arguments(self) -> CompileArguments | None:
+        """The arguments of `compile`; None before it."""
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Sets the optimizer."""
 
 
 def algorithm_of(kind: type) -> str:
@@ -72,13 +94,13 @@ def preset_of(kind: type, preset: str | Preset) -> Preset:
 
 
 def make(
-    kind: "type[MadeAgent]",
+    kind: type[MadeAgent],
     preset: Preset,
     env: Any = None,
     num_envs: int | None = None,
     seed: int | None = None,
     data: Any = None,
-) -> "tuple[Preset, MadeAgent, CollectingDataset | OfflineDataset | None]":
+) -> tuple[Preset, MadeAgent, CollectingDataset | OfflineDataset | None]:
     """Makes the agent and the dataset that a preset describes.
 
     Args:
@@ -126,7 +148,7 @@ def make(
 
 
 def _recorded(
-    agent: "Agent", preset: Preset, data: Any, seed: int | None
+    agent: PresetAgent, preset: Preset, data: Any, seed: int | None
 ) -> OfflineDataset | None:
     """Opens what was recorded, and refuses it if the agent cannot use it."""
     if data is None:
@@ -140,12 +162,12 @@ def _recorded(
                 f"Expected data of {preset.environment}, whose {what} space is "
                 f"{spaces.describe(own)}. Received: {spaces.describe(recorded)}"
             )
-    offline.bind(agent)
+    offline.bind(cast(CollectingAgent, agent))
     return offline
 
 
 def _fitted(
-    kind: "type[Agent]", preset: Preset, environment: str, num_envs: int
+    kind: type[PresetAgent], preset: Preset, environment: str, num_envs: int
 ) -> Preset:
     """Returns a preset for as many environments as there are."""
     settings: dict[str, str | int]
@@ -173,12 +195,12 @@ def _fitted(
 
 
 def _make_agent(
-    kind: "type[MadeAgent]",
+    kind: type[MadeAgent],
     preset: Preset,
     env: VectorEnvAdapter,
     updates: int | None,
     seed: int | None,
-) -> "MadeAgent":
+) -> MadeAgent:
     """Makes and compiles the agent of a preset for so many updates."""
     settings = {
         name: _present(
@@ -195,7 +217,7 @@ def _make_agent(
 
 
 def _compile(
-    agent: "Agent", settings: dict[str, Any], updates: int | None
+    agent: PresetAgent, settings: dict[str, Any], updates: int | None
 ) -> None:
     """Compiles an agent with the optimizer of a preset."""
     given = cast(CompileArguments, agent.compile_arguments)
@@ -229,7 +251,7 @@ def _optimizer(
 def _updates(
     preset: Preset,
     dataset: CollectingDataset,
-    kind: "type[Agent]",
+    kind: type[PresetAgent],
 ) -> int | None:
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:

@@ -3,8 +3,9 @@
 import contextlib
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from typing import Any
+from typing import Protocol
 
 import keras
 import tensorflow as tf
@@ -15,9 +16,7 @@ from keras_rl2.data import RoundDataset
 from keras_rl2.distribute import replicas
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks import checks as network_checks
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+from keras_rl2.training.compile_arguments import CompileArguments
 
 TrainStep = Callable[[Any], dict[str, Tensor]]
 
@@ -25,6 +24,34 @@ _STRATEGIES = (
     tf.distribute.MirroredStrategy,
     tf.distribute.MultiWorkerMirroredStrategy,
 )
+
+
+class Shared(Protocol):
+    """An agent whose updates are shared out; see `keras_rl2.Agent`."""
+
+    @property
+    def layers(self) -> Sequence[keras.layers.Layer]:
+        """Its networks."""
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """All variables of its networks."""
+
+    @property
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """The optimizer."""
+
+    @property
+    def compile_arguments(self) -> CompileArguments | None:
+        """The arguments of `compile`; None before it."""
+
+    @property
+    def seed(self) -> int | None:
+        """Seeds updates and `act`."""
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a round is one episode of each environment."""
 
 
 class Learners:
@@ -132,12 +159,12 @@ class Learners:
             )
 
     def check(
-        self, agent: "Agent", x: RoundDataset, total_steps: int | None
+        self, agent: Shared, x: RoundDataset, total_steps: int | None
     ) -> None:
         """Refuses what an update could not be shared out of.
 
         Args:
-            agent: `keras_rl2.Agent`. One that is bound and compiled.
+            agent: `Shared`. One that is bound and compiled.
             x: `RoundDataset`. What it is trained on.
             total_steps: int or None. Steps that were asked for.
 
@@ -190,7 +217,7 @@ class Learners:
                 f"Received: {rows} of them"
             )
 
-    def _check_variables(self, agent: "Agent") -> None:
+    def _check_variables(self, agent: Shared) -> None:
         """Refuses variables that only one device has, or that all have."""
         for variable in (*agent.variables, *agent.optimizer.variables):
             shared = isinstance(variable.value, tf.distribute.DistributedValues)
@@ -204,7 +231,7 @@ class Learners:
                 )
 
     def _check_alone(
-        self, agent: "Agent", x: RoundDataset, total_steps: int | None
+        self, agent: Shared, x: RoundDataset, total_steps: int | None
     ) -> None:
         """Refuses what processes would have to tell one another."""
         received = None

@@ -3,12 +3,10 @@
 `docs/keras_methods.md` is the table of all of them.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
 from keras_rl2.basics.arguments import either
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
 
 # Of Keras' own loops, where an agent plays episodes instead.
 _NEVER_CALLED = {
@@ -19,6 +17,13 @@ _NEVER_CALLED = {
 _CALLED_BY_KERAS_STEP = ("compute_loss", "compute_metrics")
 # Where the losses of the agents are, by the names that they may have.
 _SEAMS = ("loss_terms", "critic_terms", "value_terms", "actor_terms")
+
+
+class NamedNetworks(Protocol):
+    """A model made of networks; see `keras_rl2.Agent`."""
+
+    def given_networks(self) -> Mapping[str, object]:
+        """Returns the networks, keyed by constructor argument."""
 
 
 def is_overridden(kind: type, name: str) -> bool:
@@ -58,7 +63,7 @@ def learns_by_own_step(kind: type) -> bool:
     )
 
 
-def refuse_unheard(agent: "Agent") -> None:
+def refuse_unheard(agent: NamedNetworks) -> None:
     """Refuses methods of a class of one's own that would never be called.
 
     Args:
@@ -83,7 +88,7 @@ def refuse_unheard(agent: "Agent") -> None:
         raise _unheard(kind, "call", instead)
 
 
-def refuse_losses_of_keras(agent: "Agent") -> None:
+def refuse_losses_of_keras(agent: NamedNetworks) -> None:
     """Refuses the methods that Keras' `train_step` calls, but not the agent's.
 
     Args:

@@ -4,9 +4,7 @@ import logging
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 from typing import cast
 
 import keras
@@ -25,32 +23,15 @@ from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 from keras_rl2.training import overriding
 from keras_rl2.training.compile_arguments import CompileArguments
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-
+from keras_rl2.training.learner import Learner
+from keras_rl2.training.learner import RoundSize
+from keras_rl2.training.learner import TrajectoryLearner
 
 logger = logging.getLogger(__name__)
 
 # Weights of the largest layer x samples of a minibatch, up to which XLA is the
 # faster on a CPU: beyond it, TensorFlow's own matrix products are.
 _LARGEST_COMPILED_PRODUCT = 3 * 2**20
-
-
-class RoundSize(NamedTuple):
-    """What one call of TensorFlow runs through.
-
-    Attributes:
-        updates: int. Updates of a round.
-        compiled: bool. Whether XLA compiles the loop over them.
-        from_trajectory: bool. Whether the one update is made from the
-            trajectory itself.
-    """
-
-    updates: int
-    compiled: bool
-    from_trajectory: bool
 
 
 class RoundIterator(Iterator[Round]):
@@ -67,7 +48,7 @@ class RoundIterator(Iterator[Round]):
         return self._dataset.hand_over()
 
 
-def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
+def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
     """Makes one call of TensorFlow that makes all updates of a round.
 
     Keras' own loop over `steps_per_execution` asks the dataset for every
@@ -106,7 +87,7 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
     run_updates: Callable[[dict[str, Tensor]], dict[str, Tensor]]
     run_updates = run_minibatches
     if size.from_trajectory:
-        run_updates = cast("OnPolicyAgent", agent).train_on_trajectory
+        run_updates = cast(TrajectoryLearner, agent).train_on_trajectory
     if size.compiled:
         run_updates = tf.function(
             run_updates, autograph=False, jit_compile=True
@@ -137,7 +118,7 @@ def round_function(agent: "Agent", size: RoundSize) -> Callable[[Any], Any]:
 
 
 def checked(
-    agent: "Agent", function: Callable[[Any], Any]
+    agent: Learner, function: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
     """Returns Keras' own train function, with what is to follow each call.
 
@@ -154,7 +135,7 @@ def checked(
     return run
 
 
-def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
+def prepare_rounds(agent: Learner, x: RoundDataset) -> RoundSize | None:
     """Decides how many updates of a round one call of TensorFlow makes.
 
     Args:
@@ -191,20 +172,20 @@ def prepare_rounds(agent: "Agent", x: RoundDataset) -> RoundSize | None:
                 and not overriding.learns_by_own_step(type(agent))
             ),
         )
-    _set_execution(agent, steps, size)
+    agent.set_execution(steps, size)
     return size
 
 
-def prepare_minibatches(agent: "Agent") -> None:
+def prepare_minibatches(agent: Learner) -> None:
     """Leaves it to Keras what one call of TensorFlow runs.
 
     Args:
         agent: `keras_rl2.Agent`. One that was compiled.
     """
-    _set_execution(agent, _arguments(agent).first_steps_per_execution)
+    agent.set_execution(_arguments(agent).first_steps_per_execution, None)
 
 
-def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
+def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     """Decides whether XLA compiles a round, where `jit_compile` is `"auto"`.
 
     On a CPU it halves the time of small networks, where calls of kernels
@@ -233,7 +214,7 @@ def pays_to_compile(agent: "Agent", batch_size: int) -> bool:
     )
 
 
-def _draws(agent: "Agent", batch_size: int) -> bool:
+def _draws(agent: Learner, batch_size: int) -> bool:
     """Whether an update draws more than a few random numbers in its networks.
 
     The rows of a memory's minibatch are sequences, and their number is unknown
@@ -248,7 +229,7 @@ def _on_cpu() -> bool:
     return not tf.config.list_physical_devices("GPU")
 
 
-def _convolves(agent: "Agent") -> bool:
+def _convolves(agent: Learner) -> bool:
     """Whether there are kernels of several axes but those of attention."""
     products = {
         id(variable)
@@ -263,7 +244,7 @@ def _convolves(agent: "Agent") -> bool:
     )
 
 
-def _is_compiled(agent: "Agent", batch_size: int) -> bool:
+def _is_compiled(agent: Learner, batch_size: int) -> bool:
     """Whether XLA compiles a round."""
     asked = _arguments(agent).jit_compile
     if agent.learners.strategy is not None:
@@ -285,19 +266,9 @@ def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
     return tf.zeros(spec.shape, spec.dtype)
 
 
-def _arguments(agent: "Agent") -> CompileArguments:
+def _arguments(agent: Learner) -> CompileArguments:
     """Returns the arguments of an agent that was compiled."""
     return cast(CompileArguments, agent.compile_arguments)
-
-
-def _set_execution(
-    agent: "Agent", steps: int, size: RoundSize | None = None
-) -> None:
-    """Drops the train function if it was made for something else."""
-    if agent.steps_per_execution != steps or agent.round_size != size:
-        agent.steps_per_execution = steps
-        agent.round_size = size
-        agent.train_function = None
 
 
 _Traced = Callable[[list[Any]], tf.Tensor]

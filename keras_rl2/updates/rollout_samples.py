@@ -1,8 +1,9 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from typing import Any
+from typing import Protocol
 from typing import cast
 
 import numpy as np
@@ -19,11 +20,53 @@ from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.tasks.task import Task
 
 Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
+
+
+class Evaluating(Protocol):
+    """A model that values its rollouts; see `keras_rl2.agents.OnPolicyAgent`.
+
+    Letters are those of `RolloutSamples`, and M is any number of rows.
+    """
+
+    @property
+    def task(self) -> Task:
+        """What it observes and does."""
+
+    @property
+    def run_eagerly(self) -> bool:
+        """Whether nothing is traced."""
+
+    def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        """Returns the state of a recurrent policy where episodes begin."""
+
+    def evaluate_rows(
+        self, rows: Any, steps: int | None, training: bool
+    ) -> tuple[Distribution, Tensor]:
+        """Returns the policy of the first rows and the values of all."""
+
+    def run_sequences(
+        self,
+        observation: Any,
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
+    ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
+        """Runs a recurrent network through sequences."""
+
+    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
+        """Returns the distribution that parameters stand for."""
+
+    def targets(
+        self,
+        arrays: dict[str, Any],
+        log_prob: Tensor | None,
+        values: Tensor,
+        next_values: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns advantages and targets of the values, `[T, B]` each."""
 
 
 class RolloutSamples:
@@ -32,10 +75,10 @@ class RolloutSamples:
     T is the number of steps, B that of environments, N = T * B.
 
     Args:
-        agent: `OnPolicyAgent`. Whose networks are run.
+        agent: `Evaluating`. Whose networks are run.
     """
 
-    def __init__(self, agent: "OnPolicyAgent") -> None:
+    def __init__(self, agent: Evaluating) -> None:
         self._agent = agent
         self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
 
@@ -50,9 +93,9 @@ class RolloutSamples:
             dict of trees of `ArraySpec`.
         """
         agent, scalar = self._agent, ArraySpec((), "float32")
-        head = agent.policy_head
+        head = agent.task.head
         one: dict[str, Tree[ArraySpec]] = {
-            "observation": agent.observation_spec,
+            "observation": agent.task.observation_spec,
             "action": ArraySpec(tuple(head.action_shape), head.action_dtype),
             "log_prob": scalar,
             "advantage": scalar,

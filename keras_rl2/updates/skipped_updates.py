@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -13,10 +12,6 @@ from keras import ops
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.finite import is_finite
 from keras_rl2.layers import ObservationNormalization
-
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
-
 
 DEFAULT_LIMIT = 1000
 """Updates skipped in a row that end a training.
@@ -31,15 +26,18 @@ class SkippedUpdates:
     """What a skipped update puts back, and how many there were in a row.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose updates they are.
+        agent: `keras.Model`. Whose updates they are.
 
     Attributes:
+        limit: int or None. How many in a row end a training; None for any
+            number.
         in_a_row: `tf.Variable`, scalar int64. Updates skipped since the last
             one that was made.
     """
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: keras.Model) -> None:
         self._agent = agent
+        self.limit: int | None = DEFAULT_LIMIT
         self._layers: Sequence[keras.layers.Layer] = ()
         self.in_a_row = tf.Variable(0, trainable=False, dtype="int64")
 
@@ -120,13 +118,11 @@ class SkippedUpdates:
         Raises:
             FloatingPointError: If too many updates in a row were skipped.
         """
-        arguments = self._agent.compile_arguments
-        limit = None if arguments is None else arguments.max_skipped_updates
-        if limit is None:
+        if self.limit is None:
             return
         if in_a_row is None:
             in_a_row = int(self.in_a_row.numpy())
-        if in_a_row < limit:
+        if in_a_row < self.limit:
             return
         # The next `fit` begins another row.
         self.in_a_row.assign(0)

@@ -1,9 +1,8 @@
 """Which variables of an agent are trained: all that are not frozen."""
 
-from typing import TYPE_CHECKING
+import keras
 
-if TYPE_CHECKING:
-    from keras_rl2.agents.agent import Agent
+from keras_rl2.updates.target_networks import TargetNetworks
 
 
 class TrainedVariables:
@@ -13,11 +12,13 @@ class TrainedVariables:
     its weights as they are.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose variables they are.
+        agent: `keras.Model`. Whose variables they are.
+        targets: `TargetNetworks`. Are never trained.
     """
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
         self._agent = agent
+        self._targets = targets
         self._optimized: frozenset[int] | None = None
         self._traced: frozenset[int] | None = None
 
@@ -45,7 +46,7 @@ class TrainedVariables:
             ValueError: If all is frozen, or something no longer is.
         """
         # `trainable = True` of the agent is said to its target networks too.
-        self._agent.target_networks.freeze()
+        self._targets.freeze()
         if not self._agent.trainable_variables:
             raise nothing_to_train(self._agent.name)
         if self._optimized is None:

@@ -75,7 +75,7 @@ MUTANTS = [
     ),
     Mutant(
         "values_of_sequences_are_a_step_off",
-        "keras_rl2/agents/replayed_sequences.py",
+        "keras_rl2/agents/dqn.py",
         'ops.arange(span.shape[1], dtype="int32") + span',
         'ops.arange(span.shape[1], dtype="int32") + 0 * span',
         [
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     Mutant(
         "sequences_begin_without_their_burn_in",
-        "keras_rl2/agents/replayed_sequences.py",
+        "keras_rl2/agents/dqn.py",
         'if not burn_in["begins"].shape[1]:',
         'if burn_in["begins"].shape[1]:',
         [
@@ -93,7 +93,7 @@ MUTANTS = [
     ),
     Mutant(
         "sequences_are_learned_from_through_their_burn_in",
-        "keras_rl2/agents/replayed_sequences.py",
+        "keras_rl2/agents/dqn.py",
         "map_leaves(ops.stop_gradient, tuple(warm))",
         "tuple(warm)",
         [
@@ -102,7 +102,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_of_sequences_begin_with_the_memory_of_the_network",
-        "keras_rl2/agents/replayed_sequences.py",
+        "keras_rl2/agents/dqn.py",
         "run_sequences(network, **burn_in, state=state)",
         "run_sequences(agent.q_network, **burn_in, state=state)",
         [

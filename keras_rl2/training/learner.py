@@ -1,0 +1,174 @@
+"""An agent, as training asks for it."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+
+import keras
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.callbacks.protocols import SavedAgent
+from keras_rl2.data import RoundDataset
+from keras_rl2.networks.inputs import Memory
+from keras_rl2.policies.agent_protocols import CollectingAgent
+from keras_rl2.training.compile_arguments import CompileArguments
+from keras_rl2.training.learners import Learners
+from keras_rl2.updates.skipped_updates import SkippedUpdates
+from keras_rl2.updates.target_networks import TargetNetworks
+from keras_rl2.updates.trained_variables import TrainedVariables
+
+
+class RoundSize(NamedTuple):
+    """The updates that one call of TensorFlow makes.
+
+    Attributes:
+        updates: int. Updates of a round.
+        compiled: bool. Whether XLA compiles the loop over them.
+        from_trajectory: bool. Whether the one update is made from the
+            trajectory itself.
+    """
+
+    updates: int
+    compiled: bool
+    from_trajectory: bool
+
+
+class Learner(CollectingAgent, SavedAgent, Protocol):
+    """A `keras.Model` that `fit` trains; see `keras_rl2.Agent`."""
+
+    #: Set by callbacks to end `fit` after the present epoch.
+    stop_training: bool
+
+    # The model.
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+
+    @property
+    def layers(self) -> Sequence[keras.layers.Layer]:
+        """Its networks."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """The recurrent network of the policy, if there is one."""
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """All variables of its networks."""
+
+    @property
+    def trainable_variables(self) -> list[keras.Variable]:
+        """Variables that an optimizer changes."""
+
+    @property
+    def seed(self) -> int | None:
+        """Seeds updates and `act`."""
+
+    # Compiled.
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it has an optimizer."""
+
+    @property
+    def compile_arguments(self) -> CompileArguments | None:
+        """The arguments of `compile`; None before it."""
+
+    @property
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """The optimizer."""
+
+    @property
+    def run_eagerly(self) -> bool:
+        """Whether nothing is traced."""
+
+    def compile(self) -> None:
+        """Compiles it with the algorithm's own optimizer."""
+
+    def build_optimizer(self) -> None:
+        """Makes the variables of the optimizer."""
+
+    # Its updates.
+
+    @property
+    def learners(self) -> Learners:
+        """The devices that make an update together."""
+
+    @property
+    def skipped(self) -> SkippedUpdates:
+        """Updates that were not made."""
+
+    @property
+    def trained(self) -> TrainedVariables:
+        """Variables that are not frozen."""
+
+    @property
+    def target_networks(self) -> TargetNetworks:
+        """Target networks, and how they follow."""
+
+    @property
+    def learns_from_trajectories(self) -> bool:
+        """Whether a round of one update may skip `prepare`."""
+
+    def train_step(self, data: Any) -> dict[str, Tensor]:
+        """Makes one update from a minibatch."""
+
+    # What one call of TensorFlow runs.
+
+    @property
+    def steps_per_execution(self) -> int:
+        """Updates of one call."""
+
+    @property
+    def train_function(self) -> Callable[[Any], Any]:
+        """Makes these updates, from an iterator."""
+
+    def make_train_function(self) -> Any:
+        """Makes `train_function`, unless it is there."""
+
+    def set_execution(self, steps: int, size: RoundSize | None) -> None:
+        """Drops `train_function` if it was made for another size.
+
+        Args:
+            steps: int. Updates of one call of TensorFlow.
+            size: `RoundSize`, or None to leave the loop to Keras.
+        """
+
+    # Its logs.
+
+    @property
+    def history(self) -> keras.callbacks.History:
+        """The logs of all epochs of the last `fit`."""
+
+    def reset_metrics(self) -> None:
+        """Begins the means of an epoch."""
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Returns the means of the epoch so far."""
+
+    def begin_training(self, dataset: RoundDataset) -> None:
+        """Is told which dataset `fit` trains on."""
+
+
+class TrajectoryLearner(Learner, Protocol):
+    """A learner that makes an update from a whole rollout."""
+
+    def train_on_trajectory(
+        self, arrays: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Makes one update from a whole rollout, from one forward pass."""
+
+
+class TargetLearner(Learner, Protocol):
+    """A learner whose target networks follow by numbers of its own."""
+
+    @property
+    def tau(self) -> float:
+        """The share of a network that its target takes over."""
+
+    @property
+    def target_every(self) -> int:
+        """Updates from one move of target networks to the next."""
