@@ -8,6 +8,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
 from typing import Self
@@ -24,9 +25,6 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.distributions import Distribution
 from keras_rl2.envs import EnvWrapper
-from keras_rl2.export import exporting
-from keras_rl2.export.export_check import ExportCheck
-from keras_rl2.export.export_check import check_export
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies import actors
 from keras_rl2.policies.acting import Acting
@@ -42,6 +40,9 @@ from keras_rl2.tasks.observation_encoder import ObservationEncoder
 from keras_rl2.tasks.task import Task
 from keras_rl2.training.learners import Learners
 from keras_rl2.updates import skipped_updates as finite_weights
+
+if TYPE_CHECKING:
+    from keras_rl2.export.export_check import ExportCheck
 
 # Callbacks and `summary` ask an agent that is not bound yet.
 _NO_SPACE = cast(gymnasium.Space[Any], None)
@@ -483,6 +484,8 @@ class ActingModel(keras.Model, abc.ABC):
             "a function", "__call__", **arguments.present(accept=accept)
         )
         finite_weights.refuse_non_finite(self, "export", self.acting_variables)
+        from keras_rl2.export import exporting
+
         exporting.export(
             self,
             filepath,
@@ -512,10 +515,12 @@ class ActingModel(keras.Model, abc.ABC):
         tolerance: float | None = None,
         loss: float = 0.1,
         **given: Any,
-    ) -> ExportCheck:
+    ) -> "ExportCheck":
         """Does what `check_export` says."""
         self._check_can_act()
         arguments.check_path(filepath=filepath)
+        from keras_rl2.export.export_check import check_export
+
         return check_export(
             self, filepath, env, tolerance=tolerance, loss=loss, **given
         )
@@ -534,7 +539,7 @@ class ActingModel(keras.Model, abc.ABC):
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
-    ) -> ExportCheck:
+    ) -> "ExportCheck":
         """Plays an exported policy against this agent.
 
         Both are asked for an action on each observation of the agent's

@@ -46,14 +46,11 @@ from keras_rl2.saving import saving
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.training import compile_arguments
-from keras_rl2.training import evaluating
-from keras_rl2.training import fitting
-from keras_rl2.training import from_preset
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
-from keras_rl2.training.fitting import fit_alone
+from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
 from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.normalizing import Normalizing
@@ -317,6 +314,8 @@ class Agent(ActingModel):
         >>> agent.gamma, agent.gae_lambda
         (0.98, 0.8)
         """
+        from keras_rl2.training import from_preset
+
         chosen = from_preset.preset_of(cls, preset)
         _, agent, _ = from_preset.make(cls, chosen, env, num_envs, seed)
         return agent
@@ -602,7 +601,10 @@ class Agent(ActingModel):
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
         """Does what `fit` says."""
-        with fit_alone(self):
+        # Whoever only acts is spared datasets and callbacks.
+        from keras_rl2.training import fitting
+
+        with fitting.fit_alone(self):
             self.check_loaded()
             return fitting.fit(self, super().fit, x, **given)
 
@@ -613,7 +615,7 @@ class Agent(ActingModel):
         *,
         epochs: int | None = None,
         total_steps: int | None = None,
-        callbacks: fitting.GivenCallbacks = None,
+        callbacks: GivenCallbacks = None,
         validation_data: Any = None,
         validation_freq: int = 1,
         initial_epoch: int = 0,
@@ -694,7 +696,13 @@ class Agent(ActingModel):
             )
         return self.train_function
 
-    @arguments.standing_for(evaluating.evaluate)
+    def _evaluate(self, x: Any = None, **given: Any) -> dict[str, float]:
+        """Does what `evaluate` says."""
+        from keras_rl2.training import evaluating
+
+        return evaluating.evaluate(self, x, **given)
+
+    @arguments.standing_for(_evaluate)
     def evaluate(
         self,
         x: Any = None,

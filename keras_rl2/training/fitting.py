@@ -43,14 +43,11 @@ from keras_rl2.data import OfflineDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 from keras_rl2.training import round_execution
+from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import Learner
 from keras_rl2.training.learner import TargetLearner
 
 Callbacks = list[keras.callbacks.Callback]
-# As Keras takes them.
-GivenCallbacks = (
-    keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
-)
 
 
 def train(

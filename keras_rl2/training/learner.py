@@ -1,6 +1,7 @@
 """An agent, as training asks for it."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -18,6 +19,11 @@ from keras_rl2.training.learners import Learners
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.trained_variables import TrainedVariables
+
+# As Keras takes them.
+GivenCallbacks = (
+    keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
+)
 
 
 class RoundSize(NamedTuple):

@@ -11,7 +11,6 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RoundDataset
 from keras_rl2.distribute import replicas
 from keras_rl2.layers import ObservationNormalization
@@ -240,7 +239,7 @@ class Learners:
             for layer in network_checks.all_layers(agent)
         ):
             received = "a network with ObservationNormalization"
-        elif isinstance(x, ReplayDataset) and x.prioritized:
+        elif getattr(x, "prioritized", False):
             received = "prioritized=True"
         elif agent.seed is None:
             received = "an agent with seed=None"
