@@ -13,11 +13,11 @@ from gymnasium.vector import VectorEnv
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.envs.envpool_env import EnvPoolEnv
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
+from keras_rl2.envs.gymnasium_vector_env import ManualResetEnv
+from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
+from keras_rl2.envs.gymnasium_vector_env import SameStepEnv
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
-from keras_rl2.envs.manual_reset_env import ManualResetEnv
-from keras_rl2.envs.next_step_env import NextStepEnv
-from keras_rl2.envs.same_step_env import SameStepEnv
 from keras_rl2.envs.single_env import SingleEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 

@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from keras_rl2.envs.next_step_env import NextStepEnv
+from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
 
 
 class EnvPoolEnv(NextStepEnv):

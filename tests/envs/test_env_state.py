@@ -21,7 +21,6 @@ from gymnasium.wrappers import TransformReward
 
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
-from keras_rl2.envs import mujoco_state
 from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.files import plain_data
 from support.probe_envs import CountingEnv
@@ -595,9 +594,9 @@ def test_mujoco_of_an_earlier_release(monkeypatch):
     )
     for _ in range(20):
         env.step(np.ones(8))
-    state = mujoco_state.read(env.model, env.data)["state"]
-    mujoco_state.write(other.model, other.data, state)
-    again = mujoco_state.read(other.model, other.data)["state"]
+    state = env_state.read_simulation(env.model, env.data)["state"]
+    env_state.write_simulation(other.model, other.data, state)
+    again = env_state.read_simulation(other.model, other.data)["state"]
     np.testing.assert_array_equal(again, state)
 
 
