@@ -257,7 +257,7 @@ def mark(value: Any) -> bytes | None:
     digest = hashlib.blake2b(json.dumps(text).encode(), digest_size=16)
     for array in arrays.values():
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.digest()
 
 

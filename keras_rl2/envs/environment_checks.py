@@ -163,8 +163,7 @@ class EnvironmentChecks:
                 raise MismatchError(
                     f"Expected an {name} from {self._name} in its space, "
                     f"{bounds[path]}. Received: {array[where]} at {where}. If "
-                    "the environment is right, its `observation_space` is to "
-                    "say so"
+                    "the environment is right, correct its `observation_space`"
                 )
 
 

@@ -416,7 +416,7 @@ class ManualResetEnv(GymnasiumVectorEnv):
 
 
 def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:
-    """Returns which environment a traceback leads through, `[B]`, if one.
+    """Returns the environment that a traceback leads through, `[B]`, if one.
 
     `SyncVectorEnv` calls one after the other and keeps no record of it.
     """

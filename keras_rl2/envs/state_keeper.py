@@ -140,15 +140,13 @@ class StateKeeper:
                 repeats = _repeats(self._env)
             except Exception as error:
                 # Of any type: environments may raise any error.
-                return self._named(
-                    f"others do not go on with it: {error!r}", names
-                )
+                return self._named(f"others fail with it: {error!r}", names)
         if repeats is False:
             return self._named(
-                "others that are given it do not do the same", names
+                "others that restore it do not repeat the steps", names
             )
         if repeats is None and names:
-            return self._named("nobody knows how to make others", names)
+            return self._named("it is unknown how to make others", names)
         # Of a vector, the environments were tried, but not wrappers around it.
         several = isinstance(env.unwrapped, AsyncVectorEnv | SyncVectorEnv)
         whole = env is env.unwrapped or not several
@@ -161,7 +159,7 @@ class StateKeeper:
         more = len(names) - _MOST_NAMES
         if more > 0:
             named = f"{named} and {more} more"
-        of = f" (what cannot be saved: {named})" if names else ""
+        of = f" (attributes that cannot be saved: {named})" if names else ""
         return f"the state of {self._env.name} is not saved: {reason}{of}"
 
 

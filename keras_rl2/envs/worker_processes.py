@@ -180,7 +180,7 @@ _LOSSES = {
     ),
     "unread": (
         "exceptions that can be pickled",
-        "which raised another; its process has printed what it could",
+        "which raised another; its process has printed it, if possible",
     ),
     "dead": (
         "a process that lives",

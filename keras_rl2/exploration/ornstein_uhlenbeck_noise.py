@@ -1,4 +1,4 @@
-"""Noise that drifts."""
+"""Temporally correlated noise."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from keras_rl2.exploration.exploration_noise import finite_number
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class OrnsteinUhlenbeckNoise(ExplorationNoise):
-    """Noise that keeps its direction for a while, as DDPG explores with.
+    """Noise that keeps its direction for a while, the exploration of DDPG.
 
         x' = x + theta (0 - x) dt + scale √dt N(0, 1),    x = 0 at first
 
@@ -107,7 +107,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
 
 
 def _begin(state: State, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Returns where the process begins: where it stopped, or at 0."""
+    """Returns the first value: the last one of the state, or 0."""
     if state is None:
         return np.zeros(shape)
     position = np.asarray(state, dtype="float64")

@@ -110,7 +110,7 @@ def test_processes_however_they_are_started(context, tmp_path):
 
 
 OTHERS = {
-    "handle": (lambda: Handle, "do not do the same"),
+    "handle": (lambda: Handle, "do not repeat the steps"),
     "hidden": (lambda: Hidden, r"cannot be saved: Hidden\.counter"),
     "within an episode": (lambda: Player, r"cannot be saved: Player\.game"),
     "instance within an episode": (Player, r"nobody knows .* Player\.game"),

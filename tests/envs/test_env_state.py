@@ -352,7 +352,7 @@ def test_trials_are_closed():
 
 def test_one_that_differs_after_a_reset():
     env = reset(lambda: HiddenStart)
-    assert "do not do the same" in refusal_of(env)
+    assert "do not repeat the steps" in refusal_of(env)
 
 
 def test_no_other_window_is_opened():
@@ -473,7 +473,7 @@ def test_the_number_of_a_connection_is_neither_copied_nor_kept(made):
     gc.collect()
     assert Handle.simulators == before
     if not made:
-        assert "do not do the same" in keeper.refusal
+        assert "do not repeat the steps" in keeper.refusal
         return
     # Nobody can tell so far: it is found out when it is given to another one.
     assert "client" not in kept["state"]["attributes"]
