@@ -10,7 +10,7 @@ from keras_rl2.basics.shapes import TensorLike
 class Distribution(abc.ABC):
     """A batch of distributions over actions.
 
-    Made anew from a network's output in each forward pass; holds no state.
+    It is made from a network's output in each forward pass, and has no state.
     Sampling is a function of noise that the caller draws, so that it has one
     definition in the training graph and in the actor, can be seeded, and lets
     gradients through where the action is continuous. Log-probabilities,

@@ -127,7 +127,7 @@ class GaussianBanditEnv(gymnasium.Env[np.ndarray, np.int64]):
 
         Args:
             seed: int or None. Begins a new stream of payoffs. Defaults to
-                `None`: the stream goes on.
+                `None`: the stream continues.
             options: Ignored. Defaults to `None`.
 
         Returns:
@@ -175,7 +175,7 @@ class GaussianBanditVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     Environment i, seeded with `reset(seed=s)`, draws the very payoffs that a
     `GaussianBanditEnv` draws which was seeded with `s + i`, in their order:
     the same as `gymnasium.vector.SyncVectorEnv`, many times as fast. Episodes
-    begin anew in the step that ends them (`AutoresetMode.SAME_STEP`).
+    start again in the step that ends them (`AutoresetMode.SAME_STEP`).
 
     Args:
         num_envs: int. B. Defaults to `1`.
@@ -235,7 +235,7 @@ class GaussianBanditVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
         Args:
             seed: int, `[B]` ints or None. Of environment i it is `seed + i`.
-                Defaults to `None`: the streams go on.
+                Defaults to `None`: the streams continue.
             options: Ignored. Defaults to `None`.
 
         Returns:

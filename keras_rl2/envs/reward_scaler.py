@@ -183,10 +183,10 @@ class RewardScaler:
         G_t = γ G_{t-1} + r_t        (G = 0 before the first step of an episode)
         r'_t = clip(r_t / sqrt(Var[G] + ε), -c, c)
 
-    where the variance is that of all G so far, those of this step included.
+    where the variance is that of all G so far, including this step's.
     Only the scale changes: subtracting a mean would change the optimal policy.
 
-    The sum starts anew with each episode. It is set to zero *after* the update
+    The sum starts again with each episode. It is set to zero *after* the update
     of the step that ended the episode, whether that was terminated or
     truncated, so that it never crosses from one episode to the next.
 
@@ -257,8 +257,8 @@ class RewardScaler:
         Args:
             reward: `[B]`. Rewards.
             ended: `[B]` bool. Whether the episode was terminated or truncated.
-            valid: `[B]` bool. False where the step was only a reset. Such a
-                step changes nothing. Defaults to `None`: all are valid.
+            valid: `[B]` bool. False for a mere reset, which changes nothing.
+                Defaults to `None`: all are valid.
 
         Returns:
             Scaled rewards `[B]`, of the dtype of `reward` if that is floating,
@@ -287,8 +287,8 @@ class RewardScaler:
             rewards: `[T, B]`. Rewards.
             ended: `[T, B]` bool. Whether the episode was terminated or
                 truncated in that step.
-            valid: `[T, B]` bool. False where the step was only a reset. Such a
-                step changes nothing. Defaults to `None`: all are valid.
+            valid: `[T, B]` bool. False for a mere reset, which changes
+                nothing. Defaults to `None`: all are valid.
             anew: `[T, B]` bool. Steps after which the environment begins a new
                 episode, even if none ended. Defaults to `None`: none.
 
@@ -316,7 +316,13 @@ class RewardScaler:
             )
         if not self.moments.is_finite:
             self.returns, self.moments = before
-            _refuse(np.where(valid, np.abs(rewards), 0.0))
+            sizes = np.where(valid, np.abs(rewards), 0.0)
+            step, env = np.unravel_index(np.argmax(sizes), sizes.shape)
+            raise ValueError(
+                "Expected rewards with a finite variance of returns. Received: "
+                f"{sizes[step, env]:.6g}, without its sign, from environment "
+                f"{env} at step {step} of the rollout"
+            )
         if self._may_hold_outliers(before[1], variance, valid):
             self.returns, self.moments = before
             variance = self._merge_bounded(rewards, over, valid)
@@ -468,13 +474,3 @@ class RewardScaler:
         self.returns = returns
         # States of earlier releases lack the number.
         self.outliers.count = int(state.get("outliers", 0))
-
-
-def _refuse(sizes: np.ndarray) -> None:
-    """Raises an error that names the largest of the sizes `[T, B]`."""
-    step, env = np.unravel_index(np.argmax(sizes), sizes.shape)
-    raise ValueError(
-        "Expected rewards of which a variance can be kept: the squares of "
-        f"returns must be finite. Received: {sizes[step, env]:.6g}, without "
-        f"its sign, from environment {env} at step {step} of the rollout"
-    )

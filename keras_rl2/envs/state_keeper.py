@@ -89,7 +89,7 @@ class StateKeeper:
             if self._is_proven is None:
                 self.refusal = self._reason()
         except Exception as error:
-            # Of any type: environments may raise any error.
+            # Environments may raise errors of any type.
             self.refusal = self._named(repr(error))
         if self.refusal:
             return None
@@ -139,7 +139,7 @@ class StateKeeper:
             try:
                 repeats = _repeats(self._env)
             except Exception as error:
-                # Of any type: environments may raise any error.
+                # Environments may raise errors of any type.
                 return self._named(f"others fail with it: {error!r}", names)
         if repeats is False:
             return self._named(
@@ -147,7 +147,7 @@ class StateKeeper:
             )
         if repeats is None and names:
             return self._named("it is unknown how to make others", names)
-        # Of a vector, the environments were tried, but not wrappers around it.
+        # The environments of a vector were tried, but no wrappers around it.
         several = isinstance(env.unwrapped, AsyncVectorEnv | SyncVectorEnv)
         whole = env is env.unwrapped or not several
         self._is_proven = repeats is True and whole
@@ -217,7 +217,7 @@ def _goes_on(
     """
     own, made = env.get_state(), env.made or {}
     played = []
-    # Of any type: environments may raise any error.
+    # Environments may raise errors of any type.
     with contextlib.suppress(Exception):
         for _ in range(2):
             env_state.write(env.env, state, made)

@@ -199,7 +199,7 @@ class VectorEnvAdapter(abc.ABC):
         """Notes the attributes of an environment that was never reset."""
         if self.made is None:
             self.made = {}
-            # Of any type: environments may raise any error.
+            # Environments may raise errors of any type.
             with contextlib.suppress(Exception):
                 self.made = env_values.as_made(self.env)
 

@@ -22,7 +22,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
 
         x' = x + theta (0 - x) dt + scale √dt N(0, 1),    x = 0 at first
 
-    It moves bodies with inertia further than noise that is drawn anew at each
+    It moves bodies with inertia further than noise that is independent at each
     step. It is remembered for about 1 / (theta dt) steps, and after many times
     that its standard deviation is
 
@@ -88,7 +88,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
     ) -> tuple[Noise, npt.NDArray[np.float64]]:
         """Draws the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
 
-        The state is the last noise, in float64; a row of zeros begins anew in
+        The state is the last noise, in float64; a row of zeros starts again in
         that environment.
         """
         shape = check_shape_of_draw(shape)

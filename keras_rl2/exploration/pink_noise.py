@@ -30,7 +30,7 @@ class PinkNoise(ExplorationNoise):
 
         x = scale Σ_k x_k / √5,    x_k' = c_k x_k + √(1 - c_k²) N(0, 1)
 
-    where x_0 is drawn anew at each step (c_0 = 0), and the others are
+    where x_0 is independent at each step (c_0 = 0), and the others are
     remembered for 4, 16, 64 and 256 steps, c_k = exp(-1 / 4^k).
 
     Args:

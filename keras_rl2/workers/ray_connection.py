@@ -126,7 +126,7 @@ class RayConnection:
             path = fresh_python.environ()["PYTHONPATH"]
             settings = {
                 "include_dashboard": False,
-                # Elsewhere each machine has an installation of its own.
+                # On other clusters, each machine has its own installation.
                 "runtime_env": {"env_vars": {"PYTHONPATH": path}},
             }
         try:

@@ -79,7 +79,7 @@ class RayLink(Link):
         self._lost = LinkLostError("killed")
         self._asked.clear()
         if self._connection.alive:
-            # Of one that Ray has never heard of.
+            # Raised for an actor that is unknown to Ray.
             with contextlib.suppress(ValueError, *_errors()):
                 self._ray.kill(self.actor, no_restart=True)
 

@@ -114,7 +114,7 @@ class SharedMemorySender:
         else:
             self._count += 1
             path = self._folder / f"{self._name}-{self._count}"
-            # Rounded up, so that one that grows is not made anew each time.
+            # Rounded up, so that a growing message rarely needs a new block.
             rounded = max(_SMALLEST, 1 << max(size - 1, 1).bit_length())
             block = _Block.made(path, rounded)
         self._taken[block.path] = block
@@ -166,7 +166,7 @@ class _Block(NamedTuple):
         """Makes a block of a given size."""
         with path.open("xb+") as file:
             if hasattr(os, "posix_fallocate"):
-                # Else a full disk would be found out by a fatal signal.
+                # Otherwise a full disk would cause a fatal signal.
                 os.posix_fallocate(file.fileno(), 0, size)
             file.truncate(size)
             return cls(str(path), mmap.mmap(file.fileno(), size))

@@ -190,7 +190,7 @@ class Worker:
     def _seed_of(self, reset: tuple[int | None] | None) -> int | None:
         """Returns the seed of a reset: that of an order, or the worker's own.
 
-        Those that took the place of others have no random states to go on.
+        A worker that replaces another one has no random states to continue.
         """
         seed = None if reset is None else reset[0]
         begun, self._begun = self._begun, True

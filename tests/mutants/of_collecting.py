@@ -333,8 +333,8 @@ COLLECTING = [
     Mutant(
         "a_refused_rollout_moves_the_scale",
         "keras_rl2/envs/reward_scaler.py",
-        "            self.returns, self.moments = before\n            _refuse",
-        "            _refuse",
+        "            self.returns, self.moments = before\n            sizes",
+        "            sizes",
         ["tests/envs/test_reward_scaler.py"],
     ),
 ]
