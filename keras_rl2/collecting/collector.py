@@ -1,5 +1,6 @@
 """Stepping environments with a policy: the hottest loop of the library."""
 
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -95,7 +96,6 @@ class Collector:
         #: Whether to keep log-probabilities, which the actor must give.
         self.keeps_log_prob = False
         self._adapter = env
-        self._keeper = StateKeeper(env)
         #: Why environments' state is not saved, once it is known.
         self.not_saved = ""
         self._failed = np.zeros(env.num_envs, np.bool_)
@@ -339,6 +339,11 @@ class Collector:
         """
         self.episodes.set_state(state)
         self.env_restarts = int(state.get("env_restarts", 0))
+
+    @functools.cached_property
+    def _keeper(self) -> StateKeeper:
+        """Reads and writes the state of the environments."""
+        return StateKeeper(self._adapter)
 
     def simulation(self) -> dict[str, Any] | None:
         """Returns where the environments are, if that can be saved.

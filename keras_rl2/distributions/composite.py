@@ -14,7 +14,7 @@ from keras_rl2.distributions.distribution import Distribution
 
 
 class Composite(Distribution):
-    """A choice and a few numbers, say: parts that are drawn independently.
+    """Several independent parts, e.g. a choice and a few numbers.
 
     An action is the parts' actions side by side, as floats, so that it is one
     array wherever it is stored: integers are exact in them up to 2^24.
@@ -25,7 +25,7 @@ class Composite(Distribution):
         noise_sizes: Sequence of ints. Numbers of noise that each part takes.
         scalar: Sequence of bool. Which parts' actions are `[B]`, not
             `[B, size]`, and integers by themselves.
-        dtypes: Sequence of str. What the parts' actions are.
+        dtypes: Sequence of str. Dtypes of the parts' actions.
 
     Raises:
         ValueError: If there is no part, or they are not described one by one.
@@ -114,7 +114,7 @@ class Composite(Distribution):
         """Turns noise into actions.
 
         Args:
-            noise: `[B, N]` float. What each part takes, side by side.
+            noise: `[B, N]` float. Noise of the parts, concatenated.
 
         Returns:
             `[B, K]` float32.
@@ -132,7 +132,7 @@ class Composite(Distribution):
         )
 
     def _split(self, action: TensorLike) -> list[Tensor]:
-        """Cuts `[B, K]` into what each part calls an action."""
+        """Splits `[B, K]` into the actions of the parts."""
         return [
             # [B, 1] -> [B] where it is one number
             ops.cast(piece[:, 0] if scalar else piece, dtype)

@@ -10,7 +10,7 @@ from keras_rl2.basics.shapes import TensorLike
 class Distribution(abc.ABC):
     """A batch of distributions over actions.
 
-    Made anew from a network's output in each forward pass; holds no state.
+    It is made from a network's output in each forward pass, and has no state.
     Sampling is a function of noise that the caller draws, so that it has one
     definition in the training graph and in the actor, can be seeded, and lets
     gradients through where the action is continuous. Log-probabilities,
@@ -32,7 +32,7 @@ class Distribution(abc.ABC):
         """Returns the log-probability (density) of actions.
 
         Args:
-            action: `[B, ...]`. One action per example, as `sample` gives them.
+            action: `[B, ...]`. One action per example, in the form of `sample`.
 
         Returns:
             `[B]` float32 or wider.
@@ -61,7 +61,7 @@ class Distribution(abc.ABC):
 
     @abc.abstractmethod
     def mode(self) -> Tensor:
-        """Returns the action to take where none shall be left to chance."""
+        """Returns the deterministic action."""
 
     @abc.abstractmethod
     def sample(self, noise: TensorLike) -> Tensor:
@@ -91,7 +91,7 @@ class Distribution(abc.ABC):
         return action, self.log_prob(action)
 
     def _check_same_class(self, other: "Distribution") -> None:
-        """Refuses a divergence between two kinds of distribution."""
+        """Raises an error for a distribution of another kind."""
         if type(other) is not type(self):
             raise ValueError(
                 f"Expected another {type(self).__name__}. Received: {other!r}"

@@ -7,14 +7,14 @@ from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import as_float
 from keras_rl2.basics.shapes import check_same_shape
 
-#: Logit or value of what is forbidden: below whatever noise can lift, and so
-#: far from the largest float32 that a temperature times it, or a sum of some,
-#: is finite: infinities times a probability of zero are not.
+#: Logit or value of forbidden actions: so low that noise cannot lift it, and so
+#: far from the largest float32 that its product with a temperature, or a sum of
+#: some, is finite: an infinity times a probability of zero is not.
 FORBIDDEN = -1e32
 
 
 def forbid(logits: TensorLike, mask: TensorLike) -> Tensor:
-    """Takes forbidden actions out of a distribution, or out of a maximum.
+    """Excludes forbidden actions from a distribution, or from a maximum.
 
     Their probability is exactly 0, so that entropy, divergence and gradient
     are those of the actions that are allowed:

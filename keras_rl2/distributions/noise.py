@@ -1,4 +1,4 @@
-"""Noise that turns into actions: the only chance in acting.
+"""Noise for sampling actions: the only randomness in acting.
 
 Drawn with NumPy, for a whole rollout at once: the actor, which runs outside
 TensorFlow, and the training graph then share one definition of sampling.

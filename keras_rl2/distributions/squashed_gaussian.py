@@ -75,7 +75,7 @@ class SquashedGaussian(Distribution):
         """Returns the log-density of actions, both Jacobians included.
 
         The action is mapped back by atanh, which loses precision near the
-        bounds: for actions of one's own use `sample_and_log_prob`. Actions on
+        bounds: for sampled actions use `sample_and_log_prob`. Actions on
         or beyond a bound count as lying one rounding step inside.
 
         Args:

@@ -9,14 +9,14 @@ from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.atari import atari
 from keras_rl2.envs.bandits import GaussianBanditEnv
 from keras_rl2.envs.bandits import GaussianBanditVectorEnv
+from keras_rl2.envs.errors import MismatchError
+from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_env
-from keras_rl2.envs.mismatch_error import MismatchError
 from keras_rl2.envs.reward_scaler import RewardScaler
-from keras_rl2.envs.running_moments import RunningMoments
+from keras_rl2.envs.reward_scaler import RunningMoments
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.envs.worker_error import WorkerError
 
 __all__ = [
     "ActionMask",

@@ -15,13 +15,13 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Puts an environment's action mask into its observation.
 
     The mask comes from `info["action_mask"]` of `reset` and `step`, as
-    Gymnasium's Taxi gives it, or from a method `action_masks()` of the
-    environment. What was observed becomes `"observation"` beside
+    in Gymnasium's Taxi, or from a method `action_masks()` of the environment.
+    The environment's own observation becomes `"observation"` beside
     `"action_mask"`; a Dict keeps its keys.
 
     Args:
         env: `gymnasium.Env` whose actions are `Discrete` (a flag for each),
-            `MultiDiscrete` (those of all choices side by side) or
+            `MultiDiscrete` (the flags of all choices, concatenated) or
             `MultiBinary` (1 where a switch may be on).
 
     Raises:
@@ -91,11 +91,11 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
 def where_mask_is(
     env: gymnasium.Env[Any, Any], info: dict[str, Any]
 ) -> str | None:
-    """Says where an environment has an action mask outside its observation.
+    """Returns the source of an action mask outside the observation.
 
     Args:
         env: `gymnasium.Env`.
-        info: dict. What its `reset` gave beside the observation.
+        info: dict. Information that its `reset` returned.
 
     Returns:
         str: `"info"`, `"action_masks"` for its method; or None without a mask.
@@ -106,7 +106,7 @@ def where_mask_is(
 
 
 def _size(space: gymnasium.Space[Any]) -> int:
-    """Returns the flags of a mask for an action space."""
+    """Returns the number of flags of a mask for an action space."""
     if isinstance(space, spaces.Discrete):
         return int(space.n)
     if isinstance(space, spaces.MultiDiscrete):

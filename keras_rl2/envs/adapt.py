@@ -1,4 +1,4 @@
-"""From any environment to the one interface that datasets use."""
+"""Adaptation of any environment to the one interface that datasets use."""
 
 import functools
 import weakref
@@ -13,11 +13,11 @@ from gymnasium.vector import VectorEnv
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.envs.envpool_env import EnvPoolEnv
 from keras_rl2.envs.gymnasium_vector_env import GymnasiumVectorEnv
+from keras_rl2.envs.gymnasium_vector_env import ManualResetEnv
+from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
+from keras_rl2.envs.gymnasium_vector_env import SameStepEnv
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
-from keras_rl2.envs.manual_reset_env import ManualResetEnv
-from keras_rl2.envs.next_step_env import NextStepEnv
-from keras_rl2.envs.same_step_env import SameStepEnv
 from keras_rl2.envs.single_env import SingleEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
@@ -43,9 +43,9 @@ def as_vector_env(
 ) -> VectorEnvAdapter:
     """Returns the one interface over any kind of environment.
 
-    The same environment always gets the same adapter, for as long as anybody
-    holds it, so that a dataset and an evaluation that share an environment
-    know of each other's resets.
+    The same environment always gets the same adapter, as long as that adapter
+    is referenced, so that a dataset and an evaluation that share an environment
+    notice each other's resets.
 
     Args:
         env: One of
@@ -72,7 +72,7 @@ def as_vector_env(
     Raises:
         ValueError: If `env` is none of these, if one of its spaces is not
             supported, if `num_envs` disagrees with its own number, or if
-            there are `env_kwargs` or `wrappers` for what has been made.
+            there are `env_kwargs` or `wrappers` for an existing environment.
 
     Example:
 
@@ -102,7 +102,7 @@ def as_vector_env(
     if isinstance(env, VectorEnvAdapter):
         adapter = env
     elif adapter is None or adapter.env is not env:
-        # One whose environment was made again has left an id behind.
+        # An adapter that has made its environment again leaves an old id.
         adapter = _adapt(env)
         _ADAPTERS[id(env)] = adapter
     if remake is not None:
@@ -118,10 +118,10 @@ def as_vector_env(
 
 
 def is_maker(env: Any) -> bool:
-    """Says whether environments are made of something, or have been made.
+    """Returns whether an argument makes environments, or is one already.
 
     Args:
-        env: As of `as_vector_env`.
+        env: Argument of `as_vector_env`.
 
     Returns:
         bool: True for an id and for a function that makes an environment.
@@ -131,7 +131,7 @@ def is_maker(env: Any) -> bool:
 
 
 def _adapt(env: Any) -> VectorEnvAdapter:
-    """Chooses the adapter for an environment."""
+    """Creates the adapter of an environment."""
     # First, as an EnvPool environment is both this and a `gymnasium.Env`.
     if isinstance(env, VectorEnv):
         if _is_envpool(env):
@@ -148,13 +148,13 @@ def _adapt(env: Any) -> VectorEnvAdapter:
 
 
 def _is_envpool(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Tells whether EnvPool made an environment, without importing it."""
+    """Returns whether EnvPool made an environment, without importing it."""
     bases = type(env.unwrapped).__mro__
     return any(base.__module__.partition(".")[0] == "envpool" for base in bases)
 
 
 def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
-    """Reads how an environment resets itself; a guess could train on junk."""
+    """Reads the autoreset mode; guessing it could spoil the training data."""
     mode = env.metadata.get("autoreset_mode")
     try:
         return AutoresetMode(mode)
@@ -162,8 +162,8 @@ def _autoreset_mode(env: VectorEnv[Any, Any, Any]) -> AutoresetMode:
         raise ValueError(
             "Expected a gymnasium.vector.AutoresetMode in "
             f"env.metadata['autoreset_mode'] of {env}. A vector environment "
-            "that does not say so (SuperSuit's of PettingZoo, say) can be "
-            "told before it is handed over: env.metadata = {**env.metadata, "
+            "without it, e.g. SuperSuit's of PettingZoo, can be corrected "
+            "before it is passed: env.metadata = {**env.metadata, "
             "'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP} if "
             "the step that ends an episode returns the first observation of "
             "the next one, with the last one in info['final_obs']. "

@@ -1,11 +1,11 @@
-"""Atari games as papers play them."""
+"""Atari games with the preprocessing of the literature."""
 
 from typing import Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-# Mnih et al., 2015; Machado et al., 2018, for what is told apart below.
+# Mnih et al., 2015, for training; Machado et al., 2018, for evaluation.
 _TRAINING = {"episodic_life": True, "reward_clipping": True}
 _EVALUATION = {"episodic_life": False, "reward_clipping": False}
 
@@ -23,16 +23,16 @@ def atari(
     console and the brightest of two, up to 30 idle steps at the start. For
     training, a lost life ends the episode and rewards are clipped to their
     sign; for evaluation, neither. ale-py's own vector environment does all of
-    it, in threads and in C++, and a little faster than EnvPool, whose
-    environments datasets take as well.
+    it in threads and in C++, a little faster than EnvPool. Datasets accept
+    EnvPool's environments as well.
 
     Args:
-        env_id: str. `"ALE/Pong-v5"`, say.
-        num_envs: int. How many games. Defaults to `8`.
+        env_id: str. Id of a game, e.g. `"ALE/Pong-v5"`.
+        num_envs: int. Number of games. Defaults to `8`.
         training: bool. Whether lives end episodes and rewards are clipped.
             Defaults to `True`.
-        **kwargs: Arguments of ale-py's `AtariVectorEnv`, which win over these:
-            `repeat_action_probability=0.25` for sticky actions, say.
+        **kwargs: Arguments of ale-py's `AtariVectorEnv`, which take precedence,
+            e.g. `repeat_action_probability=0.25` for sticky actions.
 
     Returns:
         `gymnasium.vector.VectorEnv`, of observations `[4, 84, 84]` uint8.

@@ -1,4 +1,4 @@
-"""One Atari game as its vector environment plays it, with pictures."""
+"""A single Atari game of the vector environment, with rendering."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import gymnasium
 
 from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
 
-#: What ids of ale-py have been registered with, where this is of use.
+#: Vector entry point of the ids of ale-py for which the class is of use.
 ATARI_ENTRY_POINT = "ale_py.vector_env:AtariVectorEnv"
 _SCREEN = {
     "grayscale": False,
@@ -19,20 +19,20 @@ _FRAMES_PER_SECOND = 60
 
 
 class AtariEnv(FirstOfVectorEnv):
-    """A game of ale-py's vector environment, which itself draws nothing.
+    """A game of ale-py's vector environment, which cannot render.
 
-    The pictures are the screen of a second console that is given the same
-    seeds and actions, so that both are always in the same state: only its
-    frames are in colour, of full size and unstacked.
+    The pictures are the screen of a second console that receives the same seeds
+    and actions, so that both are always in the same state. Its frames are in
+    colour, of full size and unstacked.
 
     Args:
-        env_id: str. `"ALE/Pong-v5"`, say.
+        env_id: str. Id of a game, e.g. `"ALE/Pong-v5"`.
         render_mode: str or None. `"rgb_array"` for pictures. Defaults to
             `None`.
         **kwargs: Arguments of ale-py's `AtariVectorEnv`.
 
     Raises:
-        ValueError: If another mode of rendering is asked for.
+        ValueError: If `render_mode` is another one.
     """
 
     def __init__(

@@ -38,14 +38,14 @@ class _Arms:
 
     @property
     def observation_space(self) -> spaces.Box:
-        """The payoffs, or ones."""
+        """The space of payoffs, or of ones."""
         if self.contextual:
             return spaces.Box(-np.inf, np.inf, self.means.shape, np.float32)
         return spaces.Box(0.0, 1.0, self.means.shape, np.float32)
 
     @property
     def action_space(self) -> spaces.Discrete:
-        """The arms."""
+        """The space of arms."""
         return spaces.Discrete(self.means.size)
 
     def payoffs(self, noise: np.ndarray) -> np.ndarray:
@@ -53,7 +53,7 @@ class _Arms:
         return np.asarray(self.means + self.deviations * noise, np.float32)
 
     def observation(self, payoffs: np.ndarray) -> np.ndarray:
-        """Returns what is seen of payoffs `[..., A]` before the choice."""
+        """Returns the observation `[..., A]` of payoffs before the choice."""
         return payoffs.copy() if self.contextual else np.ones_like(payoffs)
 
     @property
@@ -63,13 +63,13 @@ class _Arms:
 
 
 class GaussianBanditEnv(gymnasium.Env[np.ndarray, np.int64]):
-    """A bandit whose arms pay normally distributed amounts.
+    """A bandit with normally distributed payoffs of its arms.
 
-    An episode is one pull: `reset` draws what each arm would pay this time,
-    and `step` takes the choice. By default these amounts are the observation,
-    and the reward is 1 for the arm of the highest mean, whatever it pays, and
-    0 for any other. So the best rate is 1, chance is 1 / A, and what is seen
-    does not matter: an actor-critic that fails here has a fault.
+    An episode is one pull: `reset` draws the payoff of each arm, and `step`
+    takes the choice. By default, these payoffs are the observation, and the
+    reward is 1 for the arm of the highest mean, whatever its payoff, and 0 for
+    any other. So the best rate is 1, chance is 1 / A, and the observation does
+    not matter: an actor-critic that fails here has a fault.
 
     Registered as `keras_rl2/GaussianBandit-v0` once `keras_rl2.envs` has been
     imported. `gymnasium.make_vec` makes a `GaussianBanditVectorEnv` of it.
@@ -82,9 +82,9 @@ class GaussianBanditEnv(gymnasium.Env[np.ndarray, np.int64]):
         contextual: bool. Whether the observation is this pull's payoffs
             `[A]`; otherwise it is always ones `[A]`. Defaults to `True`.
         reward: str. `"best_arm"`: 1 for an arm of the highest mean, else 0.
-            `"payoff"`: what the chosen arm pays; who sees the payoffs does
-            best to choose the highest of them, who does not, that of the
-            highest mean. Defaults to `"best_arm"`.
+            `"payoff"`: the payoff of the chosen arm. The best policy chooses
+            the highest payoff if it observes them, else the highest mean.
+            Defaults to `"best_arm"`.
 
     Raises:
         ValueError: If there are fewer than two arms, a number is not finite, a
@@ -127,7 +127,7 @@ class GaussianBanditEnv(gymnasium.Env[np.ndarray, np.int64]):
 
         Args:
             seed: int or None. Begins a new stream of payoffs. Defaults to
-                `None`: the stream goes on.
+                `None`: the stream continues.
             options: Ignored. Defaults to `None`.
 
         Returns:
@@ -175,7 +175,7 @@ class GaussianBanditVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     Environment i, seeded with `reset(seed=s)`, draws the very payoffs that a
     `GaussianBanditEnv` draws which was seeded with `s + i`, in their order:
     the same as `gymnasium.vector.SyncVectorEnv`, many times as fast. Episodes
-    begin anew in the step that ends them (`AutoresetMode.SAME_STEP`).
+    start again in the step that ends them (`AutoresetMode.SAME_STEP`).
 
     Args:
         num_envs: int. B. Defaults to `1`.
@@ -235,7 +235,7 @@ class GaussianBanditVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
         Args:
             seed: int, `[B]` ints or None. Of environment i it is `seed + i`.
-                Defaults to `None`: the streams go on.
+                Defaults to `None`: the streams continue.
             options: Ignored. Defaults to `None`.
 
         Returns:
@@ -289,7 +289,7 @@ class GaussianBanditVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return self._draw(), reward, ended, ~ended, info
 
     def _draw(self) -> np.ndarray:
-        """Goes on to the next pull and returns its observation."""
+        """Draws the next pull, and returns its observation."""
         if self._next_pull == len(self._pulls):
             shape = (_PULLS_AHEAD, self._is_best.size)
             noise = [rng.standard_normal(shape) for rng in self._generators]
@@ -320,10 +320,10 @@ def _arms(
     contextual: bool,
     reward: str,
 ) -> _Arms:
-    """Checks what a bandit was asked to be."""
+    """Checks the arguments of a bandit."""
     check_flag(contextual=contextual)
     try:
-        each = [np.asarray(given, np.float64) for given in (means, deviations)]
+        each = [np.asarray(array, np.float64) for array in (means, deviations)]
     except (TypeError, ValueError):
         each = [np.empty(0), np.empty(0)]
     if (

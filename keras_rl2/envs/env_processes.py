@@ -1,9 +1,9 @@
-"""Calling functions in the processes of `gymnasium.vector.AsyncVectorEnv`.
+"""Calls of functions in the processes of `gymnasium.vector.AsyncVectorEnv`.
 
-Gymnasium calls methods of the environments there, sets attributes of them, and
-pickles both by name. So `gymnasium.Env` gets one more attribute, in those
-processes only: to set it is to call a function with the environment, and to
-get it is to get what came of that.
+Gymnasium calls methods and sets attributes of the environments there, and
+pickles both by name. Therefore `gymnasium.Env` gets one more attribute, in
+these processes only: setting it calls a function with the environment, and
+getting it returns the result.
 """
 
 import signal
@@ -27,7 +27,7 @@ _handlers: dict[int, Any] = {}
 
 
 def can_be_asked(env: Any) -> bool:
-    """Says whether processes do what Gymnasium's own do.
+    """Returns whether an environment runs in processes of Gymnasium's own.
 
     Args:
         env: Any.
@@ -43,18 +43,17 @@ def ask(
     """Calls a function in each process, with its environment.
 
     Args:
-        env: `gymnasium.vector.AsyncVectorEnv`, none of whose calls is under
-            way.
+        env: `gymnasium.vector.AsyncVectorEnv` without a pending call.
         function: Callable of a module, from an environment and more.
-        arguments: Sequence of tuples. What else it is given in each process.
-            Defaults to `None`: nothing.
+        arguments: Sequence of tuples, the further arguments in each process.
+            Defaults to `None`: no further ones.
 
     Returns:
-        list of what it returned. It must be possible to pickle it.
+        list of the return values, which must be picklable.
 
     Raises:
-        RuntimeError: If it raised something.
-        ValueError: If the processes have a `worker` of their own.
+        RuntimeError: If the function raised an error.
+        ValueError: If the processes have a custom `worker`.
     """
     if not can_be_asked(env):
         raise ValueError(
@@ -69,7 +68,7 @@ def ask(
         env.set_attr(_NAME, calls)
         answers = env.get_attr(_NAME)
     except KeyboardInterrupt as error:
-        # Gymnasium raises here what has ended a process.
+        # Gymnasium raises the error here that has ended a process.
         if not failed_workers(env).any():
             raise
         raise RuntimeError("Ctrl-C has ended processes") from error
@@ -82,15 +81,16 @@ def ask(
 def end_episodes(
     env: Workers, ended: np.ndarray, observations: Sequence[Any]
 ) -> None:
-    """Has environments begin new episodes with the next step, or go on.
+    """Lets environments begin new episodes with the next step, or continue.
 
-    A process knows by itself what the step before it has ended, and nothing
-    else tells it: so each is made to take one that does nothing.
+    A process resets an environment if the step before has ended an episode,
+    which cannot be set from outside. Therefore each process takes one step that
+    changes nothing.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
         ended: `[B]` bool. Whether the last step of each ended an episode.
-        observations: Sequence of what each has shown last.
+        observations: Sequence of the last observation of each.
     """
     if env.autoreset_mode is not AutoresetMode.NEXT_STEP:
         return
@@ -99,10 +99,10 @@ def end_episodes(
 
 
 def ignore_signals(env: Any, ignore: bool) -> None:
-    """Has this process ignore SIGINT and SIGTERM, or heed them again.
+    """Ignores SIGINT and SIGTERM in this process, or handles them again.
 
     Args:
-        env: Not looked at.
+        env: Not used.
         ignore: bool.
     """
     del env
@@ -116,7 +116,7 @@ def ignore_signals(env: Any, ignore: bool) -> None:
 
 
 class _Name(str):
-    """A name that is there as soon as it has come to a process."""
+    """The attribute's name, which defines the attribute when unpickled."""
 
     __slots__ = ()
 
@@ -128,7 +128,7 @@ class _Name(str):
 
 
 class _Called:
-    """Calls what it is set to, and gives what came of it."""
+    """An attribute that calls the function it is set to."""
 
     answer: Any = (True, None)
 
@@ -145,14 +145,14 @@ class _Called:
 
 
 def _add_name() -> str:
-    """Gives environments of this process the attribute."""
+    """Defines the attribute for environments of this process."""
     if not hasattr(gymnasium.Env, _NAME):
         setattr(gymnasium.Env, _NAME, _Called())
     return _NAME
 
 
 def _pretend(env: Any, ended: bool, observation: Any) -> None:
-    """Has the next step of an environment, and no other, be none."""
+    """Replaces the next step of an environment by one without effect."""
 
     def step(action: Any) -> Any:
         del env.step

@@ -1,8 +1,8 @@
-"""Seeds of an environment that its reset leaves out.
+"""Seeding of an environment beyond its reset.
 
-Gymnasium seeds the innermost environment, and that one only once its own
-`reset` is reached: neither what a wrapper draws from `np_random` before, nor
-what any of them draws from its spaces.
+Gymnasium's `reset` seeds the innermost environment only, and only once its own
+`reset` is reached: neither draws of wrappers from `np_random` before that, nor
+draws from any spaces, depend on the seed.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from keras_rl2.envs import env_processes
 def seed_layers(env: Any, seed: int) -> None:
     """Seeds `np_random` and the spaces of an environment and its wrappers.
 
-    Of several environments, the one of index i gets `seed + i`. Of those in
-    processes with a `worker` of their own only `np_random` is reached.
+    In a vector environment, environment i gets `seed + i`. In processes with a
+    custom `worker`, only `np_random` is seeded.
 
     Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`, which is to be
-            reset with the same seed.
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`, to be reset with
+            the same seed.
         seed: int. At least 0.
 
     Example:
@@ -38,30 +38,29 @@ def seed_layers(env: Any, seed: int) -> None:
     >>> draw(3) == draw(3)
     True
     """
-    inner = env.unwrapped
-    _seed_own(env, seed)
-    if isinstance(inner, SyncVectorEnv):
-        for index, each in enumerate(inner.envs):
-            seed_layers(each, seed + index)
-    elif env_processes.can_be_asked(inner):
-        seeds = [(seed + i,) for i in range(inner.num_envs)]
-        env_processes.ask(inner, seed_layers, seeds)
-    elif isinstance(inner, AsyncVectorEnv):
-        drawing = [_generator(seed + i) for i in range(inner.num_envs)]
-        inner.set_attr("np_random", drawing)
-    else:
-        # Some have it as a property that cannot be set.
-        with contextlib.suppress(AttributeError):
-            inner.np_random = _generator(seed)
-
-
-def _seed_own(env: Any, seed: int) -> None:
-    """Seeds the spaces of an environment and of its wrappers, each once."""
     known: set[int] = set()
     for place, space in enumerate(_spaces(env)):
         if id(space) not in known:
             known.add(id(space))
-            space.seed(_space_seed(seed, 1 + place))
+            own = np.random.SeedSequence((seed, 1 + place)).generate_state(1)
+            space.seed(int(own[0]))
+    inner = env.unwrapped
+    if isinstance(inner, SyncVectorEnv):
+        for index, each in enumerate(inner.envs):
+            seed_layers(each, seed + index)
+    elif isinstance(inner, AsyncVectorEnv):
+        seeds = range(seed, seed + inner.num_envs)
+        if env_processes.can_be_asked(inner):
+            own_seeds = [(each,) for each in seeds]
+            env_processes.ask(inner, seed_layers, own_seeds)
+        else:
+            drawing = [np.random.default_rng((each, 0)) for each in seeds]
+            inner.set_attr("np_random", drawing)
+    else:
+        # Some environments have it as a property that cannot be set.
+        with contextlib.suppress(AttributeError):
+            # The pair gives another stream than a reset with the seed.
+            inner.np_random = np.random.default_rng((seed, 0))
 
 
 def _spaces(env: Any) -> Iterator[gymnasium.Space[Any]]:
@@ -74,13 +73,3 @@ def _spaces(env: Any) -> Iterator[gymnasium.Space[Any]]:
             if isinstance(space, gymnasium.Space):
                 yield space
         env = getattr(env, "env", None) if env is not env.unwrapped else None
-
-
-def _generator(seed: int) -> np.random.Generator:
-    """Returns what draws other numbers than a reset with the seed does."""
-    return np.random.default_rng((seed, 0))
-
-
-def _space_seed(seed: int, place: int) -> int:
-    """Returns the seed of one of the spaces."""
-    return int(np.random.SeedSequence((seed, place)).generate_state(1)[0])

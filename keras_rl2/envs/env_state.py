@@ -1,18 +1,18 @@
-"""The state of environments: what has changed since they were made.
+"""The state of environments: the changes since they were made.
 
-Gymnasium has no interface for it. An environment has methods of its own,
-`get_state()` and `set_state(state)`; or all that its future depends on lies in
-attributes that are plain data or known values, or MuJoCo's, as it does in
-Gymnasium's own simulations but those of Box2D. What has not changed is a
-setting: it is the program's, and neither saved nor put back.
+Gymnasium has no interface for it. Either an environment has methods of its
+own, `get_state()` and `set_state(state)`; or its future depends only on
+attributes that are plain data or known values, on a MuJoCo simulation, and on
+the random numbers of its spaces, as in all simulations of Gymnasium but those
+of Box2D. Attributes that have not changed are settings of the program: they are
+neither saved nor restored.
 """
 
-import dataclasses
+import copy
 import io
+import sys
 from collections.abc import Iterator
 from typing import Any
-from typing import Protocol
-from typing import runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -22,79 +22,27 @@ from gymnasium.vector import VectorEnv
 
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_values
-from keras_rl2.envs import mujoco_state
-from keras_rl2.envs import space_draws
+from keras_rl2.envs.env_values import AllMade
+from keras_rl2.envs.env_values import Copyable
+from keras_rl2.envs.env_values import Made
+from keras_rl2.envs.env_values import Path
 from keras_rl2.files import plain_data
 
 _ATTRIBUTES, _METHODS, _PROCESSES = "attributes", "own", "processes"
-# Larger arrays are not copied to be compared with, which their mark is for.
-_MOST_BYTES = 1 << 24
-
-
-@runtime_checkable
-class Copyable(Protocol):
-    """An environment that gives its state away and takes it back."""
-
-    def get_state(self) -> Any:
-        """Returns all that later steps depend on, as plain data."""
-
-    def set_state(self, state: Any) -> None:
-        """Takes back what `get_state` gave."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Made:
-    """What an attribute was when the environment was made.
-
-    Attributes:
-        mark: bytes. As of `env_values.mark`.
-        value: list of the value, as of `env_values.copied`; of nothing where
-            it is a large one.
-    """
-
-    mark: bytes
-    value: list[Any]
-
-
-# The names that lead from an environment to one within it.
-Path = tuple[str | int, ...]
-# By path and by the name of an attribute.
-AllMade = dict[Path, dict[str, Made]]
-
-# What the environment of this process was, where it is that of one.
-_made_here: AllMade = {}
-
-
-def as_made(env: Any) -> AllMade:
-    """Notes what the attributes of an environment are.
-
-    Args:
-        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv` that has just been
-            made, and is as its program wants it to be.
-
-    Returns:
-        dict. What is in other processes is noted there.
-    """
-    made: AllMade = {}
-    for path, layer in _layers(env):
-        if isinstance(layer, AsyncVectorEnv):
-            env_processes.ask(layer, _note_here)
-        else:
-            made[path] = {
-                name: _noted(mark, value)
-                for name, value in vars(layer).items()
-                if (mark := env_values.mark(value)) is not None
-            }
-    return made
+# Spaces of a class may be shared by all its environments.
+_OF_CLASSES = ("action_space", "observation_space")
+_BATCHED = (*_OF_CLASSES, "_action_space", "_observation_space")
+# MuJoCo's results for constraints: their number varies from step to step.
+_OF_CONSTRAINTS = ("efc_", "efm_", "iefc_", "ifrc_", "iacc")
 
 
 def read(env: Any, made: AllMade | None = None) -> dict[str, Any]:
-    """Returns what is known of an environment's state.
+    """Returns the state of an environment as far as it can be saved.
 
     Args:
         env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
-        made: As returned by `as_made`: what is still the same is left out.
-            Defaults to `None`: nothing is.
+        made: dict, as returned by `env_values.as_made`. Attributes that have
+            not changed since are left out. Defaults to `None`: none is.
 
     Returns:
         dict of plain data, copied.
@@ -106,29 +54,30 @@ def read(env: Any, made: AllMade | None = None) -> dict[str, Any]:
 
 
 def write(env: Any, state: dict[str, Any], made: AllMade | None = None) -> None:
-    """Gives an environment the state that `read` returned.
+    """Restores a state that `read` returned.
 
     Args:
-        env: As of `read`, one made in the same way.
+        env: An environment made in the same way as that of `read`.
         state: dict, as returned by `read`.
-        made: As returned by `as_made` of this environment: what the state says
-            nothing of becomes what it was then. Defaults to `None`: it stays.
+        made: dict, as returned by `env_values.as_made` for this environment.
+            Attributes that the state leaves out are reset to these values.
+            Defaults to `None`: they stay.
 
     Raises:
-        ValueError: If it is that of another kind of environment.
+        ValueError: If the state belongs to another kind of environment.
     """
     put_back(env, made or {})
     _write(env, plain_data.copied(state))
 
 
 def put_back(env: Any, made: AllMade) -> None:
-    """Has attributes be what they were when an environment was made.
+    """Resets attributes to their values when the environment was made.
 
     Args:
-        env: As of `read`.
-        made: As returned by `as_made` of this environment.
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+        made: dict, as returned by `env_values.as_made` for this environment.
     """
-    for path, layer in _layers(env):
+    for path, layer in env_values.layers(env):
         if isinstance(layer, AsyncVectorEnv):
             env_processes.ask(layer, _put_back_here)
             continue
@@ -144,13 +93,15 @@ def kinds(env: Any) -> list[Any]:
     """Returns the names of the classes of an environment and of its wrappers.
 
     Args:
-        env: As of `read`.
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
     """
-    return [[*path, type(layer).__name__] for path, layer in _layers(env)]
+    return [
+        [*path, type(layer).__name__] for path, layer in env_values.layers(env)
+    ]
 
 
 def has_own_methods(env: Any) -> bool:
-    """Says whether an environment gives its state itself.
+    """Returns whether an environment has methods for its state.
 
     Args:
         env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
@@ -167,34 +118,35 @@ def all_spaces(env: Any) -> list[gymnasium.Space[Any]]:
     """Returns the spaces of an environment and of those within it.
 
     Args:
-        env: As of `read`. What is in other processes is left out.
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`. Environments in
+            other processes are left out.
     """
     return [
         space
-        for _, layer in _layers(env)
-        for space in space_draws.of(layer).values()
+        for _, layer in env_values.layers(env)
+        for space in _own_spaces(layer).values()
     ]
 
 
 def not_kept(env: Any) -> list[str]:
-    """Names the attributes that cannot be saved.
+    """Returns the names of the attributes that cannot be saved.
 
     Args:
-        env: As of `read`.
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
 
     Returns:
         list of str, each once.
     """
     names: dict[str, None] = {}
-    for _, layer in _layers(env):
+    for _, layer in env_values.layers(env):
         if isinstance(layer, AsyncVectorEnv):
             for each in env_processes.ask(layer, not_kept):
                 names.update(dict.fromkeys(each))
         elif not isinstance(layer, Copyable):
             for name, value in vars(layer).items():
                 if not (
-                    _is_within(value)
-                    or mujoco_state.is_simulation(value)
+                    env_values.is_within(value)
+                    or _is_simulation(value)
                     or env_values.is_inert(value)
                 ):
                     names[f"{type(layer).__name__}.{name}"] = None
@@ -202,16 +154,16 @@ def not_kept(env: Any) -> list[str]:
 
 
 def writes_files(env: Any) -> bool:
-    """Says whether another one like it would write to the same files.
+    """Returns whether another environment like it would write to its files.
 
     Args:
-        env: As of `read`.
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
     """
-    for _, layer in _layers(env):
+    for _, layer in env_values.layers(env):
         if isinstance(layer, AsyncVectorEnv):
             if any(env_processes.ask(layer, writes_files)):
                 return True
-        # That of `gymnasium.wrappers.RecordVideo`, or any other file.
+        # `gymnasium.wrappers.RecordVideo`, or any other open file.
         elif hasattr(layer, "video_folder") or any(
             isinstance(value, io.IOBase) for value in vars(layer).values()
         ):
@@ -219,17 +171,81 @@ def writes_files(env: Any) -> bool:
     return False
 
 
-def _layers(env: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yields an environment and those within it, with their paths."""
-    yield path, env
-    if isinstance(env, Copyable | AsyncVectorEnv):
-        return
-    for name, value in vars(env).items():
-        if _is_env(value):
-            yield from _layers(value, (*path, name))
-        elif _is_within(value):
-            for index, each in enumerate(value):
-                yield from _layers(each, (*path, name, index))
+def read_draws(space: gymnasium.Space[Any]) -> list[Any]:
+    """Returns the random states of a space and of the spaces within it.
+
+    Args:
+        space: `gymnasium.Space`.
+
+    Returns:
+        list of plain data, copied; None for a space that was neither seeded
+        nor sampled.
+    """
+    return [
+        copy.deepcopy(each.np_random.bit_generator.state)
+        # `np_random` makes one, which would differ from process to process.
+        if vars(each).get("_np_random") is not None
+        else None
+        for each in _with_inner_spaces(space)
+    ]
+
+
+def write_draws(space: gymnasium.Space[Any], states: list[Any]) -> None:
+    """Restores the random states of a space and of the spaces within it.
+
+    Args:
+        space: `gymnasium.Space`.
+        states: list, as returned by `read_draws`.
+
+    Raises:
+        ValueError: If they belong to another space.
+    """
+    for each, state in zip(_with_inner_spaces(space), states, strict=True):
+        if state is not None:
+            each.np_random.bit_generator.state = state
+
+
+def read_simulation(model: Any, data: Any) -> dict[str, Any]:
+    """Returns the state of a MuJoCo simulation.
+
+    Args:
+        model: `mujoco.MjModel`.
+        data: `mujoco.MjData`.
+
+    Returns:
+        dict of arrays: the state by MuJoCo's definition, and the results that
+        MuJoCo computed from it. Between two steps, the results belong to the
+        moment before the last integration, and environments read them: they
+        cannot be computed again.
+    """
+    mujoco: Any = sys.modules["mujoco"]
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(model, kind))
+    mujoco.mj_getState(model, data, state, kind)
+    return {"state": state, "computed": _computed(data)}
+
+
+def write_simulation(model: Any, data: Any, state: Any) -> None:
+    """Restores the state of a MuJoCo simulation.
+
+    Args:
+        model: `mujoco.MjModel`.
+        data: `mujoco.MjData`.
+        state: dict, as returned by `read_simulation`; or an array, in states
+            of earlier releases.
+    """
+    mujoco: Any = sys.modules["mujoco"]
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    whole = isinstance(state, dict)
+    array = state["state"] if whole else state
+    mujoco.mj_setState(model, data, array, kind)
+    mujoco.mj_forward(model, data)
+    # The computation has changed the warm start of the solver.
+    mujoco.mj_setState(model, data, array, kind)
+    for name, computed in _computed(data).items() if whole else ():
+        before = state["computed"].get(name)
+        if before is not None and before.shape == computed.shape:
+            computed[...] = before
 
 
 def _read(env: Any, made: AllMade, path: Path) -> Any:
@@ -245,15 +261,15 @@ def _read(env: Any, made: AllMade, path: Path) -> Any:
     simulated: dict[str, Any] = {}
     own = made.get(path, {})
     for name, value in vars(env).items():
-        if _is_env(value):
+        if isinstance(value, gymnasium.Env | VectorEnv):
             within[name] = _read(value, made, (*path, name))
-        elif _is_within(value):
+        elif env_values.is_within(value):
             within[name] = [
                 _read(each, made, (*path, name, index))
                 for index, each in enumerate(value)
             ]
-        elif mujoco_state.is_simulation(value):
-            simulated[name] = mujoco_state.read(_model_of(env, value), value)
+        elif _is_simulation(value):
+            simulated[name] = read_simulation(_model_of(env, value), value)
         elif (same := _same_generator(attributes, value)) is not None:
             shared[name] = same
         elif _has_changed(value, own.get(name)):
@@ -263,8 +279,7 @@ def _read(env: Any, made: AllMade, path: Path) -> Any:
         _ATTRIBUTES: attributes,
         "shared": shared,
         "drawn": {
-            name: space_draws.read(space)
-            for name, space in space_draws.of(env).items()
+            name: read_draws(space) for name, space in _own_spaces(env).items()
         },
         "within": within,
         "simulated": simulated,
@@ -272,7 +287,7 @@ def _read(env: Any, made: AllMade, path: Path) -> Any:
 
 
 def _write(env: Any, state: dict[str, Any]) -> None:
-    """Gives their states to an environment and to those within it."""
+    """Restores the states of an environment and of those within it."""
     if _METHODS in state:
         env.set_state(env_values.given(state[_METHODS]))
         return
@@ -294,27 +309,28 @@ def _write(env: Any, state: dict[str, Any]) -> None:
             _write(value, inner)
     for name, inner in state["simulated"].items():
         simulation = getattr(env, name)
-        mujoco_state.write(_model_of(env, simulation), simulation, inner)
+        write_simulation(_model_of(env, simulation), simulation, inner)
     own = vars(env)
     for name, value in env_values.given(state[_ATTRIBUTES]).items():
         own[name] = env_values.replaced(own.get(name), value)
     # States of earlier releases have none.
     for name, same in state.get("shared", {}).items():
         own[name] = own[same]
-    spaces = space_draws.of(env)
+    spaces = _own_spaces(env)
     for name, drawn in state.get("drawn", {}).items():
-        space_draws.write(spaces[name], drawn)
+        write_draws(spaces[name], drawn)
 
 
 def _model_of(env: Any, simulation: Any) -> Any:
-    """Returns the model of MuJoCo that a simulation is of."""
-    # Earlier releases do not tell it: Gymnasium's environments do.
+    """Returns the MuJoCo model of a simulation."""
+    # Simulations of earlier MuJoCo releases lack it; Gymnasium's environments
+    # have it.
     model = getattr(simulation, "model", None)
     return env.model if model is None else model
 
 
 def _same_generator(attributes: dict[str, Any], value: Any) -> str | None:
-    """Returns the attribute that is the same random generator, if one is."""
+    """Returns the name of an attribute with the same random generator."""
     if not isinstance(value, np.random.Generator):
         return None
     return next(
@@ -322,55 +338,76 @@ def _same_generator(attributes: dict[str, Any], value: Any) -> str | None:
     )
 
 
-def _noted(mark: bytes, value: Any) -> Made:
-    """Notes what an attribute is."""
-    large = getattr(value, "nbytes", 0) > _MOST_BYTES
-    return Made(mark, [] if large or not mark else [env_values.copied(value)])
-
-
 def _has_changed(value: Any, made: Made | None) -> bool:
-    """Whether an attribute can be saved, and is not what it was when made."""
+    """Returns whether an attribute can be saved, and has changed."""
     mark = env_values.mark(value)
     if not mark:
         return mark is not None and env_values.is_kept(value)
-    # What is drawn from a generator is no setting.
+    # The state of a random generator is no setting.
     drawn = isinstance(value, np.random.Generator)
     return made is None or drawn or mark != made.mark
 
 
-# What is called in processes.
-
-
-def _note_here(env: Any) -> None:
-    """Notes what the environment of this process is."""
-    _made_here.clear()
-    _made_here.update(as_made(env))
-
-
 def _read_here(env: Any) -> dict[str, Any]:
     """Returns the state of the environment of this process."""
-    return read(env, _made_here)
+    return read(env, env_values.made_here)
 
 
 def _write_here(env: Any, state: dict[str, Any]) -> None:
-    """Gives the environment of this process its state."""
-    write(env, state, _made_here)
+    """Restores the state of the environment of this process."""
+    write(env, state, env_values.made_here)
 
 
 def _put_back_here(env: Any) -> None:
-    """Has the environment of this process be what it was."""
-    put_back(env, _made_here)
+    """Resets the attributes of the environment of this process."""
+    put_back(env, env_values.made_here)
 
 
-def _is_env(value: Any) -> bool:
-    """Whether a value is an environment, or several of them together."""
-    return isinstance(value, gymnasium.Env | VectorEnv)
+def _own_spaces(env: Any) -> dict[str, gymnasium.Space[Any]]:
+    """Returns the spaces of an environment, keyed by attribute.
+
+    Spaces of the environments within it are left out, and so are batched
+    spaces, which are never seeded.
+    """
+    batched = _BATCHED if isinstance(env, VectorEnv) else ()
+    of_class = {name: getattr(type(env), name, None) for name in _OF_CLASSES}
+    return {
+        name: value
+        for name, value in {**of_class, **vars(env)}.items()
+        if isinstance(value, gymnasium.Space) and name not in batched
+    }
 
 
-def _is_within(value: Any) -> bool:
-    """Whether a value is an environment, or a list of some."""
-    return _is_env(value) or (
-        isinstance(value, list | tuple)
-        and len(value) > 0
-        and all(map(_is_env, value))
-    )
+def _with_inner_spaces(
+    space: gymnasium.Space[Any],
+) -> Iterator[gymnasium.Space[Any]]:
+    """Yields a space, and the spaces that it consists of."""
+    yield space
+    for value in vars(space).values():
+        if isinstance(value, dict):
+            value = value.values()
+        elif not isinstance(value, list | tuple):
+            value = (value,)
+        for each in value:
+            if isinstance(each, gymnasium.Space):
+                yield from _with_inner_spaces(each)
+
+
+def _is_simulation(value: Any) -> bool:
+    """Returns whether a value is a MuJoCo simulation."""
+    mujoco: Any = sys.modules.get("mujoco")
+    return mujoco is not None and isinstance(value, mujoco.MjData)
+
+
+def _computed(data: Any) -> dict[str, np.ndarray]:
+    """Returns the results of a simulation that exist at any time."""
+    named = {
+        name: getattr(data, name)
+        for name in dir(data)
+        if not name.startswith(("_", *_OF_CONSTRAINTS))
+    }
+    return {
+        name: value
+        for name, value in named.items()
+        if isinstance(value, np.ndarray) and value.dtype == np.float64
+    }

@@ -1,7 +1,8 @@
-"""Values of environments' attributes, as plain data and back.
+"""Attributes of environments: as plain data and back, and when first made.
 
-Beside plain data there are a few kinds of objects that are no more than their
-values: enumerations, dataclasses, and Gymnasium's running statistics.
+Beside plain data, a few kinds of objects are fully described by their values:
+enumerations, dataclasses, and Gymnasium's running statistics. Attributes that
+have not changed since the environment was made are settings of the program.
 """
 
 import contextlib
@@ -14,24 +15,32 @@ import marshal
 import sys
 import types
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
+from typing import Protocol
+from typing import runtime_checkable
 
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import VectorEnv
 from gymnasium.wrappers.utils import RunningMeanStd
 
+from keras_rl2.envs import env_processes
 from keras_rl2.files import plain_data
 
-# How an object is held in plain data: its class, and what is in it.
+# Keys of an object within plain data: its class, and its content.
 _OBJECT, _MEMBER, _CONTENT = "$object", "$member", "content"
 _DEEPEST = 100
-# Items in a value beyond which it takes too long to look at all of them.
+# Items of a value above which comparing all of them takes too long.
 _MOST_ITEMS = 1_000_000
+# Larger arrays are not copied: their mark is enough for a comparison.
+_MOST_BYTES = 1 << 24
 _SIMPLE = (type(None), bool, int, float, str)
-# What is in a class derived from these is no attribute of it.
+# The items of a class derived from these are no attributes of it.
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque, np.ndarray)
-# What has no state, or none that a step changes.
+# Values without state, or without state that a step changes.
 _INERT = (
     gymnasium.Space,
     EnvSpec,
@@ -46,6 +55,100 @@ _INERT = (
 )
 
 
+@runtime_checkable
+class Copyable(Protocol):
+    """An environment that returns its state and restores it."""
+
+    def get_state(self) -> Any:
+        """Returns the state that later steps depend on, as plain data."""
+
+    def set_state(self, state: Any) -> None:
+        """Restores a state that `get_state` returned."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """The value of an attribute when the environment was made.
+
+    Attributes:
+        mark: bytes, as returned by `mark`.
+        value: list of the value, as returned by `copied`; empty for a large
+            one.
+    """
+
+    mark: bytes
+    value: list[Any]
+
+
+# Attribute names and indices that lead from an environment to one within it.
+Path = tuple[str | int, ...]
+# By path and by the name of an attribute.
+AllMade = dict[Path, dict[str, Made]]
+
+# As returned by `as_made`, in a process that holds one environment.
+made_here: AllMade = {}
+
+
+def as_made(env: Any) -> AllMade:
+    """Returns the values of an environment's attributes, for comparison.
+
+    Args:
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv` that has just been
+            made, and is set up by its program.
+
+    Returns:
+        dict. Environments in other processes note their attributes there.
+    """
+    made: AllMade = {}
+    for path, layer in layers(env):
+        if isinstance(layer, AsyncVectorEnv):
+            env_processes.ask(layer, _note_here)
+            continue
+        own = made[path] = {}
+        for name, value in vars(layer).items():
+            known = mark(value)
+            if known is not None:
+                large = getattr(value, "nbytes", 0) > _MOST_BYTES
+                kept = [] if large or not known else [copied(value)]
+                own[name] = Made(known, kept)
+    return made
+
+
+def layers(env: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yields an environment and those within it, with their paths.
+
+    Args:
+        env: `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+        path: `Path`. The path of `env`. Defaults to `()`.
+
+    Yields:
+        A tuple `(path, environment)`. Environments in other processes, and
+        those within a `Copyable`, are left out.
+    """
+    yield path, env
+    if isinstance(env, Copyable | AsyncVectorEnv):
+        return
+    for name, value in vars(env).items():
+        if isinstance(value, gymnasium.Env | VectorEnv):
+            yield from layers(value, (*path, name))
+        elif is_within(value):
+            for index, each in enumerate(value):
+                yield from layers(each, (*path, name, index))
+
+
+def is_within(value: Any) -> bool:
+    """Returns whether an attribute is an environment, or a list of some.
+
+    Args:
+        value: Any.
+    """
+    if isinstance(value, list | tuple):
+        return bool(value) and all(
+            isinstance(each, gymnasium.Env | VectorEnv) for each in value
+        )
+    return isinstance(value, gymnasium.Env | VectorEnv)
+
+
 def taken(value: Any, depth: int = 0) -> Any:
     """Returns a value with its objects as plain data.
 
@@ -54,11 +157,11 @@ def taken(value: Any, depth: int = 0) -> Any:
         depth: int. Levels above it. Defaults to `0`.
 
     Returns:
-        What `given` takes; not copied. What is of no known kind is left as it
-        is.
+        Plain data for `given`, not copied. Objects of unknown kinds stay as
+        they are.
 
     Raises:
-        TypeError: If it holds itself, or an object of a class that another
+        TypeError: If it contains itself, or an object of a class that another
             process would not find.
 
     Example:
@@ -78,7 +181,7 @@ def taken(value: Any, depth: int = 0) -> Any:
     if kind is dict:
         return {key: inner(each) for key, each in value.items()}
     if isinstance(value, enum.Enum):
-        # Members that are combined have no name.
+        # Combined members have no name.
         combined = isinstance(value, enum.Flag)
         content = value.value if combined else value.name
         return {_MEMBER: _path(kind), _CONTENT: content}
@@ -86,7 +189,7 @@ def taken(value: Any, depth: int = 0) -> Any:
         return value
     content = dict(getattr(value, "__dict__", {}))
     if dataclasses.is_dataclass(value):
-        # Those with slots are not in there.
+        # `__dict__` lacks attributes in slots.
         content |= {
             field.name: getattr(value, field.name)
             for field in dataclasses.fields(value)
@@ -96,15 +199,15 @@ def taken(value: Any, depth: int = 0) -> Any:
 
 
 def given(value: Any) -> Any:
-    """Returns what `taken` was given.
+    """Returns the value that `taken` turned into plain data.
 
     No code of the objects' classes is run.
 
     Args:
-        value: As returned by `taken`.
+        value: Plain data, as returned by `taken`.
 
     Raises:
-        ValueError: If it names a class that is not there, or of another kind.
+        ValueError: If it names a class that is missing, or of another kind.
     """
     kind = type(value)
     if kind in (list, tuple):
@@ -119,46 +222,47 @@ def given(value: Any) -> Any:
     if value.keys() == {_OBJECT, _CONTENT}:
         made = object.__new__(_found(value[_OBJECT]))
         for name, each in given(value[_CONTENT]).items():
-            # Some are frozen.
+            # Some classes are frozen.
             object.__setattr__(made, name, each)
         return made
     return {key: given(each) for key, each in value.items()}
 
 
 def mark(value: Any) -> bytes | None:
-    """Returns what two values have in common only if they are the same.
+    """Returns a digest that is equal for equal values only.
 
     Args:
         value: Any.
 
     Returns:
-        bytes; empty of a value with so many items that it would take long;
-        None of one that cannot be saved.
+        bytes; empty if the value has too many items to compare; None if it
+        cannot be saved.
     """
     simple, count = _looked_through(value)
     if count > _MOST_ITEMS:
         return b""
     if simple:
-        # Forty times as fast as what follows; and without references, which
-        # would say who else holds the same objects.
+        # Forty times as fast as the general case. In version 2, there are no
+        # references, which depend on other holders of the same objects.
         try:
-            return _digest(marshal.dumps(value, 2))
+            whole = marshal.dumps(value, 2)
+            return hashlib.blake2b(whole, digest_size=16).digest()
         except ValueError:
-            # Nested too deep.
+            # The value is nested too deep.
             return None
     try:
         text, arrays = plain_data.to_json(taken(value))
     except TypeError:
         return None
-    parts: list[Any] = [json.dumps(text).encode()]
+    digest = hashlib.blake2b(json.dumps(text).encode(), digest_size=16)
     for array in arrays.values():
-        parts.append(f"{array.dtype.str}{array.shape}".encode())
-        parts.append(np.ascontiguousarray(array))
-    return _digest(*parts)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 def is_kept(value: Any) -> bool:
-    """Says whether a value can be saved, having looked at all of it.
+    """Returns whether a value can be saved, examining all of it.
 
     Args:
         value: Any.
@@ -170,10 +274,10 @@ def is_kept(value: Any) -> bool:
 
 
 def copied(value: Any) -> Any:
-    """Returns a copy of a value, as `taken` gives it.
+    """Returns a copy of a value, in the form of `taken`.
 
     Args:
-        value: One that has a `mark`.
+        value: Any that has a `mark`.
     """
     if _looked_through(value)[0]:
         return marshal.loads(marshal.dumps(value, 2))
@@ -181,7 +285,7 @@ def copied(value: Any) -> Any:
 
 
 def is_inert(value: Any) -> bool:
-    """Says whether there is nothing in a value that a step might change.
+    """Returns whether a value has no hidden state that a step might change.
 
     Args:
         value: Any.
@@ -198,14 +302,14 @@ def is_inert(value: Any) -> bool:
 
 
 def replaced(before: Any, value: Any) -> Any:
-    """Returns what takes the place of an attribute's value.
+    """Returns the object to assign to an attribute for a new value.
 
-    Random generators and statistics stay the objects that they are: others
+    Random generators and statistics are updated in place, since other objects
     may hold them too.
 
     Args:
-        before: What the attribute is.
-        value: What it is to be.
+        before: The present value of the attribute.
+        value: The new value.
     """
     if isinstance(before, RunningMeanStd) and type(before) is type(value):
         vars(before).update(vars(value))
@@ -213,7 +317,7 @@ def replaced(before: Any, value: Any) -> Any:
     if isinstance(before, np.random.Generator) and isinstance(
         value, np.random.Generator
     ):
-        # Of another kind otherwise.
+        # The bit generators may be of different kinds.
         with contextlib.suppress(ValueError, TypeError):
             before.bit_generator.state = value.bit_generator.state
             return before
@@ -221,7 +325,7 @@ def replaced(before: Any, value: Any) -> Any:
 
 
 def _is_known(kind: type) -> bool:
-    """Whether objects of a class are their values."""
+    """Returns whether objects of a class are described by their values."""
     return kind is RunningMeanStd or (
         dataclasses.is_dataclass(kind)
         and not issubclass(kind, (gymnasium.Env, *_INERT, *_CONTAINERS))
@@ -229,7 +333,7 @@ def _is_known(kind: type) -> bool:
 
 
 def _path(kind: type) -> str:
-    """Returns where a class is found."""
+    """Returns the module and name of a class."""
     path = f"{kind.__module__}:{kind.__qualname__}"
     try:
         found = _found(path)
@@ -241,7 +345,7 @@ def _path(kind: type) -> str:
 
 
 def _found(path: str) -> Any:
-    """Returns a class, which is not imported for it."""
+    """Returns a class of a module that is already imported."""
     module, _, names = path.partition(":")
     try:
         kind: Any = sys.modules[module]
@@ -249,7 +353,7 @@ def _found(path: str) -> Any:
             kind = vars(kind)[name]
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"Expected a class that is there. Received: {path}"
+            f"Expected a class that is defined. Received: {path}"
         ) from error
     if not isinstance(kind, type) or not (
         _is_known(kind) or issubclass(kind, enum.Enum)
@@ -261,9 +365,9 @@ def _found(path: str) -> Any:
 
 
 def _looked_through(value: Any) -> tuple[bool, int]:
-    """Returns whether a value is of Python's simplest types, and its items.
+    """Returns whether a value has simple types only, and its item count.
 
-    Those of a value with very many are not all looked at.
+    Counting stops above `_MOST_ITEMS`.
     """
     left, count, simple = [value], 0, True
     while left and count <= _MOST_ITEMS:
@@ -283,9 +387,7 @@ def _looked_through(value: Any) -> tuple[bool, int]:
     return simple, count
 
 
-def _digest(*parts: Any) -> bytes:
-    """Returns a short name of bytes and of arrays without gaps."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest.digest()
+def _note_here(env: Any) -> None:
+    """Notes the attributes of the environment of this process."""
+    made_here.clear()
+    made_here.update(as_made(env))

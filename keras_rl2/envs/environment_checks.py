@@ -1,32 +1,33 @@
-"""What an environment gives, beside what it declares."""
+"""Checks of the values that an environment returns against its spaces."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from keras_rl2.envs.mismatch_error import MismatchError
+from keras_rl2.envs.errors import MismatchError
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import named_leaves
 
-# Widths of a space, or ones, that an observation may lie outside of it: real
-# environments overshoot a little, and a picture of 0 to 255 in a space of 0
-# to 1 is a mistake.
+# How far an observation may lie outside of its space, in widths of the space
+# and at least in ones: real environments overshoot a little, but a picture of
+# 0 to 255 in a space of 0 to 1 is a mistake.
 _MOST_WIDTHS = 10.0
 
 _STEP = "(observation, reward, terminated, truncated, info)"
 
 
 class EnvironmentChecks:
-    """Compares what one kind of environment gives with what it declares.
+    """Compares the return values of an environment with its declarations.
 
     Args:
-        name: str. What the environment is called.
+        name: str. Name of the environment in messages.
         observation_space: `gymnasium.Space` of one environment.
         observation_spec: tree of `ArraySpec` of one observation.
-        leading: tuple of ints. What stands before the shape of one
+        leading: tuple of ints. Leading dimensions before the shape of one
             observation: `(B,)`, or `()` for a single environment.
     """
 
@@ -42,14 +43,16 @@ class EnvironmentChecks:
         self._spec = observation_spec
         self._leading = leading
 
-    def check_reset(self, given: Any) -> None:
-        """Refuses what is not `(observation, info)`.
+    def check_reset(self, given: Any, in_range: bool) -> None:
+        """Raises an error unless a reset returned `(observation, info)`.
 
         Args:
-            given: What `reset` returned.
+            given: Return value of `reset`.
+            in_range: bool. Whether to compare the numbers with their bounds.
 
         Raises:
-            MismatchError: If it is something else.
+            MismatchError: If it is something else, or the observation does not
+                fit its space.
         """
         if not isinstance(given, tuple) or len(given) != 2:
             raise MismatchError(
@@ -57,15 +60,18 @@ class EnvironmentChecks:
                 "info), as Gymnasium's environments do (old Gym's returned the "
                 f"observation only). Received: {_words(given)}"
             )
+        self.check_observation(given[0])
+        if in_range:
+            self._check_range(given[0])
 
     def check_step(self, given: Any) -> None:
-        """Refuses what is no step, or has an observation that does not fit.
+        """Raises an error if a step or its observation has another form.
 
         Args:
-            given: What `step` returned.
+            given: Return value of `step`.
 
         Raises:
-            MismatchError: If something is wrong with it.
+            MismatchError: If it is no step, or does not fit its space.
         """
         if not isinstance(given, tuple) or len(given) != 5:
             raise MismatchError(
@@ -75,7 +81,7 @@ class EnvironmentChecks:
             )
         observation, reward, terminated, truncated, _ = given
         self.check_observation(observation)
-        self.check_range(observation)
+        self._check_range(observation)
         numbers = {
             "reward": (reward, "fiub"),
             "terminated": (terminated, "biu"),
@@ -95,125 +101,116 @@ class EnvironmentChecks:
                     f"{array.shape} and dtype {array.dtype}"
                 )
 
-    def check_observation(self, observation: Any) -> None:
-        """Refuses an observation of another form, shape or kind.
+    def check_observation(
+        self, observation: Any, spec: Any = None, path: str = ""
+    ) -> None:
+        """Raises an error if an observation has another form, shape or kind.
 
         Args:
             observation: A tree of arrays `[*leading, ...]`.
+            spec: tree of `ArraySpec`. The branch to compare with. Defaults to
+                `None`: the whole one.
+            path: str. The keys that lead to the branch. Defaults to `""`.
 
         Raises:
             MismatchError: If it does not fit its space.
         """
-        self._check_branch(observation, self._spec, "")
-
-    def check_range(self, observation: Any) -> None:
-        """Refuses numbers that lie far outside of their space.
-
-        Args:
-            observation: A tree of arrays `[*leading, ...]`, which fits.
-
-        Raises:
-            MismatchError: If there are such numbers. What is not finite is
-                left to others.
-        """
-        bounds = dict(named_leaves(spaces.space_tree(self._space)))
-        for path, array in named_leaves(observation):
-            self._check_bounds(path, np.asarray(array), bounds[path])
-
-    def _check_bounds(self, path: str, array: np.ndarray, space: Any) -> None:
-        """Refuses numbers of one array that lie far outside."""
-        low, high, margin = _bounds(space)
-        with np.errstate(invalid="ignore"):
-            outside = (array < low - margin) | (array > high + margin)
-        outside = outside & np.isfinite(array)
-        if outside.any():
-            where = tuple(int(index) for index in np.argwhere(outside)[0])
-            name = f"observation {path}" if path else "observation"
-            raise MismatchError(
-                f"Expected an {name} from {self._name} in its space, {space}. "
-                f"Received: {array[where]} at {where}. If the environment is "
-                "right, its `observation_space` is to say so"
-            )
-
-    def _check_branch(self, received: Any, expected: Any, path: str) -> None:
-        """Refuses what does not fit below a path."""
+        spec = self._spec if spec is None else spec
         where = f"observation{path}"
-        if isinstance(expected, ArraySpec):
-            self._check_array(received, expected, where)
-            return
-        kind: type[Any] = tuple if isinstance(expected, tuple) else Mapping
-        keys = _keys(expected)
-        if not isinstance(received, kind) or _keys(received) != keys:
-            given = _words(received)
-            if isinstance(received, kind):
-                given = f"{type(received).__name__} of {_keys(received)}"
+        if isinstance(spec, ArraySpec):
+            array = np.asarray(observation)
+            shape = (*self._leading, *spec.shape)
+            if array.shape == shape and np.can_cast(
+                array.dtype, spec.dtype, "same_kind"
+            ):
+                return
+            raise MismatchError(
+                f"Expected an {where} of shape {shape} and dtype "
+                f"{spec.dtype} from {self._name}, whose space is "
+                f"{spaces.describe(self._space)}. Received: "
+                f"{where} of shape {array.shape} and dtype {array.dtype}"
+            )
+        kind: type[Any] = tuple if isinstance(spec, tuple) else Mapping
+        keys = _keys(spec)
+        if not isinstance(observation, kind) or _keys(observation) != keys:
+            given = _words(observation)
+            if isinstance(observation, kind):
+                given = f"{type(observation).__name__} of {_keys(observation)}"
             raise MismatchError(
                 f"Expected {where} from {self._name} to be a "
-                f"{type(expected).__name__} of {keys}. Received: {given}"
+                f"{type(spec).__name__} of {keys}. Received: {given}"
             )
         for key in keys:
-            self._check_branch(received[key], expected[key], f"{path}[{key!r}]")
+            self.check_observation(
+                observation[key], spec[key], f"{path}[{key!r}]"
+            )
 
-    def _check_array(
-        self, received: Any, expected: ArraySpec, where: str
-    ) -> None:
-        """Refuses an array of another shape or kind."""
-        array = np.asarray(received)
-        shape = (*self._leading, *expected.shape)
-        if array.shape == shape and np.can_cast(
-            array.dtype, expected.dtype, "same_kind"
-        ):
-            return
-        raise MismatchError(
-            f"Expected an {where} of shape {shape} and dtype "
-            f"{expected.dtype} from {self._name}, whose space is "
-            f"{spaces.describe(self._space)}. Received: "
-            f"{where} of shape {array.shape} and dtype {array.dtype}"
-        )
+    def _check_range(self, observation: Any) -> None:
+        """Raises an error if numbers lie far outside of their space.
+
+        Numbers that are not finite pass: they are checked elsewhere.
+        """
+        bounds = dict(named_leaves(spaces.space_tree(self._space)))
+        for path, leaf in named_leaves(observation):
+            array = np.asarray(leaf)
+            low, high, margin = _bounds(bounds[path])
+            with np.errstate(invalid="ignore"):
+                outside = (array < low - margin) | (array > high + margin)
+            outside = outside & np.isfinite(array)
+            if outside.any():
+                where = tuple(int(index) for index in np.argwhere(outside)[0])
+                name = f"observation {path}" if path else "observation"
+                raise MismatchError(
+                    f"Expected an {name} from {self._name} in its space, "
+                    f"{bounds[path]}. Received: {array[where]} at {where}. If "
+                    "the environment is right, correct its `observation_space`"
+                )
 
 
 def find_mismatch(
-    env: gymnasium.Env[Any, Any], name: str, call: str
+    envs: Sequence[gymnasium.Env[Any, Any]], name: str, call: str
 ) -> MismatchError | None:
-    """Says what one of several environments gives otherwise than it declares.
+    """Returns the first mismatch among environments that are stepped together.
 
-    Gymnasium stacks what they give, and what it raises of that names neither
-    the environment nor the array.
+    Gymnasium stacks their return values. The errors that it raises for values
+    that cannot be stacked name neither the environment nor the array.
 
     Args:
-        env: `gymnasium.Env`. Is reset, and stepped where that is asked for.
-        name: str. What it is called.
+        envs: Sequence of `gymnasium.Env`. They are reset, and stepped if `call`
+            is `"step"`.
+        name: str. Name of all of them together in messages.
         call: str. `"reset"` or `"step"`, after which to stop.
 
     Returns:
         `MismatchError`, or None if nothing was found.
     """
-    space = env.observation_space
-    checks = EnvironmentChecks(name, space, spaces.observation_spec(space), ())
-    given: Any = None
-    try:
-        given = env.reset()
-        checks.check_reset(given)
-        checks.check_observation(given[0])
-        if call == "step":
-            given = env.step(env.action_space.sample())
-            checks.check_step(given)
-            _check_one_number(name, given[1])
-    except MismatchError as found:
-        return found
-    except Exception:
-        # Something else than what is being asked about.
-        return None
+    for index, env in enumerate(envs):
+        kind = type(env.unwrapped).__name__
+        try:
+            _check_env(env, f"{kind}, environment {index} of {name}", call)
+        except MismatchError as found:
+            return found
+        except Exception:
+            # An error of the environment itself, which is no mismatch.
+            continue
     return None
 
 
-def _check_one_number(name: str, reward: Any) -> None:
-    """Refuses a reward that cannot stand in a row with others."""
-    if np.ndim(reward):
-        raise MismatchError(
-            f"Expected `reward` from {name} to be a number, reward.item() "
-            f"say. Received: reward of shape {np.shape(reward)}"
-        )
+def _check_env(env: gymnasium.Env[Any, Any], name: str, call: str) -> None:
+    """Resets an environment, and steps it, with checks."""
+    space = env.observation_space
+    checks = EnvironmentChecks(name, space, spaces.observation_spec(space), ())
+    checks.check_reset(env.reset(), in_range=False)
+    if call == "step":
+        given: Any = env.step(env.action_space.sample())
+        checks.check_step(given)
+        reward = given[1]
+        if np.ndim(reward):
+            # It cannot be stacked with others.
+            raise MismatchError(
+                f"Expected `reward` from {name} to be a number, e.g. "
+                f"reward.item(). Received: reward of shape {np.shape(reward)}"
+            )
 
 
 def _bounds(space: Any) -> tuple[Any, Any, Any]:
@@ -222,7 +219,7 @@ def _bounds(space: Any) -> tuple[Any, Any, Any]:
         low = np.asarray(space.low, np.float64)
         high = np.asarray(space.high, np.float64)
         bounded = np.isfinite(low) & np.isfinite(high)
-        # Bounds near the largest float have no width that is one.
+        # The width between bounds near the largest float overflows.
         with np.errstate(over="ignore"):
             width = np.where(bounded, high, 1.0) - np.where(bounded, low, 0.0)
             margin = _MOST_WIDTHS * np.maximum(width, 1.0)
@@ -242,7 +239,7 @@ def _keys(tree: Any) -> list[Any]:
 
 
 def _words(given: Any) -> str:
-    """Says for people what was returned."""
+    """Describes a return value for messages."""
     if isinstance(given, tuple):
         kinds = ", ".join(type(each).__name__ for each in given)
         return f"a tuple of {len(given)}, ({kinds})"

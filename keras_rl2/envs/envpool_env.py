@@ -3,16 +3,16 @@
 import warnings
 from typing import Any
 
-from keras_rl2.envs.next_step_env import NextStepEnv
+from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
 
 
 class EnvPoolEnv(NextStepEnv):
     """An EnvPool environment, made with `env_type="gymnasium"`.
 
-    Its seed is given to `envpool.make`. The seed of `reset` is not passed on,
-    since EnvPool ignores it with a warning. An episode that reaches its time
-    limit and a terminal state in one step is truncated only: EnvPool does not
-    tell more.
+    Its seed is an argument of `envpool.make`. The seed of `reset` is not passed
+    on, since EnvPool ignores it with a warning. An episode that reaches its
+    time limit and a terminal state in one step is truncated only: EnvPool does
+    not report both.
 
     Args:
         env: EnvPool environment in synchronous mode with one player.
@@ -36,8 +36,8 @@ class EnvPoolEnv(NextStepEnv):
                 f"max_num_players={config['max_num_players']}"
             )
         with warnings.catch_warnings():
-            # EnvPool makes its spaces when they are first asked for, with
-            # bounds that Gymnasium complains about; a user can do nothing.
+            # EnvPool makes its spaces when they are first read, with bounds
+            # that Gymnasium warns about; a user cannot change them.
             warnings.filterwarnings("ignore", ".*precision lowered by casting")
             super().__init__(env)
 

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import action_spec
@@ -15,8 +16,8 @@ from keras_rl2.spaces.trees import map_leaves
 class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
     """A vector environment of one, behind the interface of a single one.
 
-    What is trained in a native vector environment is looked at and recorded
-    in the very same one, not in a single environment that has the same name.
+    An agent trained in a native vector environment is evaluated and recorded
+    in that same one, not in a single environment of the same name.
 
     Args:
         vector: `gymnasium.vector.VectorEnv` of one environment.
@@ -37,8 +38,8 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         self.spec = vector.spec and gymnasium.spec(vector.spec.id)
         self._mode = AutoresetMode(vector.metadata["autoreset_mode"])
         self._action_spec = action_spec(self.action_space)
-        self._no_action = map_leaves(_no_action, self._action_spec)
-        # How the next episode begins, where that is known at once.
+        self._no_action = create_empty_array(self.action_space, 1)
+        # First observation of the next episode, where it is known at once.
         self._start: Any = None
         self._ended = False
 
@@ -49,7 +50,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """What the vector environment draws from, and what it is wrapped in."""
+        """Random generator of the vector environment and of its wrappers."""
         return self._vector.np_random
 
     @np_random.setter
@@ -59,7 +60,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode; after another one it is what training sees."""
+        """Begins an episode; after another one, the same as in training."""
         start, self._start = self._start, None
         ended, self._ended = self._ended, False
         if not ended or seed is not None or options is not None:
@@ -68,7 +69,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         if start is not None:
             return start, {}
         if self._mode is AutoresetMode.NEXT_STEP:
-            # This step is the reset, and heeds no action.
+            # This step is the reset, and ignores the action.
             observation, *_, info = self._vector.step(self._no_action)
         else:
             observation, info = self._vector.reset()
@@ -103,11 +104,6 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
     def close(self) -> None:
         """Closes the vector environment."""
         self._vector.close()
-
-
-def _no_action(spec: ArraySpec) -> np.ndarray:
-    """Returns an action that is not heeded, `[1, ...]`."""
-    return np.zeros((1, *spec.shape), spec.dtype)
 
 
 def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:

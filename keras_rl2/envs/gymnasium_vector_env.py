@@ -1,8 +1,9 @@
-"""What the adapters of Gymnasium's vector environments share."""
+"""Gymnasium's vector environments, with a subclass for each autoreset mode."""
 
+import abc
 import contextlib
-import multiprocessing
-from collections.abc import Callable
+import functools
+import operator
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -11,17 +12,21 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import worker_processes
 from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.environment_checks import find_mismatch
-from keras_rl2.envs.mismatch_error import MismatchError
+from keras_rl2.envs.errors import MismatchError
+from keras_rl2.envs.errors import WorkerError
+from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
-from keras_rl2.envs.worker_error import WorkerError
 from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.trees import map_leaves
 
-# What it raises where an environment gives something else than it declares.
+# Raised by Gymnasium where an environment returns a value other than it
+# declares.
 _GYMNASIUMS_OWN = (
     ValueError,
     TypeError,
@@ -37,9 +42,9 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
     The subclasses know the modes: `NextStepEnv`, `SameStepEnv` and
     `ManualResetEnv`.
 
-    The processes of an `AsyncVectorEnv` are all ended as soon as one of them
-    has failed, since Gymnasium cannot step the others without it, nor close
-    them. The next reset makes them anew.
+    All processes of an `AsyncVectorEnv` are ended as soon as one of them has
+    failed, since Gymnasium can neither step nor close the others without it.
+    The next reset creates them again.
 
     Args:
         env: `gymnasium.vector.VectorEnv`.
@@ -58,11 +63,11 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             worker_processes.hear_errors(self._workers)
         self._seconds: float | None = None
         self._is_shielded = False
-        # Whether a failure has ended them, and nobody has closed them.
+        # Whether a failure has ended the processes, and `close` was not called.
         self._ended = False
 
     def limit_steps(self, seconds: float) -> None:
-        """Sets how long a step, or a reset, may take."""
+        """Limits the time of a step and of a reset."""
         workers = self._workers
         if workers is None:
             super().limit_steps(seconds)
@@ -77,7 +82,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     @contextlib.contextmanager
     def shielded(self) -> Iterator[None]:
-        """Has processes ignore SIGINT and SIGTERM meanwhile."""
+        """Lets the processes ignore SIGINT and SIGTERM meanwhile."""
         self._is_shielded = True
         self._shield()
         try:
@@ -87,7 +92,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             self._shield()
 
     def _shield(self) -> None:
-        """Has processes ignore signals, or heed them again."""
+        """Lets the processes ignore signals, or handle them again."""
         workers = self._workers
         if workers is None or workers.closed:
             return
@@ -99,11 +104,11 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 workers, env_processes.ignore_signals, [shield] * self.num_envs
             )
         except Exception:
-            # Python would wait for them for ever as it ends.
+            # Python would wait for these processes for ever as it exits.
             self._end(workers)
 
     def close(self) -> None:
-        """Closes the environments, and ends processes that would not close."""
+        """Closes the environments, and ends processes that do not close."""
         workers = self._workers
         self._ended = False
         if workers is None:
@@ -113,9 +118,34 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
 
     @property
     def _workers(self) -> "worker_processes.Workers | None":
-        """The environments in processes, if they are."""
+        """The environments if they are in processes, else None."""
         inner = self.env.unwrapped
         return inner if isinstance(inner, AsyncVectorEnv) else None
+
+    def _step(self, action: Any) -> Step:
+        """Takes one step in every environment."""
+        given = self.env.step(self._to_action(action))
+        if self.steps == 1:
+            self._checks.check_step(given)
+        observation, reward, terminated, truncated, info = given
+        step = (
+            self._to_observation(observation),
+            np.asarray(reward, np.float32),
+            np.asarray(terminated, np.bool_),
+            np.asarray(truncated, np.bool_),
+            None,
+        )
+        return self._end_episodes(step, info)
+
+    @abc.abstractmethod
+    def _end_episodes(self, step: Step, info: Any) -> Step:
+        """Returns the step as adapters report the ends of episodes.
+
+        Args:
+            step: The step as the environment reports it, without a final
+                observation.
+            info: dict. The environment's further information.
+        """
 
     def _reset(self, seed: int | None) -> Any:
         """Resets all environments."""
@@ -142,15 +172,11 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 f"environment of {self.name}. Received: one without the key "
                 f"{error}"
             ) from error
-        self._checks.check_reset(given)
-        observation, _ = given
-        self._checks.check_observation(observation)
-        if self.resets == 0:
-            self._checks.check_range(observation)
-        return self._to_observation(observation)
+        self._checks.check_reset(given, in_range=self.resets == 0)
+        return self._to_observation(given[0])
 
     def _make_again(self) -> bool:
-        """Makes the environments again if that is known, or says no."""
+        """Creates the environments again; returns whether that is possible."""
         workers = self._workers
         if workers is None:
             return super()._make_again()
@@ -159,9 +185,10 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             made = worker_processes.remake_workers(workers)
         except BaseException as error:
             lost = None
-            # Those of the one that is made in this process come before.
+            # Gymnasium first creates one environment in this process: its
+            # errors come before there are processes.
             if isinstance(error, EOFError | OSError) and workers.processes:
-                self.failed = worker_processes.dead_workers(workers)
+                self.failed = worker_processes.lost_workers(workers, "dead")
                 lost = worker_processes.lost(
                     workers, self.name, self.failed, "being made", "dead"
                 )
@@ -171,8 +198,8 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             raise lost from error
         if not made:
             raise RuntimeError(
-                f"Expected a gymnasium.vector.AsyncVectorEnv, which tells how "
-                "its environments are made, so that they can be made again. "
+                f"Expected a gymnasium.vector.AsyncVectorEnv, from which the "
+                "functions that make its environments can be read. "
                 f"Received: {type(workers).__name__}, whose processes ended"
             )
         self._ended = False
@@ -184,7 +211,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:
-        """Notes where an error came from; names processes that are lost."""
+        """Notes the origin of an error; names processes that are lost."""
         if self.steps == 1 and isinstance(error, _GYMNASIUMS_OWN):
             mismatch = self._mismatch(error, "step")
             if mismatch is not None:
@@ -194,25 +221,20 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
                 error.add_note(self._expected("step"))
         workers = self._workers
         if workers is None or workers.closed:
-            # One that is made again in vain has been named.
+            # Processes that could not be created again have been named.
             if not isinstance(error, WorkerError):
                 super()._fail(error, doing)
             return
-        how = self._loss(error, workers)
+        how = worker_processes.how_lost(workers, error)
         if how is None:
             super()._fail(error, doing)
             self._end(workers)
             return
-        find: Callable[[worker_processes.Workers], np.ndarray] = (
-            worker_processes.silent_workers
-            if how == "silent"
-            else worker_processes.dead_workers
-        )
-        dead = find(workers)
+        dead = worker_processes.lost_workers(workers, how)
         self.failed = dead if dead.any() else np.ones_like(dead)
-        # By no name: an error that its own frame holds is left to the garbage
-        # collector, and with it what multiprocessing had begun to send, which
-        # some Pythons (3.12.1) cannot collect without a crash.
+        # The error gets no name: its own frame would hold it, so that the
+        # garbage collector had to free it together with the messages that
+        # multiprocessing had begun to send. Python 3.12.1 crashes at that.
         try:
             raise worker_processes.lost(
                 workers, self.name, dead, doing, how
@@ -220,22 +242,10 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         finally:
             self._end(workers)
 
-    def _loss(
-        self, error: BaseException, workers: worker_processes.Workers
-    ) -> str | None:
-        """Says how a process is lost; None if it could say what it raised."""
-        if isinstance(error, WorkerError):
-            return "unread"
-        if worker_processes.failed_workers(workers).any():
-            return None
-        if isinstance(error, multiprocessing.TimeoutError):
-            return "silent"
-        return "dead" if isinstance(error, EOFError | OSError) else None
-
     def _mismatch(
         self, error: BaseException, call: str
     ) -> MismatchError | None:
-        """Finds the environment whose gifts Gymnasium could not stack."""
+        """Finds the environment with values that Gymnasium cannot stack."""
         inner = self.env.unwrapped
         if (
             not isinstance(inner, SyncVectorEnv)
@@ -243,13 +253,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
             or self._is_its_own(error)
         ):
             return None
-        for index, env in enumerate(inner.envs):
-            kind = type(env.unwrapped).__name__
-            name = f"{kind}, environment {index} of {self.name}"
-            found = find_mismatch(env, name, call)
-            if found is not None:
-                return found
-        return None
+        return find_mismatch(inner.envs, self.name, call)
 
     def _is_its_own(self, error: BaseException) -> bool:
         """Whether an environment in this process raised it itself."""
@@ -259,7 +263,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         )
 
     def _expected(self, call: str) -> str:
-        """Says what is expected of each environment."""
+        """Returns the return values expected of each environment, in words."""
         outcome = "reward, terminated, truncated, " if call == "step" else ""
         takes = "action" if call == "step" else "seed=None, options=None"
         return (
@@ -274,7 +278,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         self._ended = True
 
     def _culprits(self, error: BaseException) -> np.ndarray | None:
-        """Says which environments an error came from, `[B]`, if known."""
+        """Returns the environments that raised an error, `[B]`, if known."""
         inner = self.env.unwrapped
         if isinstance(inner, AsyncVectorEnv):
             raised = worker_processes.failed_workers(inner)
@@ -284,10 +288,137 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         return None
 
 
-def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:
-    """Says which of some environments was being called, by the traceback.
+class NextStepEnv(GymnasiumVectorEnv):
+    """A vector environment with `AutoresetMode.NEXT_STEP`.
 
-    `SyncVectorEnv` calls one after the other and does not tell.
+    The observation returned with the end of an episode is the true last one.
+    The next step ignores the action and returns the first observation of the
+    next episode: such a row is no transition and has to be masked.
+
+    Args:
+        env: `gymnasium.vector.VectorEnv`.
+
+    Example:
+
+    >>> import gymnasium
+    >>> env = NextStepEnv(gymnasium.make_vec("CartPole-v1", num_envs=2))
+    >>> env.masks_reset_rows, env.pending_reset
+    (True, array([False, False]))
+    """
+
+    masks_reset_rows = True
+
+    def _end_episodes(self, step: Step, info: Any) -> Step:
+        """Masks the rows that are resets."""
+        del info
+        observation, reward, terminated, truncated, _ = step
+        resetting = self.pending_reset
+        if np.count_nonzero(resetting):
+            # So it should be anyway; but one careless environment would shift
+            # the mask of all later steps.
+            reward = np.where(resetting, np.float32(0.0), reward)
+            terminated = terminated & ~resetting
+            truncated = truncated & ~resetting
+        self.pending_reset = terminated | truncated
+        return observation, reward, terminated, truncated, None
+
+    def _reset(self, seed: int | None) -> Any:
+        """Resets all environments, after the resets that are pending."""
+        if (
+            self.pending_reset.any()
+            and self._workers is not None
+            and not self._workers.shared_memory
+        ):
+            # Without shared memory, a worker that is reset while it has a
+            # reset pending makes that one too, in the step after (Gymnasium
+            # 1.4). A step gets it out of the way.
+            self.env.step(create_empty_array(self.action_space, self.num_envs))
+        return super()._reset(seed)
+
+
+class SameStepEnv(GymnasiumVectorEnv):
+    """A vector environment with `AutoresetMode.SAME_STEP`.
+
+    The step that ends an episode returns the first observation of the next
+    one, and the last one of the ended episode in `info["final_obs"]`.
+
+    Args:
+        env: `gymnasium.vector.VectorEnv`.
+
+    Example:
+
+    >>> import gymnasium
+    >>> make = functools.partial(gymnasium.make, "CartPole-v1")
+    >>> vector = SyncVectorEnv([make, make], autoreset_mode="SameStep")
+    >>> env = SameStepEnv(vector)
+    >>> env.reset(seed=0).shape
+    (2, 4)
+    """
+
+    def _end_episodes(self, step: Step, info: Any) -> Step:
+        """Takes final observations from the information of the step."""
+        observation, reward, terminated, truncated, _ = step
+        ended = terminated | truncated
+        if not np.count_nonzero(ended):
+            return step
+        if "final_obs" not in info:
+            raise ValueError(
+                f"Expected info['final_obs'] from {self.name}, whose autoreset "
+                "mode is SAME_STEP, when an episode ends. Received: info with "
+                f"the keys {sorted(info)}"
+            )
+        final_observation = map_leaves(np.copy, observation)
+        given = info["final_obs"]
+        for i in np.flatnonzero(ended).tolist():
+            # An array of observations, None where no episode ended, or one
+            # tree of arrays `[B, ...]`.
+            last = (
+                given[i]
+                if isinstance(given, np.ndarray | list)
+                else map_leaves(operator.itemgetter(i), given)
+            )
+            map_leaves(functools.partial(_put, i), final_observation, last)
+        return observation, reward, terminated, truncated, final_observation
+
+
+class ManualResetEnv(GymnasiumVectorEnv):
+    """A vector environment with `AutoresetMode.DISABLED`.
+
+    Environments whose episode ended are reset here, at once.
+
+    Args:
+        env: `gymnasium.vector.VectorEnv`.
+
+    Example:
+
+    >>> import gymnasium
+    >>> make = functools.partial(gymnasium.make, "CartPole-v1")
+    >>> vector = SyncVectorEnv([make, make], autoreset_mode="Disabled")
+    >>> env = ManualResetEnv(vector)
+    >>> env.reset(seed=0).shape
+    (2, 4)
+    """
+
+    def _end_episodes(self, step: Step, info: Any) -> Step:
+        """Resets the environments whose episode ended."""
+        del info
+        observation, reward, terminated, truncated, _ = step
+        ended = terminated | truncated
+        if not np.count_nonzero(ended):
+            return step
+        # Copied first: a reset may write to the array that a step returned.
+        final_observation = map_leaves(np.copy, observation)
+        first, _ = self.env.reset(options={"reset_mask": ended.copy()})
+        observation = map_leaves(
+            functools.partial(_replaced, ended), final_observation, first
+        )
+        return observation, reward, terminated, truncated, final_observation
+
+
+def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:
+    """Returns the environment that a traceback leads through, `[B]`, if one.
+
+    `SyncVectorEnv` calls one after the other and keeps no record of it.
     """
     while traceback is not None:
         caller = traceback.tb_frame.f_locals.get("self")
@@ -296,3 +427,17 @@ def _called(envs: Any, traceback: TracebackType | None) -> np.ndarray | None:
             return np.array(found, np.bool_)
         traceback = traceback.tb_next
     return None
+
+
+def _put(index: int, array: np.ndarray, row: Any) -> None:
+    """Writes one row."""
+    array[index] = row
+
+
+def _replaced(
+    chosen: np.ndarray, array: np.ndarray, replacing: np.ndarray
+) -> np.ndarray:
+    """Returns a copy in which some rows are those of another array."""
+    copy = array.copy()
+    copy[chosen] = np.asarray(replacing)[chosen]
+    return copy

@@ -1,4 +1,4 @@
-"""From an id to environments: the one place where ids are looked up.
+"""Creation of environments from ids: the one place where ids are looked up.
 
 Example:
 
@@ -30,7 +30,7 @@ from keras_rl2.envs.atari_env import AtariEnv
 from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
 from keras_rl2.spaces import supported as spaces
 
-#: What wraps one environment in another.
+#: A function that wraps one environment in another.
 EnvWrapper = Callable[[Any], gymnasium.Env[Any, Any]]
 
 
@@ -41,18 +41,18 @@ def make_env(
     wrappers: Sequence[EnvWrapper] = (),
     render_mode: str | None = None,
 ) -> gymnasium.Env[Any, Any]:
-    """Makes one environment, the same that training sees under the id.
+    """Makes one environment, the same as training uses for the id.
 
-    An id whose native vector environment is trained on means that one here
-    too: `"ALE/Pong-v5"` gives stacks of four small grey frames, where
-    `gymnasium.make` would give the whole screen in colours. It can be drawn
-    in either case.
+    If training uses the native vector environment of an id, that one is made
+    here, too: `"ALE/Pong-v5"` returns stacks of four small grey frames, where
+    `gymnasium.make` would return the whole screen in colours. It can be
+    rendered in either case.
 
     Args:
         env_id: str. Id of a registered environment; `module:id` imports the
             module first, and may name a class of it instead of an id.
-        env_kwargs: dict or None. Arguments of the environment, as
-            `gymnasium.make` takes them. Defaults to `None`.
+        env_kwargs: dict or None. Arguments of the environment, as for
+            `gymnasium.make`. Defaults to `None`.
         wrappers: sequence of functions from an environment to another one,
             applied in this order. Defaults to `()`.
         render_mode: str or None. `"rgb_array"` for pictures. Defaults to
@@ -63,7 +63,7 @@ def make_env(
 
     Raises:
         ValueError: If the environment does not take the arguments, or cannot
-            be drawn as training sees it.
+            be rendered in the form that is used in training.
         gymnasium.error.Error: If there is no such id.
 
     Example:
@@ -99,10 +99,11 @@ def make_vector_env(
     `gymnasium.vector.SyncVectorEnv`.
 
     Args:
-        env: str, as of `make_env`; or a function that makes a
+        env: str, an id as for `make_env`; or a function that makes a
             `gymnasium.Env`.
-        num_envs: int. How many, at least 1.
-        env_kwargs: dict or None. As of `make_env`. Defaults to `None`.
+        num_envs: int. Number of environments, at least 1.
+        env_kwargs: dict or None. Arguments of the environment, as for
+            `make_env`. Defaults to `None`.
         wrappers: sequence of functions, applied to each single environment.
             Defaults to `()`.
 
@@ -135,7 +136,7 @@ def make_vector_env(
 def refuse_arguments_of_function(
     env_kwargs: Mapping[str, Any] | None, wrappers: Sequence[EnvWrapper]
 ) -> None:
-    """Refuses arguments for what makes environments by itself.
+    """Raises an error for arguments of a function that makes environments.
 
     Args:
         env_kwargs: Mapping or None. Arguments of an environment.
@@ -147,7 +148,7 @@ def refuse_arguments_of_function(
     if env_kwargs or wrappers:
         raise ValueError(
             "Expected no `env_kwargs` and no `wrappers` with a function, "
-            "which can do both itself: functools.partial(MyEnv, size=3), say. "
+            "which can do both itself, e.g. functools.partial(MyEnv, size=3). "
             f"Received: env_kwargs={env_kwargs}, wrappers={wrappers}"
         )
 
@@ -168,7 +169,7 @@ def _together(
 def _checked(
     env_kwargs: Mapping[str, Any] | None, wrappers: Sequence[EnvWrapper]
 ) -> dict[str, Any]:
-    """Returns the arguments of an environment, having looked at wrappers."""
+    """Checks arguments and wrappers; returns the arguments as a dict."""
     if env_kwargs is not None and not isinstance(env_kwargs, Mapping):
         raise ValueError(
             "Expected `env_kwargs` to be a dict of arguments, or None. "
@@ -183,10 +184,10 @@ def _checked(
 
 
 def find_spec(env_id: str) -> EnvSpec | None:
-    """Looks an id up, having imported what registers it.
+    """Looks an id up, after importing the module that registers it.
 
     Args:
-        env_id: str. As of `make_env`.
+        env_id: str. An id as for `make_env`.
 
     Returns:
         `gymnasium.envs.registration.EnvSpec`, or None if there is none.
@@ -198,13 +199,13 @@ def find_spec(env_id: str) -> EnvSpec | None:
         if name not in gymnasium.registry:
             return _spec_of_class(module, getattr(imported, name, None))
     elif name.startswith("ALE/") and importlib.util.find_spec("ale_py"):
-        # Registers its games only when somebody imports it.
+        # ale-py registers its games only when it is imported.
         importlib.import_module("ale_py")
     return gymnasium.registry.get(name)
 
 
 def _spec_of_class(module: str, kind: object) -> EnvSpec | None:
-    """Describes a class of environments that nobody has registered."""
+    """Returns a spec of an environment class that is not registered."""
     if not isinstance(kind, type) or not issubclass(kind, gymnasium.Env):
         return None
     return EnvSpec(kind.__name__, entry_point=f"{module}:{kind.__name__}")
@@ -213,13 +214,13 @@ def _spec_of_class(module: str, kind: object) -> EnvSpec | None:
 def _make_single(env_id: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
     """Makes one environment of an id, or of the class that it names."""
     spec = find_spec(env_id) if ":" in env_id else None
-    # Gymnasium itself says what is wrong with an id that is not known.
+    # Gymnasium itself raises a good error for an unknown id.
     made: gymnasium.Env[Any, Any] = gymnasium.make(spec or env_id, **kwargs)
     return made
 
 
 def _has_native_vector(env_id: str) -> bool:
-    """Says whether an id has a vector environment of its own."""
+    """Returns whether an id has a native vector environment."""
     spec = find_spec(env_id)
     return spec is not None and spec.vector_entry_point is not None
 
@@ -227,7 +228,7 @@ def _has_native_vector(env_id: str) -> bool:
 def _make_first_of_vector(
     env_id: str, render_mode: str | None = None, **kwargs: Any
 ) -> Any:
-    """Makes the native vector environment of one, seen as one environment."""
+    """Makes a native vector environment of one, as a single environment."""
     spec = find_spec(env_id)
     if spec is not None and spec.vector_entry_point == ATARI_ENTRY_POINT:
         return AtariEnv(env_id, render_mode, **kwargs)
@@ -243,7 +244,7 @@ def _make_first_of_vector(
 
 
 def _drawn_by_single_env(env_id: str, vector: Any, **kwargs: Any) -> Any:
-    """Makes the single environment, where it is as good as the native one."""
+    """Makes the single environment if it has the spaces of the native one."""
     single = gymnasium.make(env_id, **kwargs)
     seen = vector.single_observation_space, vector.single_action_space
     drawn = single.observation_space, single.action_space
@@ -261,7 +262,7 @@ def _drawn_by_single_env(env_id: str, vector: Any, **kwargs: Any) -> Any:
 def _with_words(
     env_id: str, kwargs: dict[str, Any], make: Callable[..., Any]
 ) -> Any:
-    """Calls what makes environments, which may not know an argument."""
+    """Calls a function that makes environments, and explains its errors."""
     try:
         return make(env_id, **kwargs)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Rewards of a size that a value network can learn."""
+"""Scaling of rewards by the running variance of returns."""
 
 import copy
 from typing import Any
@@ -8,11 +8,173 @@ import numpy as np
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.arguments import check_sizes
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.outliers import FEWEST_EXAMPLES
 from keras_rl2.basics.outliers import MAX_DEVIATIONS
 from keras_rl2.basics.outliers import Outliers
-from keras_rl2.envs.running_moments import RunningMoments
+
+
+class RunningMoments:
+    """Mean and variance of a stream of batches, in float64.
+
+    Moments of two sets are merged exactly, so that the order and the size of
+    the batches do not matter:
+
+        δ = μ_b - μ
+        μ ← μ + δ n_b / (n + n_b)
+        σ² ← (n σ² + n_b σ_b² + δ² n n_b / (n + n_b)) / (n + n_b)
+
+    The stream starts as if `epsilon` examples with mean 0 and variance 1 had
+    been seen, which keeps the variance positive.
+
+    Args:
+        shape: `tuple`. Shape of one example. Defaults to `()`, a number.
+        epsilon: float. Weight of the prior, in examples. Defaults to `1e-4`.
+
+    Example:
+
+    >>> moments = RunningMoments()
+    >>> moments.update(np.array([1.0, 2.0, 3.0]))
+    >>> round(float(moments.mean), 3), round(float(moments.variance), 3)
+    (2.0, 0.667)
+
+    Reference:
+        - [Chan, Golub and LeVeque, 1979](
+          http://i.stanford.edu/pub/cstr/reports/cs/tr/79/773/CS-TR-79-773.pdf)
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...] = (), epsilon: float = 1e-4
+    ) -> None:
+        check_sizes(shape=shape)
+        check_above_zero(epsilon=epsilon)
+        self.mean: Any = np.zeros(shape)
+        self.variance: Any = np.ones(shape)
+        self.count = float(epsilon)
+        self._prior = float(epsilon)
+
+    def update(self, batch: np.ndarray) -> None:
+        """Includes a batch in the moments.
+
+        Args:
+            batch: `[N, ...]` examples.
+
+        Raises:
+            ValueError: If the examples have another shape, or the moments
+                would not be finite; then they stay as they were.
+        """
+        batch = np.asarray(batch, np.float64)
+        shape = np.shape(self.mean)
+        if batch.shape[1:] != shape or batch.ndim == 0:
+            raise ValueError(
+                f"Expected a batch of examples of shape {shape}. Received: "
+                f"batch of shape {batch.shape}"
+            )
+        if not len(batch):
+            return
+        before = self.mean, self.variance, self.count
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.merge(batch.mean(axis=0), batch.var(axis=0), len(batch))
+        if not self.is_finite:
+            self.mean, self.variance, self.count = before
+            raise ValueError(
+                "Expected examples that are finite, and so are their squares. "
+                f"Received: a batch from {batch.min()} to {batch.max()}"
+            )
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether mean and variance are finite."""
+        return bool(
+            np.isfinite(self.mean).all() and np.isfinite(self.variance).all()
+        )
+
+    def merge(self, mean: Any, variance: Any, count: float) -> None:
+        """Includes the moments of other examples, unchecked.
+
+        Args:
+            mean: Their mean, of the shape of one example.
+            variance: Their variance, divided by N rather than N - 1.
+            count: float. Their number, above 0.
+        """
+        total = self.count + count
+        delta = mean - self.mean
+        self.mean = self.mean + delta * (count / total)
+        squares = self.variance * self.count + variance * count
+        squares = squares + delta * delta * (self.count * count / total)
+        self.variance = squares / total
+        self.count = total
+
+    def bounded(
+        self,
+        batch: np.ndarray,
+        max_deviations: float | None = MAX_DEVIATIONS,
+    ) -> np.ndarray:
+        """Returns examples without outliers, for `update` or `merge`.
+
+        Args:
+            batch: `[N, ...]` examples.
+            max_deviations: float or None. Largest distance from the mean, in
+                standard deviations; at most the square root of the number of
+                examples so far. None for no limit. Defaults to `100.0`.
+
+        Returns:
+            `[N, ...]`. Examples further away are moved to that distance, except
+            before 1000 examples, or if all of them were equal.
+
+        Example:
+
+        >>> moments = RunningMoments()
+        >>> moments.update(np.resize([-1.0, 1.0], 10_000))
+        >>> moments.bounded(np.array([50.0, 1e6])).round(3).tolist()
+        [50.0, 100.0]
+        """
+        if max_deviations is None:
+            return batch
+        most = min(self.count, max_deviations**2)
+        # The variance that the prior adds to equal examples is no scale.
+        of_prior = 2.0 * self._prior * (1.0 + np.square(self.mean))
+        known = (self.count >= FEWEST_EXAMPLES) & (
+            self.variance * self.count > of_prior
+        )
+        reach = np.where(known, np.sqrt(self.variance * most), np.inf)
+        bounded: np.ndarray = np.clip(
+            batch, self.mean - reach, self.mean + reach
+        )
+        return bounded
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns the moments as plain arrays and numbers.
+
+        Returns:
+            A dictionary with `mean`, `variance` and `count`.
+        """
+        return {
+            "mean": np.array(self.mean),
+            "variance": np.array(self.variance),
+            "count": self.count,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores a state.
+
+        Args:
+            state: dict, as returned by `get_state`.
+
+        Raises:
+            ValueError: If it belongs to examples of another shape.
+        """
+        mean = np.array(state["mean"], np.float64)
+        variance = np.array(state["variance"], np.float64)
+        expected = np.shape(self.mean)
+        if mean.shape != expected or variance.shape != expected:
+            raise ValueError(
+                f"Expected moments of shape {expected}. Received: mean of "
+                f"shape {mean.shape}, variance of shape {variance.shape}"
+            )
+        self.mean, self.variance = mean, variance
+        self.count = float(state["count"])
 
 
 class RewardScaler:
@@ -21,19 +183,18 @@ class RewardScaler:
         G_t = γ G_{t-1} + r_t        (G = 0 before the first step of an episode)
         r'_t = clip(r_t / sqrt(Var[G] + ε), -c, c)
 
-    where the variance is that of all G so far, those of this step included.
-    Only the scale changes: subtracting a mean would change what is optimal.
+    where the variance is that of all G so far, including this step's.
+    Only the scale changes: subtracting a mean would change the optimal policy.
 
-    The sum starts anew with each episode. It is set to zero *after* the update
+    The sum starts again with each episode. It is set to zero *after* the update
     of the step that ended the episode, whether that was terminated or
     truncated, so that it never crosses from one episode to the next.
 
-    One reward that is far off does not spoil the scale: of 1000 returns and
-    more, one beyond `max_deviations` standard deviations (of fewer than
-    `max_deviations` squared: beyond the square root of their number) is taken
-    in as if it were just there, and the sum goes on without its reward. While
-    all returns have been the same, nothing is known of their scale, and any
-    is taken in.
+    An outlier does not spoil the scale: after 1000 returns, a return beyond
+    `max_deviations` standard deviations (of fewer than `max_deviations` squared
+    returns: beyond the square root of their number) is included as if it were
+    at that distance, and the sum continues without its reward. As long as all
+    returns were equal, their scale is unknown, and each return is included.
 
     Args:
         gamma: float in [0, 1]. The discount γ.
@@ -45,8 +206,8 @@ class RewardScaler:
             None for no such limit. Defaults to `100.0`.
 
     Attributes:
-        outliers: `keras_rl2.basics.outliers.Outliers`. Rewards that it did not
-            follow.
+        outliers: `keras_rl2.basics.outliers.Outliers`. Rewards that did not
+            move the scale.
 
     Raises:
         ValueError: If an argument is out of its range.
@@ -96,8 +257,8 @@ class RewardScaler:
         Args:
             reward: `[B]`. Rewards.
             ended: `[B]` bool. Whether the episode was terminated or truncated.
-            valid: `[B]` bool. False where the step was only a reset. Such a
-                step leaves no trace. Defaults to `None`: all are valid.
+            valid: `[B]` bool. False for a mere reset, which changes nothing.
+                Defaults to `None`: all are valid.
 
         Returns:
             Scaled rewards `[B]`, of the dtype of `reward` if that is floating,
@@ -126,10 +287,10 @@ class RewardScaler:
             rewards: `[T, B]`. Rewards.
             ended: `[T, B]` bool. Whether the episode was terminated or
                 truncated in that step.
-            valid: `[T, B]` bool. False where the step was only a reset. Such a
-                step leaves no trace. Defaults to `None`: all are valid.
+            valid: `[T, B]` bool. False for a mere reset, which changes
+                nothing. Defaults to `None`: all are valid.
             anew: `[T, B]` bool. Steps after which the environment begins a new
-                episode, whether or not one ended. Defaults to `None`: none.
+                episode, even if none ended. Defaults to `None`: none.
 
         Returns:
             Scaled rewards `[T, B]`, of the dtype of `rewards` if that is
@@ -137,8 +298,7 @@ class RewardScaler:
 
         Raises:
             ValueError: If a shape is wrong, or a valid reward or the square
-                of a return is not finite; nothing is remembered of such a
-                rollout.
+                of a return is not finite; such a rollout changes no state.
         """
         rewards = np.asarray(rewards)
         ended = np.asarray(ended, np.bool_)
@@ -156,7 +316,13 @@ class RewardScaler:
             )
         if not self.moments.is_finite:
             self.returns, self.moments = before
-            _refuse(np.where(valid, np.abs(rewards), 0.0))
+            sizes = np.where(valid, np.abs(rewards), 0.0)
+            step, env = np.unravel_index(np.argmax(sizes), sizes.shape)
+            raise ValueError(
+                "Expected rewards with a finite variance of returns. Received: "
+                f"{sizes[step, env]:.6g}, without its sign, from environment "
+                f"{env} at step {step} of the rollout"
+            )
         if self._may_hold_outliers(before[1], variance, valid):
             self.returns, self.moments = before
             variance = self._merge_bounded(rewards, over, valid)
@@ -165,17 +331,17 @@ class RewardScaler:
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)
 
     def begin(self, envs: np.ndarray) -> None:
-        """Says that environments begin new episodes.
+        """Sets the return of environments that begin new episodes to zero.
 
         Args:
-            envs: `[B]` bool. Which ones.
+            envs: `[B]` bool. The environments.
         """
         self.returns = np.where(envs, 0.0, self.returns)
 
     def _check(
         self, rewards: np.ndarray, ended: np.ndarray, valid: np.ndarray
     ) -> None:
-        """Refuses what would spoil the moments for good."""
+        """Raises an error for input that would spoil the moments for good."""
         expected = (*rewards.shape[:1], self.num_envs)
         if not rewards.shape == ended.shape == valid.shape == expected:
             raise ValueError(
@@ -213,7 +379,7 @@ class RewardScaler:
         deviation = np.where(valid, returns - mean[:, None], 0.0)
         variance = (deviation * deviation).sum(axis=1) / divisor
         after = np.empty(len(returns))
-        # Python's floats: the same numbers as NumPy's, a good deal quicker.
+        # Python's floats: the same numbers as NumPy's, but much faster.
         batches = zip(
             mean.tolist(), variance.tolist(), count.tolist(), strict=True
         )
@@ -229,14 +395,14 @@ class RewardScaler:
     def _may_hold_outliers(
         self, before: RunningMoments, variance: np.ndarray, valid: np.ndarray
     ) -> bool:
-        """Says whether the variance `[T]` has grown as by an outlier.
+        """Returns whether the variance `[T]` has grown as by an outlier.
 
-        It is asked in such a way that nearly all rollouts take a few numbers.
+        For nearly all rollouts, a few scalars decide.
         """
         end = self.moments
         if self.max_deviations is None or end.count < FEWEST_EXAMPLES:
             return False
-        # Half of what an outlier adds, for what is lost by rounding.
+        # Half of the growth by an outlier, as a margin for rounding.
         most = 0.5 * self.max_deviations**2
         squares = before.variance * before.count
         grown = end.variance * end.count - squares
@@ -255,7 +421,7 @@ class RewardScaler:
     def _merge_bounded(
         self, rewards: np.ndarray, over: np.ndarray, valid: np.ndarray
     ) -> np.ndarray:
-        """Does what `_merge` does without following outliers, step by step."""
+        """Merges as `_merge`, but step by step and with outliers bounded."""
         after = np.empty(len(rewards))
         for t in range(len(rewards)):
             row = slice(t, t + 1)
@@ -264,7 +430,7 @@ class RewardScaler:
             bounded = self.moments.bounded(returns, self.max_deviations)
             moved = valid[t] & (bounded[0] != returns[0])
             if moved.any():
-                # Else it would be met again in each later return.
+                # Otherwise it would recur in each later return.
                 without = np.where(over[t], 0.0, earlier * self.gamma)
                 self.returns = np.where(moved, without, self.returns)
                 env = int(moved.argmax())
@@ -277,7 +443,7 @@ class RewardScaler:
         return after
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what later rewards are scaled by, as plain arrays.
+        """Returns the state of the scale, as plain arrays.
 
         Returns:
             A dictionary with `returns` `[B]`, `moments`, and the number of
@@ -290,7 +456,7 @@ class RewardScaler:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores a state.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -306,15 +472,5 @@ class RewardScaler:
             )
         self.moments.set_state(state["moments"])
         self.returns = returns
-        # States of earlier releases have none.
+        # States of earlier releases lack the number.
         self.outliers.count = int(state.get("outliers", 0))
-
-
-def _refuse(sizes: np.ndarray) -> None:
-    """Names the reward that is too large, by the sizes `[T, B]` of all."""
-    step, env = np.unravel_index(np.argmax(sizes), sizes.shape)
-    raise ValueError(
-        "Expected rewards of which a variance can be kept: the squares of "
-        f"returns must be finite. Received: {sizes[step, env]:.6g}, without "
-        f"its sign, from environment {env} at step {step} of the rollout"
-    )

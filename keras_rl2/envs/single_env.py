@@ -61,26 +61,22 @@ class SingleEnv(VectorEnvAdapter):
         if seed is not None:
             seed_layers(self.env, seed)
         given = self.env.reset(seed=seed)
-        self._checks.check_reset(given)
-        observation, _ = given
-        self._checks.check_observation(observation)
-        if self.resets == 0:
-            self._checks.check_range(observation)
-        return self._batch(observation)
+        self._checks.check_reset(given, in_range=self.resets == 0)
+        return self._batch(given[0])
 
     def _given_shape(self) -> tuple[int, ...]:
-        """Returns nothing: there is one observation."""
+        """Returns `()`: there is one observation."""
         return ()
 
     def _culprits(self, error: BaseException) -> np.ndarray | None:
-        """Says that it was the only one."""
+        """Returns the only environment, `[1]`."""
         return np.ones(1, np.bool_)
 
     def _batch(self, observation: Any) -> Any:
         """Copies, since some environments write to one array for ever."""
         if self._dtype is not None:
             copy = np.array(observation, self._dtype)
-            # Else it might be broadcast where it is stored.
+            # Otherwise it might be broadcast where it is stored.
             if copy.shape != self._shape:
                 self._checks.check_observation(observation)
             # [...] -> [1, ...]

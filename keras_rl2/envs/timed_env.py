@@ -10,9 +10,9 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 class TimedEnv:
     """Environments whose steps and resets are a section of a stopwatch.
 
-    It stands before the adapter only while somebody measures: `step` is the
-    hottest call of all, and costs nothing more otherwise. Whoever steps the
-    adapter itself meanwhile, an evaluation say, is not measured.
+    It wraps the adapter only while time is measured, so that `step`, the
+    hottest call of all, costs nothing more otherwise. Steps of the adapter
+    itself, e.g. by an evaluation, are not measured.
 
     Args:
         env: `VectorEnvAdapter`. The environments.

@@ -1,4 +1,4 @@
-"""What a dataset sees of an environment, of whatever kind it is."""
+"""The common interface of all environments."""
 
 import abc
 import contextlib
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
-from keras_rl2.envs import env_state
+from keras_rl2.envs import env_values
 from keras_rl2.envs.environment_checks import EnvironmentChecks
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
@@ -27,10 +27,10 @@ class VectorEnvAdapter(abc.ABC):
 
     `as_vector_env` makes one from any environment. There is one subclass for
     each way in which environments report the end of an episode, so that the
-    way is chosen once and `step`, the hottest call of all, never asks.
+    way is chosen once, and not in each call of `step`, the hottest of all.
 
-    What an environment raises keeps its type, and gains a note that says
-    which environment it was and in which step.
+    Errors of an environment keep their type, and gain a note with the index of
+    the environment and the step.
 
     The letter B stands for the number of environments throughout.
 
@@ -42,25 +42,24 @@ class VectorEnvAdapter(abc.ABC):
 
     Attributes:
         env: The environment itself.
-        name: str. What it is called in messages.
+        name: str. Name of the environment in messages.
         num_envs: int. B.
         observation_space: `gymnasium.Space` of one environment.
         action_space: `gymnasium.Space` of one environment.
-        observation_spec: tree of `keras_rl2.ArraySpec`. What one
-            observation is like.
-        masks_reset_rows: bool. True if a step that follows the end of an
-            episode is a mere reset and no transition (Gymnasium's NEXT_STEP).
+        observation_spec: tree of `keras_rl2.ArraySpec` of one observation.
+        masks_reset_rows: bool. True if a step after the end of an episode is
+            a reset only, and no transition (Gymnasium's NEXT_STEP).
         pending_reset: `[B]` bool. Environments whose next step is such a
             reset. Never changed in place.
-        resets: int. How often `reset` was called. A dataset sees by it that
-            somebody else, `evaluate` say, has reset the environment.
-        steps: int. How often `step` was called.
-        failed: `[B]` bool. The environments that the last error came from;
-            all of them where that is not known.
-        remake: function or None. Makes the environment anew, where the
-            library made it.
-        made: dict or None. What its attributes were before it was first reset,
-            as of `env_state.as_made`; None until then.
+        resets: int. Number of calls of `reset`. By it, a dataset notices that
+            others, e.g. an evaluation, have reset the environment.
+        steps: int. Number of calls of `step`.
+        failed: `[B]` bool. The environments that raised the last error; all of
+            them if that is not known.
+        remake: function or None. Makes the environment again, if the library
+            made it.
+        made: dict or None. The attributes of the environment before its first
+            reset, as returned by `env_values.as_made`; None until then.
 
     Raises:
         ValueError: If a space is not supported.
@@ -96,7 +95,7 @@ class VectorEnvAdapter(abc.ABC):
         self.observation_space = observation_space
         self.action_space = action_space
         self.observation_spec = spaces.observation_spec(observation_space)
-        # One array most often: then its dtype, so that no tree is walked.
+        # For a single array, the most frequent case: no tree is walked then.
         self._dtype = (
             np.dtype(self.observation_spec.dtype)
             if isinstance(self.observation_spec, ArraySpec)
@@ -108,7 +107,7 @@ class VectorEnvAdapter(abc.ABC):
         self.steps = 0
         self.failed = np.zeros(num_envs, np.bool_)
         self.remake: Callable[[], Any] | None = None
-        self.made: env_state.AllMade | None = None
+        self.made: env_values.AllMade | None = None
         self._checks = EnvironmentChecks(
             self.name,
             observation_space,
@@ -121,9 +120,9 @@ class VectorEnvAdapter(abc.ABC):
 
         Args:
             seed: int. Environment i is seeded with `seed + i`, in the way
-                of Gymnasium, and with it what its wrappers and spaces draw
-                from. EnvPool takes its seed in `envpool.make` only and
-                ignores this one. Defaults to `None`: the random states go on.
+                of Gymnasium, and with it its wrappers and spaces. EnvPool takes
+                its seed in `envpool.make` only and ignores this one. Defaults
+                to `None`: the random states continue.
 
         Returns:
             Observation `[B, ...]`, a tree of arrays.
@@ -156,19 +155,19 @@ class VectorEnvAdapter(abc.ABC):
 
         Returns:
             A tuple `(observation, reward, terminated, truncated,
-            final_observation)`: what to act on next `[B, ...]`, a tree of
-            arrays; float32 `[B]`, bool `[B]`, bool `[B]`; and `None` or a tree
-            alike. Where an episode ended, the row of `final_observation` is its
-            true last observation (the other rows are valid observations
-            without meaning). It is `None` if no episode ended, and always if
-            `masks_reset_rows`: then `observation` is the last one itself, and
-            the following row of that
-            environment is a reset with reward 0 that ends nothing.
+            final_observation)`: the observation for the next action
+            `[B, ...]`, a tree of arrays; float32 `[B]`, bool `[B]`, bool `[B]`;
+            and `None` or a tree as `observation`. Where an episode ended, the
+            row of `final_observation` is its true last observation (the other
+            rows are valid observations without meaning). It is `None` if no
+            episode ended, and always if `masks_reset_rows`: then `observation`
+            is the last one itself, and the next row of that environment is a
+            reset with reward 0 that ends nothing.
 
         Raises:
             ValueError: If the action has the wrong shape.
-            MismatchError: If the first step is none as Gymnasium defines it,
-                or its observation does not fit its space.
+            MismatchError: If the first step does not have Gymnasium's form, or
+                its observation does not fit its space.
             WorkerError: If a process of an environment is lost.
         """
         self.steps += 1
@@ -179,41 +178,41 @@ class VectorEnvAdapter(abc.ABC):
             raise
 
     def restart(self, seed: int | None = None) -> Any:
-        """Begins anew in every environment, after one has failed.
+        """Starts new episodes in every environment, after one has failed.
 
-        Environments that the library made, or whose processes are gone, are
+        Environments that the library made, or that have lost a process, are
         made again; others are reset.
 
         Args:
-            seed: int or None. As of `reset`, of environments that are made
-                again; the random states of others go on. Defaults to `None`.
+            seed: int or None. Seed for `reset` of environments that are made
+                again; the random states of others continue. Defaults to `None`.
 
         Returns:
             Observation `[B, ...]`, a tree of arrays.
 
         Raises:
-            RuntimeError: If they can neither be made again nor be reset.
+            RuntimeError: If they can neither be made again nor reset.
         """
         return self.reset(seed if self._make_again() else None)
 
     def watch(self) -> None:
-        """Notes what the environment is, if it has never been reset."""
+        """Notes the attributes of an environment that was never reset."""
         if self.made is None:
             self.made = {}
-            # Of any type: it depends on what the environment is made of.
+            # Environments may raise errors of any type.
             with contextlib.suppress(Exception):
-                self.made = env_state.as_made(self.env)
+                self.made = env_values.as_made(self.env)
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps signals to all processes of a job from environments' own.
+        """Protects processes of environments from signals to the whole job.
 
-        A terminal sends SIGINT to all of them, and a batch system SIGTERM: who
-        wants to finish a round then needs the environments.
+        A terminal sends SIGINT to all processes, and a batch system SIGTERM:
+        finishing a round after that needs the environments.
         """
         return contextlib.nullcontext()
 
     def limit_steps(self, seconds: float) -> None:
-        """Sets how long a step, or a reset, may take.
+        """Limits the time of a step and of a reset.
 
         Args:
             seconds: float. The limit.
@@ -224,8 +223,9 @@ class VectorEnvAdapter(abc.ABC):
         """
         raise ValueError(
             "Expected environments in processes of their own for "
-            "`step_timeout`, gymnasium.vector.AsyncVectorEnv([make_env, ...]) "
-            "say: nothing can interrupt a step in this process. Received: "
+            "`step_timeout`, e.g. "
+            "gymnasium.vector.AsyncVectorEnv([make_env, ...]): nothing can "
+            "interrupt a step in this process. Received: "
             f"step_timeout={seconds} and {self.name}, a "
             f"{type(self.env).__name__}"
         )
@@ -236,21 +236,21 @@ class VectorEnvAdapter(abc.ABC):
 
     @abc.abstractmethod
     def _reset(self, seed: int | None) -> Any:
-        """Resets the environment itself, checking what it returns."""
+        """Resets the environment itself, and checks its return value."""
 
     def close(self) -> None:
-        """Closes the environment, and ends processes that would not close."""
+        """Closes the environment, and ends processes that do not close."""
         self.env.close()
 
     def _given_shape(self) -> tuple[int, ...]:
-        """Returns what stands before the shape of one observation."""
+        """Returns the dimensions before the shape of one observation."""
         return (self.num_envs,)
 
     def _make_again(self) -> bool:
-        """Makes the environment again if that is known, or says no."""
+        """Makes the environment again; returns whether that is possible."""
         if self.remake is None:
             return False
-        # What has failed may fail in this as well.
+        # A failed environment may fail to close as well.
         with contextlib.suppress(Exception):
             self.env.close()
         self.env = self.remake()
@@ -258,7 +258,7 @@ class VectorEnvAdapter(abc.ABC):
         return True
 
     def _fail(self, error: BaseException, doing: str) -> None:
-        """Notes which environment an error came from, and in which step."""
+        """Adds the environment and the step to an error."""
         known = self._culprits(error)
         self.failed = (
             np.ones(self.num_envs, np.bool_) if known is None else known
@@ -266,18 +266,18 @@ class VectorEnvAdapter(abc.ABC):
         error.add_note(f"In {doing} of {self._which(known)}.")
 
     def _culprits(self, error: BaseException) -> np.ndarray | None:
-        """Says which environments an error came from, `[B]`, if known."""
+        """Returns the environments that raised an error, `[B]`, if known."""
         return None
 
     def _which(self, known: np.ndarray | None) -> str:
-        """Names the environments that an error came from."""
+        """Returns a description of the environments that raised an error."""
         if known is None:
             return f"one of the {self.num_envs} environments of {self.name}"
         indices = ", ".join(map(str, np.flatnonzero(known)))
         return f"environment {indices} of {self.name}"
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what the adapter itself remembers, not the environments.
+        """Returns the state of the adapter itself, without the environments.
 
         Returns:
             A dictionary with `resets`, an `int`, and `pending_reset`, `[B]`
@@ -289,7 +289,7 @@ class VectorEnvAdapter(abc.ABC):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores a state.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -336,7 +336,7 @@ class VectorEnvAdapter(abc.ABC):
 
 
 def _cast(expected: ArraySpec, array: Any) -> np.ndarray:
-    """Returns an array of the dtype that is expected."""
+    """Casts an array to the expected dtype."""
     return np.asarray(array, expected.dtype)
 
 

@@ -1,11 +1,13 @@
-"""What `gymnasium.vector.AsyncVectorEnv` leaves undone when a process fails.
+"""Handling of failed processes in `gymnasium.vector.AsyncVectorEnv`.
 
-Its `close()` waits for ever for a process that is dead or hangs, its `step()`
-for one that hangs or has raised what cannot be pickled, and once an environment
-has raised, it cannot be stepped any more. Only public names of it are used.
+Its `close()` waits for ever for a process that is dead or hangs, and its
+`step()` for a process that hangs or has raised an error that cannot be pickled.
+Once an environment has raised, it cannot be stepped any more. Only public names
+of the class are used.
 """
 
 import inspect
+import multiprocessing
 import queue
 import threading
 import time
@@ -17,15 +19,15 @@ from typing import TypeAlias
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
-from keras_rl2.envs.worker_error import WorkerError
+from keras_rl2.envs.errors import WorkerError
 
-# A process that died has that long to be gone.
+# Time until a process that died is gone.
 _SECONDS_TO_END = 1.0
-# Environments that are well may write files as they close.
+# Healthy environments may write files as they close.
 _SECONDS_TO_CLOSE = 10.0
-# Of a process that has raised: its environment closes first, then it ends.
+# For a process that has raised: its environment closes first, then it ends.
 _SECONDS_TO_TELL = 10.0
-# The same where the time of a step is limited, and over.
+# The same after the time limit of a step has passed.
 _SECONDS_TO_SEND = 0.5
 _SECONDS_BETWEEN_LOOKS = 0.02
 # A process that was forked beside TensorFlow's threads may never begin.
@@ -38,29 +40,29 @@ Workers: TypeAlias = "AsyncVectorEnv[Any, Any]"
 class _ErrorQueue:
     """Gymnasium's `error_queue`, in which it waits for ever for an error.
 
-    None comes where an environment raised what cannot be pickled, or its
-    process was killed before it had sent it; and not all can be made again
-    here, as an exception whose constructor takes two arguments.
+    No error arrives if an environment raised one that cannot be pickled, or if
+    its process was killed before it had sent it. Some cannot be created again
+    here, e.g. exceptions with a constructor of two arguments.
 
     Args:
-        env: `gymnasium.vector.AsyncVectorEnv`. Whose queue it takes over.
+        env: `gymnasium.vector.AsyncVectorEnv`. Its queue is taken over.
 
     Attributes:
-        until: float or None. When a step has to be over, by
+        until: float or None. End of the time limit of a step, by
             `time.monotonic()`.
     """
 
     def __init__(self, env: Workers) -> None:
-        # It must not hold what holds it.
+        # A weak reference: the environment holds this queue.
         self._env: Workers = weakref.proxy(env)
         self._queue: Any = env.error_queue
         self.until: float | None = None
 
     def get(self) -> tuple[int, Any, BaseException, str]:
-        """Returns the next error, as Gymnasium takes it.
+        """Returns the next error, in the form that Gymnasium expects.
 
         Raises:
-            WorkerError: If none comes that can be read.
+            WorkerError: If no readable error arrives in time.
         """
         now = time.monotonic()
         until = now + _SECONDS_TO_TELL
@@ -75,13 +77,14 @@ class _ErrorQueue:
                 "in a process of its own. Received: "
                 f"{'none' if none else repr(error)}"
             ) from error
-        # Itself: not all can be made of one argument.
+        # The error itself: some cannot be created from one argument.
         return index, lambda itself: itself, raised, trace
 
     def _next(self, until: float) -> tuple[int, type, BaseException, str]:
-        """Waits until there is one, or none can come any more."""
+        """Waits until an error arrives, or none can arrive any more."""
         while True:
-            # Before the look: a process that ends has sent what it could.
+            # Determined before the queue is read: a process has sent its error
+            # by the time it ends.
             over = time.monotonic() >= until or any(
                 pipe is not None and not process.is_alive()
                 for pipe, process in zip(
@@ -99,12 +102,12 @@ class _ErrorQueue:
                 return found
 
     def close(self) -> None:
-        """Gives the queue back: none that is held loses its descriptors."""
+        """Releases the queue: as long as it is held, its descriptors stay."""
         self._queue = None
 
 
 def hear_errors(env: Workers) -> None:
-    """Has what environments raise waited for no longer than it may come.
+    """Limits how long Gymnasium waits for the errors of environments.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
@@ -114,26 +117,53 @@ def hear_errors(env: Workers) -> None:
 
 
 def failed_workers(env: Workers) -> np.ndarray:
-    """Says which environments raised something.
+    """Returns the environments that raised an error.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
 
     Returns:
-        `[B]` bool. Gymnasium takes away the pipe of one that did.
+        `[B]` bool. Gymnasium removes the pipe of an environment that raised.
     """
     return np.array([pipe is None for pipe in env.parent_pipes], np.bool_)
 
 
-def dead_workers(env: Workers) -> np.ndarray:
-    """Says which processes are dead, once one has broken its pipe.
+def how_lost(env: Workers, error: BaseException) -> str | None:
+    """Returns how a process was lost, by the error of a step or reset.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
+        error: The error that its method raised.
 
     Returns:
-        `[B]` bool.
+        `"dead"`; `"silent"`, if the process hangs; `"unread"`, if it raised an
+        error that cannot be sent; or None if no process was lost.
     """
+    if isinstance(error, WorkerError):
+        return "unread"
+    if failed_workers(env).any():
+        return None
+    if isinstance(error, multiprocessing.TimeoutError):
+        return "silent"
+    return "dead" if isinstance(error, EOFError | OSError) else None
+
+
+def lost_workers(env: Workers, how: str) -> np.ndarray:
+    """Returns the processes that are lost.
+
+    Args:
+        env: `gymnasium.vector.AsyncVectorEnv`, after a timeout or once a pipe
+            has broken.
+        how: str, as returned by `how_lost`.
+
+    Returns:
+        `[B]` bool. Silent processes, or dead ones.
+    """
+    if how == "silent":
+        silent = [
+            pipe is not None and not pipe.poll(0) for pipe in env.parent_pipes
+        ]
+        return np.array(silent, np.bool_)
     # Pipes break a moment before their process is gone.
     ending = wait([process.sentinel for process in env.processes], 0.5)
     for process in env.processes:
@@ -142,22 +172,7 @@ def dead_workers(env: Workers) -> np.ndarray:
     return np.array([not p.is_alive() for p in env.processes], np.bool_)
 
 
-def silent_workers(env: Workers) -> np.ndarray:
-    """Says which processes have not answered.
-
-    Args:
-        env: `gymnasium.vector.AsyncVectorEnv`, after a timeout.
-
-    Returns:
-        `[B]` bool.
-    """
-    return np.array(
-        [pipe is not None and not pipe.poll(0) for pipe in env.parent_pipes],
-        np.bool_,
-    )
-
-
-# What is expected, and how an environment is lost.
+# The expectation, and how an environment was lost.
 _LOSSES = {
     "silent": (
         "an answer within `step_timeout`",
@@ -165,7 +180,7 @@ _LOSSES = {
     ),
     "unread": (
         "exceptions that can be pickled",
-        "which raised another; its process has printed what it could",
+        "which raised another; its process has printed it, if possible",
     ),
     "dead": (
         "a process that lives",
@@ -177,15 +192,14 @@ _LOSSES = {
 def lost(
     env: Workers, name: str, dead: np.ndarray, doing: str, how: str
 ) -> WorkerError:
-    """Says that processes are lost, and how.
+    """Returns an error that names the lost processes, and how they were lost.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`, before its end.
-        name: str. What it is called.
-        dead: `[B]` bool. Those that are lost.
-        doing: str. What they were asked for.
-        how: str. `"dead"`; `"silent"`, if they hang; or `"unread"`, if they
-            have raised what cannot be sent.
+        name: str. Name of the environment in messages.
+        dead: `[B]` bool. The lost processes.
+        doing: str. The request that they did not answer.
+        how: str, as returned by `how_lost`.
 
     Returns:
         `WorkerError`.
@@ -203,25 +217,25 @@ def lost(
 
 
 def end_workers(env: Workers) -> None:
-    """Ends all processes at once, whatever they are at.
+    """Kills all processes at once, and closes the environment.
 
     Args:
-        env: `gymnasium.vector.AsyncVectorEnv`. Is closed by it.
+        env: `gymnasium.vector.AsyncVectorEnv`.
     """
-    # Not asked by SIGTERM: they may ignore it.
+    # Without SIGTERM, which they may ignore.
     _kill(env)
     for process in env.processes:
         process.join()
     for pipe in env.parent_pipes:
         if pipe is not None:
             pipe.close()
-    # As `close()` would say. It could raise by now, or wait.
+    # Set as by `close()`, which by now could raise or wait.
     env.closed = True
     _release(env)
 
 
 def _release(env: Workers) -> None:
-    """Closes what still has descriptors when all processes have ended."""
+    """Frees the descriptors of processes that have all ended."""
     for process in env.processes:
         process.close()
     env.processes, env.parent_pipes = [], []
@@ -232,7 +246,7 @@ def close_workers(env: Any, workers: Workers) -> None:
     """Closes environments, and ends processes that do not close in time.
 
     Args:
-        env: `workers`, or what is wrapped around them.
+        env: `workers`, or a wrapper around them.
         workers: `gymnasium.vector.AsyncVectorEnv`.
     """
     raised: list[BaseException] = []
@@ -247,7 +261,7 @@ def close_workers(env: Any, workers: Workers) -> None:
         not process.is_alive() for process in workers.processes
     ):
         end_workers(workers)
-    # `close` waits for answers with no timeout; ending the processes wakes it.
+    # `close` waits without a timeout; ending the processes wakes it.
     thread = threading.Thread(target=close, daemon=True)
     thread.start()
     thread.join(_SECONDS_TO_CLOSE)
@@ -261,15 +275,15 @@ def close_workers(env: Any, workers: Workers) -> None:
 
 
 def remake_workers(env: Workers) -> bool:
-    """Makes the environments again, within the same object.
+    """Creates the environments again, within the same object.
 
-    So those who hold it, wrappers and users, close the new processes with it.
+    Wrappers and users that hold the object close the new processes with it.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`, closed.
 
     Returns:
-        bool. False if it does not tell how it was made.
+        bool. False if its constructor arguments cannot be read from it.
     """
     if type(env) is not AsyncVectorEnv:
         return False
@@ -279,7 +293,8 @@ def remake_workers(env: Workers) -> bool:
         return False
     arguments = {name: given[name] for name in parameters}
     env.closed = False
-    # It waits for their first answer with no timeout; ending them wakes it.
+    # The constructor waits for the first answer without a timeout; ending the
+    # processes wakes it.
     timer = threading.Timer(_SECONDS_TO_MAKE, _kill, (env,))
     timer.start()
     try:
@@ -293,14 +308,14 @@ def remake_workers(env: Workers) -> bool:
 def limit_steps(env: Workers, seconds: float) -> None:
     """Makes steps and resets raise `multiprocessing.TimeoutError`.
 
-    What is wrapped around the environments calls `step()`, which calls
-    `step_wait()` without a timeout: so that is what is replaced.
+    Wrappers of the environments call `step()`, which calls `step_wait()`
+    without a timeout: therefore `step_wait()` is replaced.
 
     Args:
         env: `gymnasium.vector.AsyncVectorEnv`.
-        seconds: float. How long each may take.
+        seconds: float. Time limit of each.
     """
-    # It must not hold itself: then it would not end with its last user.
+    # A weak reference: otherwise the environment would outlive its last user.
     own: Any = weakref.proxy(env)
     kind = type(env)
 
@@ -319,6 +334,6 @@ def limit_steps(env: Workers, seconds: float) -> None:
 
 
 def _kill(env: Workers) -> None:
-    """Ends processes at once, those too that do not even begin."""
+    """Kills processes at once, including those that have not begun."""
     for process in [*env.processes]:
         process.kill()

@@ -1,9 +1,9 @@
-"""Exploration noise: what a deterministic policy's actions are disturbed by.
+"""Exploration noise, added to the actions of a deterministic policy.
 
 Noise is in the units of the unit box, [-1, 1] in each dimension, so that one
-scale fits every environment: 1 is half the range of an action. The objects
-hold settings only; chance comes from a NumPy generator, and a process that
-remembers takes its state and gives it back.
+scale fits every environment: 1 is half the range of an action. The objects hold
+settings only; randomness comes from a NumPy generator, and the state of a
+correlated process is an argument and a return value.
 
 Letters: T is time, B the environments, A the number of action dimensions.
 """

@@ -1,4 +1,4 @@
-"""Noise that is added to the actions of a policy, to explore."""
+"""Exploration noise of an agent's actions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from keras_rl2.exploration.get import GivenNoise
 
 
 class ActionNoise:
-    """Draws exploration noise for an agent and says how strong it is.
+    """Draws exploration noise for an agent, and reports its scale.
 
     Args:
         exploration: float, str, dict, `ExplorationNoise` or None. Noise of
@@ -44,7 +44,7 @@ class ActionNoise:
             shape: Leading shape, `(T, B)` or `(B,)`.
             size: int. Dimensions of an action, A.
             step: int. Environment steps so far.
-            state: What the last call gave, for noise that goes on from there.
+            state: State that the last call returned, to continue from there.
                 Defaults to `None`.
 
         Returns:
@@ -64,7 +64,7 @@ class ActionNoise:
         return noise.reshape(sizes), state
 
     def logs(self, step: int) -> dict[str, float]:
-        """Returns the scale of the noise, where that changes."""
+        """Returns the scale of the noise, if it changes."""
         scale = getattr(self.exploration, "scale", None)
         if not isinstance(
             scale, keras.optimizers.schedules.LearningRateSchedule
@@ -73,7 +73,7 @@ class ActionNoise:
         return {"exploration_scale": float(ops.convert_to_numpy(scale(step)))}
 
     def described(self, size: int, step: int) -> dict[str, Any]:
-        """Returns what the noise is, for programs that draw it themselves.
+        """Returns a description of the noise, for programs that draw it.
 
         Args:
             size: int. Dimensions of an action, A.

@@ -18,10 +18,10 @@ Scale: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
 
 
 class ExplorationNoise(abc.ABC):
-    """What every noise offers: an immutable object that holds settings only.
+    """Base of all noises: an immutable object that holds settings only.
 
-    Two are equal where their classes and configs are. A noise of one's own is
-    a subclass with `draw`, and with `get_config` where it has more settings.
+    Two are equal if their classes and configs are. A custom noise is a subclass
+    with `draw`, and with `get_config` if it has more settings.
 
     Args:
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`. 0
@@ -51,7 +51,7 @@ class ExplorationNoise(abc.ABC):
 
     @property
     def scale(self) -> Scale:
-        """The scale as given, a number as float."""
+        """The scale: a float or a schedule."""
         return self._scale
 
     @abc.abstractmethod
@@ -70,8 +70,9 @@ class ExplorationNoise(abc.ABC):
                 an action.
             step: int. Environment steps so far, where a schedule is asked for
                 the scale of the whole draw. Defaults to `0`.
-            state: `[B, ...]` float64 or None. What the last call returned, to
-                go on from there; None to begin. Defaults to `None`.
+            state: `[B, ...]` float64 or None. State that the last call
+                returned, to continue from there; None to begin. Defaults to
+                `None`.
 
         Returns:
             tuple: the noise `[T, B, A]` float32, in half the range of an
@@ -80,7 +81,7 @@ class ExplorationNoise(abc.ABC):
 
         Raises:
             ValueError: If the shape is not of three sizes, the state is not of
-                the noise's kind and shape, or the schedule gives a scale that
+                the noise's kind and shape, or the schedule returns a scale that
                 is below 0 or not finite.
         """
 
@@ -93,7 +94,7 @@ class ExplorationNoise(abc.ABC):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a noise from what `get_config` returned."""
+        """Makes a noise from its config."""
         scale = config.get("scale")
         if isinstance(scale, dict):
             scale = keras.saving.deserialize_keras_object(scale)
@@ -129,7 +130,7 @@ def finite_number(name: str, value: Any) -> float:
 
     Args:
         name: str. Name of the setting, for the message.
-        value: What was given.
+        value: The value to check.
 
     Returns:
         float: the number.
@@ -151,7 +152,7 @@ def finite_number(name: str, value: Any) -> float:
 
 
 def check_shape_of_draw(shape: Sequence[int]) -> tuple[int, int, int]:
-    """Refuses a shape of noise that is not `(T, B, A)`.
+    """Raises an error unless a shape of noise is `(T, B, A)`.
 
     Args:
         shape: Sequence of int.
@@ -177,7 +178,7 @@ def check_shape_of_draw(shape: Sequence[int]) -> tuple[int, int, int]:
 
 
 def _check_not_negative(scale: float, where: str = "") -> None:
-    """Refuses a scale below 0."""
+    """Raises an error for a scale below 0."""
     if scale < 0:
         raise ValueError(
             f"Expected a scale of 0 or more. Received: scale={scale}{where}"

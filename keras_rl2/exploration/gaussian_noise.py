@@ -1,4 +1,4 @@
-"""Noise that is drawn anew at each step."""
+"""Noise that is independent at each step."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from keras_rl2.exploration.exploration_noise import check_shape_of_draw
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class GaussianNoise(ExplorationNoise):
-    """Independent normal noise, as TD3 explores with.
+    """Independent normal noise, the exploration of TD3.
 
     Args:
         scale: float or `keras.optimizers.schedules.LearningRateSchedule`.

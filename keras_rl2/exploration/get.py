@@ -1,4 +1,4 @@
-"""Exploration noise from what a user may give."""
+"""Creation of exploration noise from an argument of the user."""
 
 import numbers
 from typing import Any
@@ -31,8 +31,8 @@ def exploration_noise(
         x: None for no noise; float, the scale of a `GaussianNoise`; str, the
             name `"gaussian"`, `"ornstein_uhlenbeck"` or `"pink"`; dict, a
             config such as `{"class_name": "gaussian", "config": {"scale":
-            0.2}}` or what `keras.saving.serialize_keras_object` returned; or
-            an `ExplorationNoise`.
+            0.2}}` or one by `keras.saving.serialize_keras_object`; or an
+            `ExplorationNoise`.
 
     Returns:
         `ExplorationNoise` or None.
@@ -91,7 +91,7 @@ def _from_config(config: dict[str, Any]) -> ExplorationNoise:
 
 
 def _checked(noise: Any, config: dict[str, Any]) -> ExplorationNoise:
-    """Refuses a config of something else."""
+    """Raises an error for the config of another kind of object."""
     if not isinstance(noise, ExplorationNoise):
         raise ValueError(
             "Expected a config of exploration noise. "

@@ -1,4 +1,4 @@
-"""Noise that drifts."""
+"""Temporally correlated noise."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from keras_rl2.exploration.exploration_noise import finite_number
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class OrnsteinUhlenbeckNoise(ExplorationNoise):
-    """Noise that keeps its direction for a while, as DDPG explores with.
+    """Noise that keeps its direction for a while, the exploration of DDPG.
 
         x' = x + theta (0 - x) dt + scale √dt N(0, 1),    x = 0 at first
 
-    It moves bodies with inertia further than noise that is drawn anew at each
+    It moves bodies with inertia further than noise that is independent at each
     step. It is remembered for about 1 / (theta dt) steps, and after many times
     that its standard deviation is
 
@@ -88,7 +88,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
     ) -> tuple[Noise, npt.NDArray[np.float64]]:
         """Draws the next T steps: `[T, B, A]` float32, and the state `[B, A]`.
 
-        The state is the last noise, in float64; a row of zeros begins anew in
+        The state is the last noise, in float64; a row of zeros starts again in
         that environment.
         """
         shape = check_shape_of_draw(shape)
@@ -107,7 +107,7 @@ class OrnsteinUhlenbeckNoise(ExplorationNoise):
 
 
 def _begin(state: State, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Returns where the process begins: where it stopped, or at 0."""
+    """Returns the first value: the last one of the state, or 0."""
     if state is None:
         return np.zeros(shape)
     position = np.asarray(state, dtype="float64")

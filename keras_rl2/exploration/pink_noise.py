@@ -20,16 +20,17 @@ _DRAWN = np.sqrt(1.0 - _KEPT**2)
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class PinkNoise(ExplorationNoise):
-    """Normal noise with as much of slow as of quick changes.
+    """Normal noise with slow and fast changes in equal shares.
 
-    The power of pink noise falls as 1 / frequency: between white noise, which
-    is drawn anew at each step and hardly moves a body with inertia, and the
-    noise of Ornstein and Uhlenbeck, which keeps its direction so long that
-    little else is tried. Each step is distributed as that of `GaussianNoise`.
+    The power of pink noise falls as 1 / frequency. It lies between white noise,
+    which is independent at each step and hardly moves a body with inertia, and
+    the noise of Ornstein and Uhlenbeck, which keeps its direction so long that
+    few other actions are tried. Each step has the distribution of
+    `GaussianNoise`.
 
         x = scale Σ_k x_k / √5,    x_k' = c_k x_k + √(1 - c_k²) N(0, 1)
 
-    where x_0 is drawn anew at each step (c_0 = 0), and the others are
+    where x_0 is independent at each step (c_0 = 0), and the others are
     remembered for 4, 16, 64 and 256 steps, c_k = exp(-1 / 4^k).
 
     Args:
@@ -79,7 +80,7 @@ class PinkNoise(ExplorationNoise):
 def _begin(
     generator: np.random.Generator, state: State, shape: tuple[int, ...]
 ) -> npt.NDArray[np.float64]:
-    """Returns where the parts begin: where they stopped, or anywhere."""
+    """Returns the first values of the parts: those of the state, or random."""
     if state is None:
         return generator.standard_normal(shape)
     parts = np.asarray(state, dtype="float64")

@@ -1,4 +1,4 @@
-"""Layers that the library's own networks need and Keras does not have.
+"""Normalisation of observations by running statistics.
 
 Letters: B is the batch, D the observation's own axes.
 """
@@ -27,23 +27,23 @@ class ObservationNormalization(keras.layers.Layer):
     """Scales observations by the mean and deviation of all those collected.
 
     Being a layer, its statistics are saved, exported and copied with the
-    network. They change only at the boundary of a round: `accumulate` takes in
+    network. They change only at the boundary of a round: `accumulate` includes
     a rollout, `commit` puts the new statistics into use. So the acting
     policy, the recorded log-probabilities and the updates of one round all see
     the same function, and neither `evaluate` nor `act` changes anything.
 
         y = clip((x - mean) / sqrt(variance + epsilon), -clip, clip)
 
-    One value that is far off does not spoil them: of 1000 observations and
-    more, one beyond `max_deviations` standard deviations (of fewer than
-    `max_deviations` squared: beyond the square root of their number) is taken
-    in as if it were just there. An entry that has been constant is exempt,
-    since nothing is known of its scale.
+    An outlier does not spoil them: after 1000 observations, a value beyond
+    `max_deviations` standard deviations (of fewer than `max_deviations` squared
+    observations: beyond the square root of their number) is included as if it
+    were at that distance. An entry that has been constant is exempt, since its
+    scale is unknown.
 
     Args:
         clip: float. Bound of the normalised observation. Defaults to `10.0`.
         epsilon: float. Added to the variance. Defaults to `1e-8`.
-        key: str. Which array of a Dict or Tuple observation it scales:
+        key: str. Name of the array of a Dict or Tuple observation:
             `"position"`, `"arm.angle"` for a key within a key, `"0"` in a
             Tuple. Defaults to `""`, the only one.
         max_deviations: float or None. Distance from the mean, in standard
@@ -113,7 +113,7 @@ class ObservationNormalization(keras.layers.Layer):
         return ops.cast(ops.clip(x, -self.clip, self.clip), self.compute_dtype)
 
     def accumulate(self, observation: Tensor, weight: Tensor) -> Tensor:
-        """Takes observations into the running statistics, not yet into use.
+        """Includes observations in the next running statistics, not in use yet.
 
         Args:
             observation: `[B, *D]`. Observations.
@@ -136,9 +136,9 @@ class ObservationNormalization(keras.layers.Layer):
             observation: `[B, *D]`. Observations.
 
         Returns:
-            `[B, *D]` float32. What lies too far from the mean is moved to the
-            nearest place that does not, unless its square is not finite: that
-            is for `accumulate` to refuse.
+            `[B, *D]` float32. Values too far from the mean are moved to the
+            nearest allowed one, unless their square is not finite:
+            `accumulate` raises an error for those.
         """
         x = ops.cast(observation, "float32")
         if self.max_deviations is None:
@@ -147,7 +147,7 @@ class ObservationNormalization(keras.layers.Layer):
             ops.convert_to_tensor(each)
             for each in (self.running_mean, self.running_variance, self.count)
         )
-        # What rounding leaves of the variance of a constant is no scale.
+        # The rounding error in the variance of a constant is no scale.
         known = (variance > 1e-10 * ops.square(mean)) & (
             count >= FEWEST_EXAMPLES
         )
@@ -163,7 +163,7 @@ class ObservationNormalization(keras.layers.Layer):
     def moments_with(
         self, observation: Tensor, weight: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what the running statistics become with more observations.
+        """Returns the running statistics with more observations included.
 
         Args:
             observation: `[B, *D]`. Observations.
@@ -179,7 +179,7 @@ class ObservationNormalization(keras.layers.Layer):
         )
         batch_count = ops.sum(weight)
         safe_count = ops.maximum(batch_count, 1.0)
-        # Not a product: what does not count need not be finite.
+        # Not a product: rows with weight 0 may not be finite.
         x = ops.where(rows > 0, x, ops.zeros_like(x))
         batch_mean = ops.sum(x * rows, axis=0) / safe_count  # [*D]
         batch_variance = (
@@ -198,13 +198,13 @@ class ObservationNormalization(keras.layers.Layer):
         return self.running_mean + delta * share, variance, total
 
     def are_ordinary(self, moments: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Says whether there can have been no outlier among new observations.
+        """Returns whether new observations certainly contain no outlier.
 
-        One would have let the variance grow by a share that is known: that
-        takes an array `[*D]` instead of `[B, *D]`.
+        An outlier would increase the variance by at least a known share: the
+        comparison takes an array `[*D]` instead of `[B, *D]`.
 
         Args:
-            moments: As of `moments_with`, of observations as they are.
+            moments: As returned by `moments_with` for unbounded observations.
 
         Returns:
             scalar bool. False also where the moments are not finite.
@@ -213,7 +213,7 @@ class ObservationNormalization(keras.layers.Layer):
         limit = largest = ops.full_like(variance, _LARGEST)
         if self.max_deviations is not None:
             most = ops.minimum(self.count, self.max_deviations**2)
-            # Half of what an outlier adds, for what is lost by rounding.
+            # Half of the growth by an outlier, as a margin for rounding.
             growth = (1.0 + 0.5 * most / total) * self.count / total
             limit = ops.where(
                 self.count >= FEWEST_EXAMPLES,
@@ -232,7 +232,7 @@ class ObservationNormalization(keras.layers.Layer):
         """Replaces the running statistics.
 
         Args:
-            moments: As of `moments_with`.
+            moments: As returned by `moments_with`.
             enabled: scalar bool. Whether they are replaced at all; None if
                 they are. Defaults to `None`.
         """
@@ -263,7 +263,7 @@ class ObservationNormalization(keras.layers.Layer):
 
 
 def all_finite(arrays: Sequence[Tensor]) -> Tensor:
-    """Says whether all numbers of some arrays are finite.
+    """Returns whether all numbers of some arrays are finite.
 
     Args:
         arrays: Sequence of arrays of floats.

@@ -1,7 +1,7 @@
 """Losses and diagnostics, one number per example.
 
-Pure functions of arrays of shape `[B]`; where actions or atoms of a
-distribution are told apart, of shape `[B, A]` or `[B, N]`. Nothing is reduced
+Pure functions of arrays of shape `[B]`, or `[B, A]` and `[B, N]` for values of
+each action or atom of a distribution. Nothing is reduced
 over the batch (the agent averages, so that it can weigh or mask examples
 first) and nothing is broadcast: `[B, 1]` beside `[B]` raises. Half precision
 is cast up to float32. Targets count as constants under gradient.

@@ -171,7 +171,7 @@ def _check_transition(
     discount: TensorLike,
     **values: TensorLike,
 ) -> None:
-    """Refuses a transition unless it is `[B]`, with values `[B, A]`."""
+    """Raises an error unless a transition is `[B]`, with values `[B, A]`."""
     check_rank(2, **values)
     check_same_shape(**values)
     arrays = {"action": action, "reward": reward, "discount": discount}
@@ -182,7 +182,7 @@ def _check_transition(
 
 
 def _batch_shape(values: TensorLike) -> tuple[int | None]:
-    """Returns what is known of the batch axis, as a shape."""
+    """Returns the static shape of the batch axis."""
     shape = static_shape(values)
     return (shape[0] if shape else None,)
 
@@ -200,6 +200,6 @@ def _td_error(
     value: Tensor, reward: Tensor, discount: Tensor, next_value: Tensor
 ) -> Tensor:
     """Returns r + γ v' - v, the target a constant."""
-    # What follows the end may be anything, also the -inf of no action allowed.
+    # Values after the end may be anything, e.g. -inf if no action is allowed.
     bootstrap = ops.where(discount == 0.0, 0.0, discount * next_value)
     return ops.stop_gradient(reward + bootstrap) - value

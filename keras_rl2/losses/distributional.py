@@ -130,7 +130,7 @@ def quantile_huber(
 
 
 def _check_increasing(target_support: TensorLike) -> None:
-    """Refuses target atoms that are not `[N]` or, if known, not increasing."""
+    """Raises an error unless target atoms are `[N]` and, if known, increase."""
     check_rank(1, target_support=target_support)
     if not ops.is_tensor(target_support):
         atoms = np.asarray(target_support)
@@ -143,7 +143,7 @@ def _check_increasing(target_support: TensorLike) -> None:
 def _check_quantiles(
     quantiles: TensorLike, taus: TensorLike, targets: TensorLike
 ) -> None:
-    """Refuses shapes other than `[B, N]`, `[B, N]` or `[N]`, and `[B, M]`."""
+    """Checks the shapes `[B, N]`, `[B, N]` or `[N]`, and `[B, M]`."""
     check_rank(2, quantiles=quantiles, targets=targets)
     shape = static_shape(quantiles) or (None, None)
     check_shape((shape[0], None), targets=targets)

@@ -66,7 +66,7 @@ def sampled_conservative_q(
 def advantage_weight(
     advantage: TensorLike, inverse_temperature: TensorLike, maximum: TensorLike
 ) -> Tensor:
-    """Says how much an action of the data is worth imitating.
+    """Weights an action of the data by its advantage, for imitation.
 
     Given to `policy_gradient` in place of an advantage, it makes that
     advantage-weighted regression.

@@ -21,8 +21,8 @@ def soft_value(
 ) -> Tensor:
     """Values a state by one action drawn from the policy.
 
-    Its negative mean is the loss of SAC's policy; of the target critics, and
-    discounted, it is what SAC's critics bootstrap from.
+    Its negative mean is the loss of SAC's policy. Computed with the target
+    critics, and discounted, it is the bootstrap of SAC's critics.
 
         V = min_i Q_i(s, a) - α log π(a|s),    a ~ π
 
@@ -54,7 +54,7 @@ def soft_value(
 def expected_soft_value(
     log_probs: TensorLike, values: Sequence[TensorLike], temperature: TensorLike
 ) -> Tensor:
-    """Values a state by all actions, each as probable as the policy says.
+    """Values a state by all actions, weighted by the policy's probabilities.
 
         V = Σ_a π(a|s) (min_i Q_i(s, a) - α log π(a|s))
 
@@ -126,7 +126,7 @@ def temperature_loss(
 def _checked(
     rank: int, log_prob: TensorLike, values: Sequence[TensorLike]
 ) -> list[Tensor]:
-    """Refuses arrays of other shapes, and casts the rest."""
+    """Raises an error for other shapes, and casts the arrays."""
     named = {f"values_{i}": value for i, value in enumerate(values)}
     check_rank(rank, log_prob=log_prob, **named)
     check_same_shape(log_prob=log_prob, **named)

@@ -1,4 +1,4 @@
-"""What the outputs of a Q-network say: values, or distributions of returns.
+"""Interpretations of a Q-network's outputs: values or return distributions.
 
 `B` is the batch, `A` the number of actions, `N` the outputs of each action.
 """
@@ -17,10 +17,10 @@ from keras_rl2.basics.shapes import Tensor
 
 
 class ValueDistribution(abc.ABC):
-    """What `DQN` asks of the outputs of its networks.
+    """The interpretation of the outputs of `DQN`'s networks.
 
     Attributes:
-        atoms: Outputs of each action, N.
+        atoms: int. Number of outputs of each action, N.
     """
 
     atoms: int
@@ -44,17 +44,17 @@ class ValueDistribution(abc.ABC):
         next_outputs: Tensor,
         selector: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Compares outputs with what was seen of the actions taken.
+        """Compares the outputs for actions with the targets of transitions.
 
         Args:
-            outputs: `[B, A, N]`. Of the network that learns.
+            outputs: `[B, A, N]`. Outputs of the online network.
             batch: dict of `action`, `reward` and `discount`, `[B]`.
-            next_outputs: `[B, A, N]`. Of the target network, for what
-                followed.
-            selector: `[B, A]`. The largest says which action follows.
+            next_outputs: `[B, A, N]`. Outputs of the target network for the
+                next observations.
+            selector: `[B, A]`. The next action is that of the largest value.
 
         Returns:
-            `[B]`, to minimise, and `[B]`, how surprising each transition is;
+            `[B]`, to minimise, and `[B]`, the surprise of each transition;
             float32. The gradient reaches `outputs` alone.
         """
 
@@ -170,11 +170,11 @@ class QuantileValues(ValueDistribution):
 def value_distribution(
     distributional: str | None, atoms: Any, support: Any, loss: str
 ) -> ValueDistribution:
-    """Makes what the arguments of `DQN` ask for.
+    """Makes the interpretation that arguments of `DQN` select.
 
     Args:
         distributional: None, `"categorical"` or `"quantile"`.
-        atoms: int. Outputs of each action, of distributions.
+        atoms: int. Number of outputs of each action, for distributions.
         support: Sequence of two floats. Smallest and largest return.
         loss: str. `"huber"` or `"mse"`.
 
@@ -238,5 +238,5 @@ def _of_action(outputs: Tensor, action: Tensor) -> Tensor:
 
 
 def _moved(batch: dict[str, Tensor], returns: Tensor) -> Tensor:
-    """Returns what returns `[B, N]` are worth one transition before."""
+    """Returns the values of returns `[B, N]` one transition before."""
     return batch["reward"][:, None] + batch["discount"][:, None] * returns

@@ -1,9 +1,8 @@
 """Policy heads: between a network's output and an environment's actions.
 
-A head belongs to an action space. It says how wide the network's output has
-to be, makes the distribution from it, draws the noise that sampling needs or
-actions at random, and turns the policy's own action into what the environment
-takes.
+A head belongs to an action space. It defines the width of the network's output,
+makes the distribution from it, draws the noise for sampling, or random actions,
+and converts the policy's own action to the environment's.
 
 `B` is the batch, `P` the width of the network's output, `A` the number of
 action dimensions, `K` that of independent choices.

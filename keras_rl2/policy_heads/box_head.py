@@ -25,16 +25,16 @@ _MAX_LOG_STD = 2.0
 class BoxHead(PolicyHead):
     """Continuous actions from a Gaussian.
 
-    The network gives the mean, `[B, A]`, and `log_std` comes separately; or it
-    gives both side by side, `[B, 2A]`, and the log standard deviation is
-    clipped to -20 ... 2. The policy's own action is flat, `[B, A]`.
+    The output of the network is the mean, `[B, A]`, with a separate `log_std`;
+    or both concatenated, `[B, 2A]`, with the log standard deviation clipped to
+    -20 ... 2. The policy's own action is flat, `[B, A]`.
 
-    With `squash` tanh brings the policy's own action into the unit box,
-    [-1, 1] in each dimension, whatever the bounds are: that is what replay
-    stores and critics see, so that densities, entropies and the scale of noise
-    do not depend on the bounds. `to_environment` stretches the unit box to the
-    bounds. A deterministic policy is the mode, which is tanh of the network's
-    output: `head(output, log_std=keras.ops.zeros(A)).mode()`.
+    With `squash`, tanh brings the policy's own action into the unit box,
+    [-1, 1] in each dimension, whatever the bounds are. This form is stored in
+    replay and seen by critics, so that densities, entropies and the scale of
+    noise do not depend on the bounds. `to_environment` maps the unit box to
+    the bounds. A deterministic policy is the mode, which is tanh of the
+    network's output: `head(output, log_std=keras.ops.zeros(A)).mode()`.
 
     Args:
         low: float or `[*shape]` float. Lower bounds; None or -inf where there
@@ -153,7 +153,7 @@ class BoxHead(PolicyHead):
         )
         if self.squash:
             centre, half = _centre_and_half(self.low.ravel(), self.high.ravel())
-            # A dimension whose bounds are equal has but one action.
+            # A dimension with equal bounds has only one action.
             half = np.where(half > 0, half, np.float32(1.0))
             action = ops.clip((action - centre) / half, -1.0, 1.0)
         return action
@@ -197,7 +197,7 @@ class BoxHead(PolicyHead):
         }
 
     def _check_bounds(self) -> None:
-        """Refuses bounds that are not in order or cannot be squashed into."""
+        """Raises an error if bounds are not in order, or have no width."""
         received = f"Received: low={_plain(self.low)}, high={_plain(self.high)}"
         if not (self.low <= self.high).all():
             raise ValueError(f"Expected low <= high. {received}")

@@ -74,7 +74,7 @@ class CompositeHead(PolicyHead):
     def __call__(
         self, parameters: Tensor, log_std: Tensor | None = None
     ) -> Composite:
-        """Returns a `Composite` of what the parts make of the parameters."""
+        """Returns a `Composite` of the parts' distributions."""
         self._check(parameters, log_std)
         parameters = ops.convert_to_tensor(parameters)
         which = 0 if log_std is not None or not self.log_std_size else -1
@@ -107,7 +107,7 @@ class CompositeHead(PolicyHead):
         ]
 
     def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
-        """Takes what a mask forbids out of the parts that can be masked."""
+        """Masks forbidden actions in the parts that can be masked."""
         width = int(parameters.shape[-1])
         which = 0 if width == self.parameter_sizes[0] else -1
         widths = [head.parameter_sizes[which] for head in self.heads]
@@ -170,13 +170,13 @@ class CompositeHead(PolicyHead):
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
-        """What the noise of each part is drawn from."""
+        """The noise distribution of each part."""
         return [each for head in self.heads for each in head.noise_parts]
 
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
     ) -> noise.Noise:
-        """Draws what each part takes, side by side."""
+        """Draws the noise of all parts, concatenated."""
         drawn = [
             head.draw_noise(generator, leading_shape) for head in self.heads
         ]
@@ -211,7 +211,7 @@ class CompositeHead(PolicyHead):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "CompositeHead":
-        """Makes a head from what `get_config` returned."""
+        """Makes a head from its config."""
         read = keras.saving.deserialize_keras_object
         heads = config["heads"]
         if isinstance(heads, Mapping):

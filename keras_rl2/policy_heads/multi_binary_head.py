@@ -62,7 +62,7 @@ class MultiBinaryHead(PolicyHead):
         return reshape_action(ops.cast(action, "int32"), self.shape)
 
     def from_environment(self, action: Tensor) -> Tensor:
-        """Returns the switches side by side: `[B, K]` int32."""
+        """Returns the switches, flattened: `[B, K]` int32."""
         # [B, *shape] -> [B, K]
         return ops.reshape(ops.cast(action, "int32"), (-1, *self.action_shape))
 

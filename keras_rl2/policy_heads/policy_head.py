@@ -21,7 +21,7 @@ from keras_rl2.spaces.action_format import ActionFormat
 
 
 class PolicyHead(abc.ABC):
-    """What every head offers; made by `policy_head` or from plain numbers.
+    """Base of all heads; made by `policy_head` or from plain numbers.
 
     Attributes:
         parameter_sizes: tuple of int. Accepted widths of the network's last
@@ -29,8 +29,8 @@ class PolicyHead(abc.ABC):
         log_std_size: int. Width of a log standard deviation that does not
             depend on the observation; 0 where the distribution has none.
         noise_shape: tuple of int. Shape of the noise for one action.
-        noise_kind: str. What it is drawn from: `"gumbel"`, `"logistic"` or
-            `"normal"`, the standard one.
+        noise_kind: str. Its distribution: `"gumbel"`, `"logistic"` or
+            `"normal"`, in standard form.
         action_shape: tuple of int. Shape of the policy's own action, as
             stored.
         action_dtype: str. Its dtype.
@@ -60,7 +60,7 @@ class PolicyHead(abc.ABC):
 
         Args:
             parameters: `[B, P]` float. P is one of `parameter_sizes`.
-            log_std: `[A]` float where the network gives the mean only, or
+            log_std: `[A]` float if the network's output is the mean only, or
                 None. Defaults to `None`.
 
         Returns:
@@ -86,8 +86,8 @@ class PolicyHead(abc.ABC):
     def from_environment(self, action: Tensor) -> Tensor:
         """Turns the environment's actions into the policy's own.
 
-        Undoes `to_environment`, for actions that come from elsewhere: a
-        trajectory of somebody's own, a dataset.
+        The inverse of `to_environment`, for actions from other sources, e.g. a
+        user's trajectory or a dataset.
 
         Args:
             action: `[B, *space.shape]`. Members of the action space.
@@ -115,10 +115,10 @@ class PolicyHead(abc.ABC):
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
-        """What each part of the noise is drawn from, as plain data.
+        """The distribution of each part of the noise, as plain data.
 
         For programs that draw it themselves: the kind and the width of each
-        part, in the order in which they lie side by side.
+        part, in the order of their concatenation.
         """
         return [{"kind": self.noise_kind, "size": math.prod(self.noise_shape)}]
 
@@ -135,11 +135,11 @@ class PolicyHead(abc.ABC):
         )
 
     def forbid(self, parameters: Tensor, mask: Tensor) -> Tensor:
-        """Takes what a mask forbids out of the network's output.
+        """Masks forbidden actions in the network's output.
 
         Args:
-            parameters: `[B, P]` float. As the head is called with.
-            mask: `[B, mask_size]`. 1 where something may be chosen, else 0.
+            parameters: `[B, P]` float. The network's output, as for a call.
+            mask: `[B, mask_size]`. 1 for an allowed choice, else 0.
 
         Returns:
             `[B, P]` float32, for the head.
@@ -147,10 +147,10 @@ class PolicyHead(abc.ABC):
         return forbid(parameters, mask)
 
     def leaves_nothing(self, mask: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Says where a mask forbids all there is.
+        """Returns the rows in which a mask forbids all actions.
 
         Args:
-            mask: `[B, mask_size]`. As of `forbid`.
+            mask: `[B, mask_size]`, as for `forbid`.
 
         Returns:
             `[B]` bool.
@@ -175,7 +175,7 @@ class PolicyHead(abc.ABC):
             generator: `np.random.Generator`.
             leading_shape: Sequence of int. E.g. `(B,)`, or `(T, B)` for a
                 whole rollout.
-            mask: `[*leading_shape, mask_size]` or None. What may be chosen.
+            mask: `[*leading_shape, mask_size]` or None. 1 for allowed choices.
                 Defaults to `None`: all.
 
         Returns:
@@ -188,11 +188,11 @@ class PolicyHead(abc.ABC):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a head from what `get_config` returned."""
+        """Makes a head from its config."""
         return cls(**config)
 
     def _check(self, parameters: Tensor, log_std: Tensor | None) -> None:
-        """Refuses a network's output that does not fit the head."""
+        """Raises an error if a network's output does not fit the head."""
         check_rank(2, parameters=parameters)
         width = (static_shape(parameters) or (None, None))[-1]
         if width is not None and width not in self.parameter_sizes:
@@ -209,5 +209,5 @@ class PolicyHead(abc.ABC):
 
 
 def reshape_action(action: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Gives flat actions [B, K] the shape that the environment has."""
+    """Reshapes flat actions [B, K] to the environment's shape."""
     return action if len(shape) == 1 else ops.reshape(action, (-1, *shape))

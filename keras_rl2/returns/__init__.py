@@ -1,18 +1,18 @@
 """Returns and advantages from rewards and values.
 
-Pure functions of arrays, time-major: `T` is time, `B` the environments. The
-steps of a single environment may be given as `[T]`, all arrays alike, and what
-is returned is `[T]` then: wherever `[T, B]` is written below, `[T]` will do.
+Pure functions of arrays, time-major: `T` is time, `B` the environments. For the
+steps of a single environment, all arrays may have the shape `[T]`, and so has
+the result then: `[T, B]` below includes `[T]`.
 
-For step `t` they are given the reward, the discount `gamma * (1 - terminated)`,
-`V(s_t)` where it is needed, and as `next_values[t]` the value of the *true*
-next observation, which is the final observation where an episode ended, never
-the one that the reset returned. So a termination zeroes the discount and with
-it both the bootstrap and the trace; a truncation keeps the bootstrap and only
-cuts the trace.
+For step `t`, their arguments are the reward, the discount
+`gamma * (1 - terminated)`, `V(s_t)` where it is needed, and as `next_values[t]`
+the value of the *true* next observation, which is the final observation where
+an episode ended, never the one that the reset returned. So a termination zeroes
+the discount and with it both the bootstrap and the trace; a truncation keeps
+the bootstrap and only cuts the trace.
 
-`weighted_importance_sampling` alone compares columns with each other: `B` are
-whole episodes there, of which one will not do.
+`weighted_importance_sampling` alone compares columns with each other: there,
+`B` are whole episodes, and a single one is not enough.
 
 No gradient is stopped here: compute targets outside the tape, or wrap them in
 `keras.ops.stop_gradient`.

@@ -1,4 +1,4 @@
-"""What a policy is worth by the episodes of another one.
+"""Evaluation of a policy by the episodes of another one.
 
 Letters: T is the number of steps of the longest episode, B that of episodes.
 """
@@ -18,9 +18,9 @@ def weighted_importance_sampling(
 ) -> Tensor:
     """Averages returns by how much more likely a policy makes each episode.
 
-    Per decision: a reward is weighed by what was done up to it, not by what
-    came later. Biased, by less the more episodes there are, and of much lower
-    variance than without the division by the sum of weights.
+    Per decision: a reward is weighted by the actions up to it, not by later
+    ones. The estimate is biased, by less the more episodes there are, and has
+    much lower variance than without the division by the sum of weights.
 
         V = Σ_t γᵗ Σ_b w_tb r_tb / Σ_b w_tb,
         w_tb = Π_k≤t π(a_kb|s_kb) / β(a_kb|s_kb)
@@ -32,7 +32,7 @@ def weighted_importance_sampling(
         gamma: float or scalar tensor. Discount factor.
 
     Returns:
-        `[T]` float32 or wider, what each step adds to the value: the sum is V.
+        `[T]` float32 or wider. Share of each step in the value: the sum is V.
 
     Raises:
         ValueError: If a rank or shape is wrong.

@@ -1,4 +1,4 @@
-"""What steps bring that follow each other, with and without a bootstrap.
+"""Returns over several steps, with and without a bootstrap.
 
 Letters: T is time, B the environments.
 """
@@ -254,8 +254,8 @@ def vtrace(
         values: `[T, B]`. Value of the observation.
         next_values: `[T, B]`. Value of the true next observation.
         lambda_: Number or scalar tensor in [0, 1]. Defaults to `1.0`.
-        clip_rho: Number or scalar tensor. Limit of π/μ in the TD errors: sets
-            what the values converge to. Defaults to `1.0`.
+        clip_rho: Number or scalar tensor. Limit of π/μ in the TD errors:
+            determines the limit of the values. Defaults to `1.0`.
         clip_c: Number or scalar tensor. Limit in the trace: bounds its
             variance. Defaults to `1.0`.
         clip_pg_rho: Number, scalar tensor or None. Limit in the advantages;
@@ -332,7 +332,7 @@ def _going_on(like: Tensor, truncated: TensorLike | None) -> Tensor:
         return ops.ones_like(like)
     check_same_shape(rewards=like, truncated=truncated)
     (cut,) = as_float(truncated)
-    # The reshape gives an array of unknown shape the one that it must have.
+    # The reshape assigns the necessary shape to an array of unknown shape.
     return 1.0 - ops.reshape(ops.cast(cut, like.dtype), ops.shape(like))
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from keras_rl2.basics import seeds
 
-# Browsers slow down what is faster than that.
+# Browsers slow down faster GIFs.
 _FASTEST_GIF = 50
 
 
 class Play:
-    """Episodes of a policy, seen from outside.
+    """Episodes of a policy, as pictures.
 
     Args:
         env: `gymnasium.Env` with `render_mode="rgb_array"`.
@@ -74,7 +74,7 @@ class Play:
             self.returns.append(total)
 
     def _picture(self) -> np.ndarray:
-        """Returns what there is to be seen now."""
+        """Returns the present picture of the environment."""
         picture = np.asarray(self._env.render())
         if (
             picture.ndim != 3
@@ -90,7 +90,7 @@ class Play:
         return picture
 
 
-#: What writes a file, by its ending: packages for pip, and their modules.
+#: Packages for writing a file, and their modules, keyed by suffix.
 WRITERS = {
     ".gif": ("pillow", ("PIL",)),
     ".mp4": ("imageio imageio-ffmpeg", ("imageio", "imageio_ffmpeg")),
@@ -98,7 +98,7 @@ WRITERS = {
 
 
 def require(ending: str) -> None:
-    """Refuses to go on without what writes a video.
+    """Raises an error if a package for writing videos is missing.
 
     Args:
         ending: str. `".gif"` or `".mp4"`.
@@ -112,7 +112,7 @@ def require(ending: str) -> None:
             importlib.import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"Expected what writes {ending}: pip install {packages}. "
+            f"Expected packages that write {ending}: pip install {packages}. "
             f"Received: {error}"
         ) from error
 
@@ -137,11 +137,11 @@ def write(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
 def writing_mp4(
     frames: Iterator[np.ndarray], path: Path, fps: float
 ) -> Iterator[np.ndarray]:
-    """Writes frames to an MP4 file on their way to somebody else.
+    """Writes frames to an MP4 file, and yields them.
 
     Args:
         frames: Iterator of `[height, width, 3]` uint8.
-        path: Path. Where to.
+        path: Path of the file.
         fps: float. Pictures per second.
 
     Yields:
@@ -149,8 +149,8 @@ def writing_mp4(
     """
     import imageio.v2 as imageio
 
-    # Browsers play H.264, which wants even sides. The type of what is
-    # returned says that it may be a reader.
+    # Browsers play H.264, which requires even sides. By its type, the return
+    # value could be a reader.
     video: Any = imageio.get_writer(
         path, format="FFMPEG", fps=fps, codec="libx264", macro_block_size=2
     )
@@ -162,7 +162,7 @@ def writing_mp4(
 
 
 def encode_gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
-    """Encodes frames while they come: an hour of raw ones fills a memory.
+    """Encodes frames one by one: an hour of raw ones would fill the memory.
 
     Args:
         frames: Iterator of `[height, width, 3]` uint8.

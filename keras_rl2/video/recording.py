@@ -32,20 +32,20 @@ from keras_rl2.video import frames as video
 
 
 class RecordedAgent(Protocol):
-    """What is asked of an agent that is recorded."""
+    """An agent that can be recorded."""
 
     def litert_policy(self) -> LiteRTPolicy | None:
         """Returns the greedy policy for another process, if there is one."""
 
     def initial_state(self, batch_size: int) -> tuple[Any, ...]:
-        """Returns what is remembered at the beginning of an episode."""
+        """Returns the recurrent state at the beginning of an episode."""
 
     def act(self, observation: Any, state: Any, deterministic: bool) -> Any:
         """Chooses an action in this process."""
 
 
 class ActingHere:
-    """An agent as a greedy policy that remembers within an episode.
+    """An agent as a greedy policy, with its recurrent state.
 
     Args:
         agent: `keras_rl2.Agent`, bound to its spaces.
@@ -56,7 +56,7 @@ class ActingHere:
         self._state = agent.initial_state(1)
 
     def begin(self) -> None:
-        """Says that the next observation is the first of an episode."""
+        """Resets the recurrent state for a new episode."""
         self._state = self._agent.initial_state(1)
 
     def __call__(self, observation: Any) -> Any:
@@ -69,12 +69,12 @@ class ActingHere:
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """What came of a recording.
+    """The result of a recording.
 
     Attributes:
         returns: list of float. Return of each episode.
         frame_count: int. Pictures.
-        gif: bytes or None. The video as a GIF, where it was asked for.
+        gif: bytes or None. The video as a GIF, if it was requested.
     """
 
     returns: list[float]
@@ -84,14 +84,14 @@ class Recorded:
 
 @dataclasses.dataclass(frozen=True)
 class IdEnv:
-    """An environment that any process can make anew.
+    """An environment that any process can make.
 
     Attributes:
         env_id: str. Its id.
         env_kwargs: Mapping or None. Its arguments.
         wrappers: sequence of functions that it is wrapped in.
-        spec: `EnvSpec` or None. What the id stands for: a process that has
-            not run the user's script does not know it.
+        spec: `EnvSpec` or None. Spec of the id, which is unknown in a process
+            that has not run the user's script.
     """
 
     env_id: str
@@ -100,11 +100,11 @@ class IdEnv:
     spec: Any = None
 
     def known(self) -> "IdEnv":
-        """Returns the same with its spec."""
+        """Returns a copy with the spec of its id."""
         return dataclasses.replace(self, spec=find_spec(self.env_id))
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
-        """Makes the environment, to be drawn."""
+        """Makes the environment, with rendering."""
         if self.spec is not None:
             gymnasium.registry.setdefault(self.spec.id, self.spec)
         return make_env(
@@ -117,12 +117,12 @@ class IdEnv:
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """Episodes to be played, and where they are written to.
+    """Settings of a recording: the episodes, and the file.
 
     Args:
         path: Path. The video, `.mp4` or `.gif`.
         episodes: int. Episodes to play. Defaults to `1`.
-        seed: int or None. As of `video.Play`. Defaults to `0`.
+        seed: int or None, as for `video.Play`. Defaults to `0`.
         max_steps: int. Steps after which an episode is cut off. Defaults to
             `1000`.
         fps: float or None. Pictures per second; None for those that the
@@ -139,7 +139,7 @@ class Recording:
     with_gif: bool = False
 
     def play(self, env: Any, policy: Callable[[Any], Any]) -> Recorded:
-        """Plays, and writes the frames as they come.
+        """Plays, and writes the frames one by one.
 
         Args:
             env: `gymnasium.Env` that renders arrays. Is not closed.
@@ -196,9 +196,9 @@ def record(
 
     Args:
         agent: `keras_rl2.Agent`, bound to its spaces. Acts greedily.
-        make: `IdEnv`, or a function that makes an environment. What it needs
-            is sent by cloudpickle.
-        recording: `Recording`. What is wanted.
+        make: `IdEnv`, or a function that makes an environment. It is sent by
+            cloudpickle, with the objects that it needs.
+        recording: `Recording`. The settings.
 
     Returns:
         `Recorded`.
@@ -225,12 +225,12 @@ def record(
 
 
 def frames_per_second(env: Any) -> float:
-    """Returns how fast an environment is to be shown."""
+    """Returns the frame rate of an environment."""
     return float(env.metadata.get("render_fps") or 30)
 
 
 def draw_without_a_screen() -> None:
-    """Has pygame and MuJoCo draw into memory where there is no screen."""
+    """Makes pygame and MuJoCo draw into memory if there is no screen."""
     if sys.platform == "linux" and not (
         "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     ):
@@ -240,7 +240,7 @@ def draw_without_a_screen() -> None:
 
 
 def is_drawn_by_mujoco(env: Any) -> bool:
-    """Says whether MuJoCo draws an environment.
+    """Returns whether MuJoCo draws an environment.
 
     Args:
         env: `gymnasium.Env`.
@@ -255,11 +255,11 @@ def is_drawn_by_mujoco(env: Any) -> bool:
 
 
 def require_drawable(env: Any, why: str) -> None:
-    """Refuses to draw what would kill a process that has TensorFlow.
+    """Raises an error if drawing would kill a process that has TensorFlow.
 
     Args:
         env: `gymnasium.Env`.
-        why: str. Why it would be this process that draws.
+        why: str. The reason why this process would draw.
 
     Raises:
         ValueError: If MuJoCo draws it, TensorFlow is loaded, and there is no
@@ -281,14 +281,14 @@ def require_drawable(env: Any, why: str) -> None:
 
 
 def _made_and_drawn(make: Callable[[], Any]) -> Any:
-    """Makes an environment, and says in words what MuJoCo misses."""
+    """Makes an environment, and explains errors of missing libraries."""
     try:
         env = make()
         if is_drawn_by_mujoco(env):
             env.reset(seed=0)
             env.render()
     except (ImportError, AttributeError, RuntimeError) as error:
-        # Their remains are there also where the import was what failed.
+        # Partly imported modules remain even if the import has failed.
         if not any(
             name.startswith(("mujoco.", "OpenGL")) for name in sys.modules
         ):
@@ -305,13 +305,13 @@ def _made_and_drawn(make: Callable[[], Any]) -> Any:
 def _in_a_process(
     recording: Recording, make: Callable[[], Any], policy: LiteRTPolicy
 ) -> Recorded:
-    """Has a fresh Python make and play; raises what was raised there.
+    """Makes the environment and plays in a fresh Python; raises its errors.
 
-    Both ways are pickled, between two processes of one user and one job, and
-    nothing is left of it. There the environment's maker is code, which JSON
-    has no word for. Back, what an environment raises is to be caught here as
-    what it is: of a class that the script defines, with attributes, of
-    arguments that are no plain data.
+    Messages are pickled in both directions, between two processes of one user
+    and one job, and are not stored. The environment's maker is code, which JSON
+    cannot express. An error of an environment has to be caught here as the
+    object that it is: of a class that the script defines, with attributes, and
+    with arguments that are no plain data.
     """
     try:
         job = cloudpickle.dumps((recording, make, policy))
@@ -339,7 +339,7 @@ class _NotSentError(ValueError):
 
 
 def _crash(done: subprocess.CompletedProcess[bytes]) -> RuntimeError:
-    """Says how a process ended that gave no answer."""
+    """Returns an error that tells how a process ended without an answer."""
     how = f"exit code {done.returncode}"
     if done.returncode < 0:
         how = signal.Signals(-done.returncode).name
@@ -352,7 +352,7 @@ def _crash(done: subprocess.CompletedProcess[bytes]) -> RuntimeError:
 
 
 def _received() -> Any:
-    """Reads what is to be done from stdin."""
+    """Reads the request from stdin."""
     try:
         return pickle.loads(sys.stdin.buffer.read())
     except (ImportError, AttributeError) as error:
@@ -361,7 +361,7 @@ def _received() -> Any:
 
 
 def _main(answer: str) -> None:
-    """Does in the fresh Python what came over stdin."""
+    """Executes, in the fresh Python, the request from stdin."""
     try:
         recording, make, policy = _received()
         result: Any = recording.make_and_play(make, policy)

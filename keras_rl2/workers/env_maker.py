@@ -1,4 +1,4 @@
-"""What makes environments in another process."""
+"""Creation of environments in another process."""
 
 import dataclasses
 from collections.abc import Callable
@@ -23,12 +23,12 @@ class EnvMaker:
     Attributes:
         env: str, the id of a registered environment; or a function that makes
             a `gymnasium.Env`.
-        env_kwargs: Mapping or None. Arguments of an environment given by its
-            id. Defaults to `None`.
+        env_kwargs: Mapping or None. Arguments of the environment, with an id
+            only. Defaults to `None`.
         wrappers: Sequence of functions that each environment is wrapped in,
             with an id only. Defaults to `()`.
-        spec: `EnvSpec` or None. What the id stands for: a process that has
-            not run the user's script does not know it. Defaults to `None`.
+        spec: `EnvSpec` or None. Spec of the id, which is unknown in a process
+            that has not run the user's script. Defaults to `None`.
     """
 
     env: str | Callable[[], gymnasium.Env[Any, Any]]
@@ -43,12 +43,12 @@ class EnvMaker:
         env_kwargs: Mapping[str, Any] | None,
         wrappers: Sequence[EnvWrapper],
     ) -> "EnvMaker":
-        """Returns what makes the environments of a dataset.
+        """Returns the maker of a dataset's environments.
 
         Args:
             env: str, or a function without arguments.
-            env_kwargs: Mapping or None. As of the class.
-            wrappers: Sequence of functions. As of the class.
+            env_kwargs: Mapping or None, as for the class.
+            wrappers: Sequence of functions, as for the class.
 
         Returns:
             `EnvMaker`.
@@ -69,7 +69,7 @@ class EnvMaker:
         return cls(env)
 
     def check_can_be_sent(self) -> None:
-        """Refuses what cannot be pickled, before there is any process.
+        """Raises an error if it cannot be pickled, before any process starts.
 
         Raises:
             ValueError: If it cannot be.
@@ -79,8 +79,8 @@ class EnvMaker:
         except Exception as error:
             raise ValueError(
                 "Expected environments, with their arguments and wrappers, "
-                "that can be sent to workers by cloudpickle: what cannot be "
-                "is best made within the function that makes the "
+                "that can be sent to workers by cloudpickle: an object that "
+                "cannot be is best made within the function that makes the "
                 f"environment. Received: env={self.env!r} ({error!r})"
             ) from error
 

@@ -1,4 +1,4 @@
-"""The process of a local worker: asks for requests, and answers them."""
+"""The process of a local worker, which receives requests and answers them."""
 
 import contextlib
 import os
@@ -20,14 +20,14 @@ _STDIN = 0
 
 
 class Beginning(NamedTuple):
-    """What a process is told over its standard input.
+    """The first message to a process, over its standard input.
 
     Attributes:
-        number: int. Which process it is.
-        address: What to connect to.
-        key: bytes. Shows that it may.
-        folder: str. Where shared memory is.
-        name: str. Begins the names of its own.
+        number: int. Number of the process.
+        address: Address to connect to.
+        key: bytes. Authentication key of the connection.
+        folder: str. Folder of the shared memory.
+        name: str. Prefix for names of its own blocks.
     """
 
     number: int
@@ -38,13 +38,13 @@ class Beginning(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a process is asked for.
+    """A call that a process is asked for.
 
     Attributes:
-        worker: int. Which of those it holds.
-        method: str. What is called.
-        arguments: `Message`. A tuple of what it is given.
-        shared: tuple of `Message`. What comes before those.
+        worker: int. Index of the worker.
+        method: str. Name of the method.
+        arguments: `Message`. A tuple of arguments.
+        shared: tuple of `Message`. Arguments that precede those.
         released: tuple of `Message`. Answers that have been read.
     """
 
@@ -56,7 +56,7 @@ class Request(NamedTuple):
 
 
 def main() -> None:
-    """Serves until there is nobody to serve."""
+    """Answers requests until the connection is closed."""
     # Without a buffer, which would be locked as this process ends.
     with open(_STDIN, "rb", buffering=0, closefd=False) as told:
         begin: Beginning = pickle.load(told)
@@ -68,7 +68,7 @@ def main() -> None:
     sender = SharedMemorySender(begin.folder, begin.name)
     receiver = SharedMemoryReceiver()
     with (
-        # Of a connection that is closed on the other side.
+        # Raised when the connection is closed on the other side.
         contextlib.suppress(EOFError, OSError),
         Client(begin.address, authkey=begin.key) as connection,
     ):
@@ -82,14 +82,14 @@ def main() -> None:
             try:
                 packed = sender.pack(answer)
             except Exception as error:
-                # It cannot be pickled, or there is no memory for it.
+                # The answer cannot be pickled, or there is no memory for it.
                 packed = sender.pack((False, packed_error(error)))
             connection.send(packed)
     host.close()
 
 
 def _end_with_the_other(folder: str) -> None:
-    """Ends this process with the one that started it, whatever it is at."""
+    """Ends this process as soon as the one that started it is gone."""
     while os.read(_STDIN, 1):
         pass
     # Again, where this process was just writing something into it.

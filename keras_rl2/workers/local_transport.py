@@ -34,10 +34,10 @@ from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
 
-# An environment that is well may write files as it closes.
+# A healthy environment may write files as it closes.
 _SECONDS_TO_CLOSE = 5.0
 
-# What says, in the place of a process's number, that no more will come.
+# Sent in place of a process's number: no more connections will come.
 _NOBODY = -1
 
 # Runs `local_process`.
@@ -50,11 +50,11 @@ class LocalLink(Link):
     """A process of this machine, and the memory that is shared with it.
 
     Args:
-        process: Process. One that runs `local_process`.
+        process: Process that runs `local_process`.
         connection: Connection to it.
-        sender: `SharedMemorySender`. Of all that is sent from here.
-        folder: str. Where the process has its own blocks of memory.
-        name: str. What their names begin with.
+        sender: `SharedMemorySender` for all messages from here.
+        folder: str. Folder of the process's own blocks of memory.
+        name: str. Prefix of their names.
     """
 
     def __init__(
@@ -97,17 +97,17 @@ class LocalLink(Link):
         return Answer(well, value, message)
 
     def release(self, token: Message) -> None:
-        """Says that an answer is not used any more."""
+        """Frees an answer."""
         self._released.append(token)
 
     def kill(self) -> None:
         """Ends the process at once."""
         _kill(self.process)
         self.connection.close()
-        # Nobody reads what it was asked for any more.
+        # No process reads its requests any more.
         while self._asked:
             self._sender.release(self._asked.popleft())
-        # What was read and is still used stays until it is not.
+        # Answers that are still used stay until they are not.
         self._receiver.close()
         for block in Path(self._folder).glob(f"{self._name}-*"):
             with contextlib.suppress(OSError):
@@ -221,13 +221,13 @@ class LocalTransport(Transport):
 
 
 def _name_of(number: int) -> str:
-    """Returns what the names of a process's blocks begin with."""
+    """Returns the prefix for names of a process's blocks."""
     return f"from-{number}"
 
 
 @contextlib.contextmanager
 def _losses() -> Iterator[None]:
-    """Says in our words that a connection is broken."""
+    """Turns errors of a broken connection into `LinkLostError`."""
     try:
         yield
     except (EOFError, OSError) as error:
@@ -248,7 +248,8 @@ def _accepted(
 
     def accept() -> None:
         while True:
-            # Not of a process that dies as it comes, or of a stranger.
+            # Suppressed: errors of a process that dies as it connects, or of
+            # a foreign one.
             with contextlib.suppress(EOFError, OSError, AuthenticationError):
                 connection = listener.accept()
                 number = connection.recv()
@@ -298,17 +299,17 @@ def _arrived(
 
 
 def _group_of_its_own() -> dict[str, Any]:
-    """Returns what leaves the terminal's Ctrl-C to this process alone."""
+    """Returns the arguments that keep Ctrl-C from the started process."""
     if os.name == "posix":
         return {"process_group": 0}
-    # What only Windows has.
+    # Defined on Windows only.
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP")}  # noqa: B009
 
 
 def _kill(process: Process) -> None:
-    """Ends a process at once, and those that its environments have started."""
+    """Kills a process, and the processes that its environments started."""
     if process.returncode is None:
-        # Not asked for before: its number is nobody else's until then.
+        # `wait` was not called yet: until then, its number is not reused.
         if os.name == "posix":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -326,7 +327,7 @@ def _end(
     folder: str,
     owner: int,
 ) -> None:
-    """Ends processes, whatever they are at, and removes their memory."""
+    """Kills processes, and removes their memory."""
     if os.getpid() != owner:
         # A copy of the process that owns them was forked, and ends.
         return

@@ -13,7 +13,7 @@ from typing import ClassVar
 from keras_rl2.envs import WorkerError
 from keras_rl2.files import fresh_python
 
-# Ray's own try at an address where nothing is takes minutes.
+# Ray's own attempt at an address without a listener takes minutes.
 _SECONDS_TO_REACH = 5.0
 
 _lock = threading.RLock()
@@ -39,13 +39,13 @@ def import_ray() -> Any:
 
 
 class RayConnection:
-    """A connection to Ray, which a process has one of.
+    """A connection to Ray, of which a process has one.
 
-    One that the user has made with `ray.init` is used, and left as it is. One
-    that is made here ends with the last that uses it.
+    A connection that the user has made with `ray.init` is used, and left as it
+    is. One that is made here ends with its last user.
 
     Args:
-        address: str or None. As of `to`.
+        address: str or None, as for `to`.
 
     Attributes:
         ray: The module.
@@ -72,7 +72,7 @@ class RayConnection:
         """Connects this process to Ray, unless it is already.
 
         Args:
-            address: str or None. Where Ray runs, as of `ray.init`; None for
+            address: str or None. Address of Ray, as for `ray.init`; None for
                 the environment variable `RAY_ADDRESS`, and without that for a
                 Ray of our own on this machine.
 
@@ -81,7 +81,7 @@ class RayConnection:
 
         Raises:
             ImportError: If Ray is not installed.
-            ValueError: If the process is connected to something else.
+            ValueError: If the process is connected to another address.
             WorkerError: If there is no connection.
         """
         with _lock:
@@ -95,7 +95,7 @@ class RayConnection:
                     )
             elif address not in (None, current._asked_for):
                 raise ValueError(
-                    "Expected the `address` of the workers that there are, "
+                    "Expected the `address` of the existing workers, "
                     f"{current._asked_for!r}. Received: address={address!r}"
                 )
             if current.ours:
@@ -105,12 +105,12 @@ class RayConnection:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still there: a user may have ended it."""
+        """Whether the connection exists: a user may have ended it."""
         mine = not self.ours or RayConnection._current is self
         return mine and bool(self.ray.is_initialized())
 
     def release(self) -> None:
-        """Says that one who has asked for it does not use it any more."""
+        """Ends one use of the connection."""
         with _lock:
             self._users -= 1
             if not self.ours or self._users or not self.alive:
@@ -126,7 +126,7 @@ class RayConnection:
             path = fresh_python.environ()["PYTHONPATH"]
             settings = {
                 "include_dashboard": False,
-                # Elsewhere each machine has an installation of its own.
+                # On other clusters, each machine has its own installation.
                 "runtime_env": {"env_vars": {"PYTHONPATH": path}},
             }
         try:
@@ -150,8 +150,8 @@ def _try_to_reach(address: str) -> None:
 def _own_handler_of_sigterm() -> Iterator[None]:
     """Keeps the handler of a signal that Ray takes for itself.
 
-    Only one of the user's, or of a callback of ours: without any, Ray's is
-    what ends its processes as this one is told to end.
+    It is put back only if it is the user's, or that of a callback of ours.
+    Without any, Ray's own handler ends its processes with this one.
     """
     before = signal.getsignal(signal.SIGTERM)
     try:

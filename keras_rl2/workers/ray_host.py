@@ -1,4 +1,4 @@
-"""What runs in the process of a Ray worker."""
+"""The actor in the process of a Ray worker."""
 
 from typing import Any
 
@@ -6,18 +6,18 @@ from keras_rl2.workers.worker_host import WorkerHost
 
 
 class RayHost:
-    """An actor that holds workers, and does what they are asked for.
+    """An actor that holds workers, and calls their methods.
 
-    Here it is a class like any other: Ray is imported by who makes an actor
-    of it. In an actor's process Ray gives arguments that were put into its
-    object store as what they stand for, with arrays that lie in the store.
+    Here it is a class like any other: `RayTransport`, which makes an actor of
+    it, imports Ray. In an actor's process, Ray replaces references to its
+    object store by their values, with arrays that lie in the store.
     """
 
     def __init__(self) -> None:
         self._host = WorkerHost()
 
     def ping(self) -> None:
-        """Does nothing, once the process is there to do it."""
+        """Returns as soon as the process has started."""
 
     def call(
         self, index: int, method: str, *arguments: Any
@@ -25,12 +25,12 @@ class RayHost:
         """Calls a method of a worker; see `WorkerHost.call`.
 
         Args:
-            index: int. Which worker.
+            index: int. Index of the worker.
             method: str. The method's name.
-            *arguments: What it is given.
+            *arguments: Its arguments.
 
         Returns:
-            Whether it went well, and what it returned or raised.
+            Whether it succeeded, and its return value or error.
         """
         return self._host.call(index, method, *arguments)
 

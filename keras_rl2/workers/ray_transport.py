@@ -21,7 +21,7 @@ from keras_rl2.workers.worker_host import packed_error
 
 # An environment that is well may write files as it closes.
 _SECONDS_TO_CLOSE = 5.0
-# What is killed is told so by a message.
+# Ray kills an actor by a message to it.
 _SECONDS_TO_DIE = 2.0
 
 
@@ -37,7 +37,7 @@ class RayLink(Link):
         self.actor = actor
         self._connection = connection
         self._ray = connection.ray
-        # The reference to what says that it has closed its environments.
+        # The reference to the result of closing its environments.
         self.closing: Any = None
         self._lost: Exception | None = None
         # References to answers that have not been read.
@@ -67,7 +67,7 @@ class RayLink(Link):
             with losses():
                 well, value = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError as error:
-            # Of what cannot be sent: all else is caught where it is raised.
+            # Of a value that cannot be sent: other errors are caught earlier.
             return Answer(False, packed_error(error.cause), answer)
         return Answer(well, value, answer)
 
@@ -79,7 +79,7 @@ class RayLink(Link):
         self._lost = LinkLostError("killed")
         self._asked.clear()
         if self._connection.alive:
-            # Of one that Ray has never heard of.
+            # Raised for an actor that is unknown to Ray.
             with contextlib.suppress(ValueError, *_errors()):
                 self._ray.kill(self.actor, no_restart=True)
 
@@ -92,8 +92,8 @@ class RayLink(Link):
 class RayTransport(Transport):
     """Runs an actor of Ray for each worker.
 
-    What is shared lies in Ray's object store, which sends it to each machine
-    once, and from which processes of that machine read it in place; so do
+    Shared values lie in Ray's object store, which sends them to each machine
+    once, and from which processes of that machine read them in place; so do
     answers, and the process that they are for.
 
     Args:
@@ -106,7 +106,7 @@ class RayTransport(Transport):
         self._ray = self._connection.ray
         options = {**options, "max_restarts": 0, "max_task_retries": 0}
         if self._connection.starts_ray:
-            # Nobody to share the machine with: as many as are asked for.
+            # No one else uses this Ray: all workers run, whatever the cores.
             options["num_cpus"] = 0
         self._actor_class = self._ray.remote(RayHost).options(**options)
         self._links: list[RayLink] = []
@@ -140,7 +140,7 @@ class RayTransport(Transport):
         return self._ray.put(value)
 
     def forget(self, shared: Any) -> None:
-        """Does nothing: Ray counts who refers to what was shared."""
+        """Does nothing: Ray counts the references to shared values."""
 
     def wait(self, links: Sequence[Link], seconds: float | None) -> list[Link]:
         """Waits for answers; see `Transport`."""
@@ -169,7 +169,7 @@ class RayTransport(Transport):
         self._end()
 
     def _too_late(self, waiting: Sequence[Any], seconds: float) -> str:
-        """Says that actors have not started, and what Ray has for them."""
+        """Returns a message with Ray's free resources, for a late start."""
         free = self._ray.available_resources().get("CPU", 0)
         return (
             f"{len(waiting)} that Ray did not start within {seconds:.0f} s, "
@@ -179,19 +179,19 @@ class RayTransport(Transport):
 
 @contextlib.contextmanager
 def losses() -> Iterator[None]:
-    """Says in our words that an actor, or what it gave, is gone."""
+    """Turns errors of a lost actor, or a lost answer, into `LinkLostError`."""
     ray = import_ray()
     try:
         yield
     except ray.exceptions.RayTaskError:
-        # An error of what was called.
+        # An error of the called method.
         raise
     except ray.exceptions.RayError as error:
         raise LinkLostError(_in_short(error)) from error
 
 
 def _in_short(error: Exception) -> str:
-    """Returns what happened and why: Ray's messages have many lines."""
+    """Shortens an error of Ray, which has many lines."""
     lines = [
         textwrap.shorten(line, 200, placeholder=" ...")
         for line in str(error).splitlines()
@@ -201,12 +201,12 @@ def _in_short(error: Exception) -> str:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Returns what Ray raises."""
+    """Returns the errors that Ray raises."""
     return (import_ray().exceptions.RayError,)
 
 
 def _end(links: list[RayLink], connection: RayConnection) -> None:
-    """Ends actors, whatever they are at, and Ray if it was started here."""
+    """Kills actors, and ends Ray if it was started here."""
     if connection.alive:
         gone = []
         for link in links:

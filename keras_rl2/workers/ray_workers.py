@@ -1,4 +1,4 @@
-"""Worker processes of one machine or many, given to a dataset."""
+"""Worker processes of a dataset on one machine or many."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,47 +12,49 @@ from keras_rl2.workers.workers import Workers
 class RayWorkers(Workers):
     """Steps a dataset's environments in actors of Ray, on any machine.
 
-    As `LocalWorkers`, whose processes are lighter, but wherever Ray runs them:
+    They work as `LocalWorkers`, which are lighter, but on any machine of Ray:
     weights go out through its object store, once a round to each machine, and
-    trajectories come back through it. Needs the extra `ray`; machines other
-    than this one need the package, and what the environments need, but no
-    graphics card.
+    trajectories come back through it. The extra `ray` is required; machines
+    other than this one need the package and the environments' requirements, but
+    no graphics card.
 
-    Where `ray.init` has been called before, that is used, and left running.
-    Otherwise Ray is connected to, or started, here, and left with `close` of
-    the last dataset that uses it.
+    If `ray.init` has been called before, that connection is used, and left
+    running. Otherwise Ray is connected to, or started, here, and disconnected
+    by `close` of the last dataset that uses it.
 
     Args:
-        count: int. Workers.
+        count: int. Number of workers.
         envs_per_worker: int or None. Environments of each; None for
             `num_envs` of the dataset, shared out evenly. Defaults to `None`.
-        address: str or None. Where Ray runs, as of `ray.init`: `"auto"` on a
-            machine of a cluster. None for what the environment variable
-            `RAY_ADDRESS` says, as it does in jobs, and without it for a Ray
-            of its own on this machine. Defaults to `None`.
-        num_cpus_per_worker: float. What Ray sets aside for each, below 1 for
-            environments that mostly wait. Of no effect on a Ray that is
-            started here, which runs as many as are asked for. Defaults to `1`.
+        address: str or None. Address of Ray, as for `ray.init`: `"auto"` on a
+            machine of a cluster. None for the value of the environment variable
+            `RAY_ADDRESS`, which is set in jobs, and without it for a Ray of its
+            own on this machine. Defaults to `None`.
+        num_cpus_per_worker: float. CPUs that Ray reserves for each, below 1 for
+            environments that mostly wait. A Ray that is started here runs all
+            workers regardless of it. Defaults to `1`.
         options: Mapping or None. Other options of the actors, those of
-            `ray.actor.ActorClass.options`: `{"scheduling_strategy": "SPREAD"}`
-            or `{"resources": {"simulator": 1}}`, say. Defaults to `None`.
-        min_workers: int. Processes below which there is an error. One that is
-            lost, with its machine perhaps, is replaced; one that cannot be
-            leaves its environments to those that are left. Defaults to `1`.
+            `ray.actor.ActorClass.options`, e.g.
+            `{"scheduling_strategy": "SPREAD"}` or
+            `{"resources": {"simulator": 1}}`. Defaults to `None`.
+        min_workers: int. Number of processes below which an error is raised. A
+            process that is lost, perhaps with its machine, is replaced; if that
+            fails, the remaining ones take over its environments. Defaults to
+            `1`.
         timeout: float or None. Seconds that a worker may take for its share
-            of a rollout, after which it is replaced. Defaults to `None`: as
-            long as it likes.
+            of a rollout, after which it is replaced. Defaults to `None`: no
+            limit.
         start_timeout: float. Seconds that the processes may take to start and
             to make their environments: some minutes where Ray has to start
             machines for them. Defaults to `60.0`.
 
     Raises:
-        ValueError: If a number is out of bounds, or an option is what workers
-            set themselves.
+        ValueError: If a number is out of bounds, or an option is one that
+            workers set themselves.
 
     Example:
 
-    Nothing is started before a dataset asks for it, here
+    No process starts before a dataset uses the workers, e.g.
     `rl.RolloutDataset("HalfCheetah-v5", workers=workers)` in a training:
 
     >>> workers = RayWorkers(100, envs_per_worker=8, min_workers=80)
@@ -83,7 +85,7 @@ class RayWorkers(Workers):
         own = {"num_cpus", "max_restarts", "max_task_retries"}
         if taken := own & set(options or ()):
             raise ValueError(
-                "Expected `options` without what workers set themselves, "
+                "Expected `options` without those that workers set themselves, "
                 f"{sorted(own)}. Received: {sorted(taken)}"
             )
         self.address = address
@@ -91,7 +93,7 @@ class RayWorkers(Workers):
         self.options = dict(options or {})
 
     def _transport(self) -> Transport:
-        """Makes what runs the processes."""
+        """Makes the transport that runs the processes."""
         return RayTransport(
             self.address, {**self.options, "num_cpus": self.num_cpus_per_worker}
         )

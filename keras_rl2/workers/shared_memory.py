@@ -1,4 +1,4 @@
-"""Messages between processes of one machine whose arrays are not copied.
+"""Messages between processes of one machine, without copies of arrays.
 
 Pickled: environments, wrappers and exceptions are the user's own objects, and
 both ends are processes of one program, which know each other by a key of its
@@ -20,7 +20,7 @@ _SMALLEST = 1 << 16
 
 
 class Message(NamedTuple):
-    """What is sent in the place of a message.
+    """The placeholder that is sent instead of a message.
 
     Attributes:
         pickled: bytes. All of it but the contents of arrays.
@@ -34,10 +34,10 @@ class Message(NamedTuple):
 
 
 def shared_folder() -> str:
-    """Makes a folder for blocks of memory, in memory where there is such.
+    """Makes a folder for blocks of memory, on a memory file system if any.
 
     Returns:
-        str. Whoever asked for it is to remove it.
+        str. The caller has to remove it.
     """
     in_memory = "/dev/shm"
     where = in_memory if os.access(in_memory, os.W_OK) else None
@@ -52,8 +52,8 @@ class SharedMemorySender:
     that dies, unless all are children of one that tracks them.
 
     Args:
-        folder: str. As of `shared_folder`.
-        name: str. Begins the names of the files; no other sender's does.
+        folder: str, as returned by `shared_folder`.
+        name: str. Prefix of the files' names, different for each sender.
     """
 
     def __init__(self, folder: str, name: str) -> None:
@@ -90,13 +90,13 @@ class SharedMemorySender:
         return Message(pickled, block.path, tuple(places))
 
     def release(self, message: Message) -> None:
-        """Says that a message has been read, and no array of it is used."""
+        """Frees a message that has been read, and its arrays."""
         block = self._taken.pop(message.block, None)
         if block is not None:
             self._free.append(block)
 
     def close(self) -> None:
-        """Gives all memory back; nothing more can be sent.
+        """Frees all memory; no further message can be sent.
 
         Windows removes no file that is still in some memory.
         """
@@ -114,7 +114,7 @@ class SharedMemorySender:
         else:
             self._count += 1
             path = self._folder / f"{self._name}-{self._count}"
-            # Rounded up, so that one that grows is not made anew each time.
+            # Rounded up, so that a growing message rarely needs a new block.
             rounded = max(_SMALLEST, 1 << max(size - 1, 1).bit_length())
             block = _Block.made(path, rounded)
         self._taken[block.path] = block
@@ -134,7 +134,7 @@ class SharedMemoryReceiver:
             message: `Message`, as it was received.
 
         Returns:
-            What was packed. Its arrays lie in the memory itself, and are good
+            The packed value. Its arrays lie in the memory itself, and are valid
             until the message is released.
         """
         if not message.block:
@@ -148,7 +148,7 @@ class SharedMemoryReceiver:
         return pickle.loads(message.pickled, buffers=arrays)
 
     def close(self) -> None:
-        """Gives memory back, but for that of arrays that are still used."""
+        """Frees memory, except that of arrays that are still used."""
         for block in self._blocks.values():
             with contextlib.suppress(BufferError):
                 block.memory.close()
@@ -156,23 +156,23 @@ class SharedMemoryReceiver:
 
 
 class _Block(NamedTuple):
-    """Memory that lies in a file, and the file."""
+    """A block of memory, mapped to a file."""
 
     path: str
     memory: mmap.mmap
 
     @classmethod
     def made(cls, path: Path, size: int) -> "_Block":
-        """Makes one of so many bytes."""
+        """Makes a block of a given size."""
         with path.open("xb+") as file:
             if hasattr(os, "posix_fallocate"):
-                # Else a full disk would be found out by a fatal signal.
+                # Otherwise a full disk would cause a fatal signal.
                 os.posix_fallocate(file.fileno(), 0, size)
             file.truncate(size)
             return cls(str(path), mmap.mmap(file.fileno(), size))
 
     @classmethod
     def opened(cls, path: str) -> "_Block":
-        """Opens one that another process has made."""
+        """Opens a block that another process has made."""
         with open(path, "rb+") as file:
             return cls(path, mmap.mmap(file.fileno(), 0))

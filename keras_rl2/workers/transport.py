@@ -1,4 +1,4 @@
-"""What is asked of a way to run worker processes."""
+"""The interface of transports, which run worker processes."""
 
 import abc
 from collections.abc import Sequence
@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """What a process says to a call.
+    """The answer of a process to a call.
 
     Attributes:
-        well: bool. Whether the call went well.
-        value: What it returned; else the error, as `WorkerHost.call` has it.
-            Arrays in it are good until the answer is released.
-        token: What it is released by.
+        well: bool. Whether the call succeeded.
+        value: Its return value; else the error, in the form of
+            `WorkerHost.call`. Arrays in it are valid until the answer is
+            released.
+        token: Token by which it is released.
     """
 
     well: bool
@@ -26,9 +27,9 @@ class LinkLostError(Exception):
 
 
 class Link(abc.ABC):
-    """One worker process, as it is seen from the learner's.
+    """The learner's connection to one worker process.
 
-    Calls are done in the order in which they were sent, and answered in it.
+    Calls are executed and answered in the order in which they were sent.
     """
 
     @abc.abstractmethod
@@ -36,10 +37,10 @@ class Link(abc.ABC):
         """Asks for a call, without waiting for it.
 
         Args:
-            index: int. Which of its workers; see `WorkerHost.call`.
-            method: str. What is called.
-            arguments: Sequence. What it is given; what `Transport.share`
-                returned stands for what was shared.
+            index: int. Index of the worker; see `WorkerHost.call`.
+            method: str. Name of the method.
+            arguments: Sequence. Its arguments; a return value of
+                `Transport.share` stands for the shared value.
 
         Raises:
             LinkLostError: If the process is gone.
@@ -55,15 +56,15 @@ class Link(abc.ABC):
 
     @abc.abstractmethod
     def release(self, token: Any) -> None:
-        """Says that an answer is not used any more.
+        """Frees an answer.
 
         Args:
-            token: That of the answer.
+            token: Token of the answer.
         """
 
     @abc.abstractmethod
     def kill(self) -> None:
-        """Ends the process at once, whatever it is at."""
+        """Kills the process."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -71,15 +72,15 @@ class Link(abc.ABC):
 
 
 class Transport(abc.ABC):
-    """Starts worker processes, and waits for what they say."""
+    """Starts worker processes, and waits for their answers."""
 
     @abc.abstractmethod
     def start(self, count: int, seconds: float) -> list[Link]:
         """Starts processes.
 
         Args:
-            count: int. How many.
-            seconds: float. How long they may take.
+            count: int. Number of processes.
+            seconds: float. Time limit.
 
         Returns:
             list of `Link`.
@@ -90,32 +91,32 @@ class Transport(abc.ABC):
 
     @abc.abstractmethod
     def share(self, value: Any) -> Any:
-        """Makes something known to all processes, once.
+        """Sends a value once, for all processes.
 
         Args:
-            value: Anything that can be pickled, with arrays in it perhaps.
+            value: Any picklable value, possibly with arrays.
 
         Returns:
-            What stands for it among the arguments of calls.
+            Placeholder for it among the arguments of calls.
         """
 
     @abc.abstractmethod
     def forget(self, shared: Any) -> None:
-        """Says that what was shared is not used any more, by anybody."""
+        """Frees a shared value."""
 
     @abc.abstractmethod
     def wait(self, links: Sequence[Link], seconds: float | None) -> list[Link]:
         """Waits until there is an answer, or a process is gone.
 
         Args:
-            links: Sequence of `Link`. Those that are waited for.
-            seconds: float or None. How long at most.
+            links: Sequence of `Link`. The processes.
+            seconds: float or None. Time limit.
 
         Returns:
-            list of those that `receive` may be called of, which will not
-            wait; empty after so many seconds.
+            list of `Link` with `receive` ready to return at once; empty after
+            the time limit.
         """
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Leaves nothing behind: no process, and no memory."""
+        """Ends all processes, and frees all memory."""

@@ -1,4 +1,4 @@
-"""What a worker does: it holds some of the environments, and steps them."""
+"""A worker, which holds and steps some of the environments."""
 
 import copy
 import dataclasses
@@ -23,12 +23,12 @@ from keras_rl2.workers.env_maker import EnvMaker
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """Which of all environments a worker holds.
+    """The share of all environments that a worker holds.
 
     Attributes:
-        index: int. Which worker it is.
-        first: int. The first of its environments.
-        num_envs: int. How many it has.
+        index: int. Index of the worker.
+        first: int. Index of the first of its environments.
+        num_envs: int. Number of its environments.
     """
 
     index: int
@@ -37,22 +37,23 @@ class Share:
 
     @property
     def envs(self) -> slice:
-        """Its environments among all."""
+        """Indices of its environments among all."""
         return slice(self.first, self.first + self.num_envs)
 
 
 @dataclasses.dataclass(frozen=True)
 class CollectionPlan:
-    """How rollouts are to be collected.
+    """Settings for the collection of rollouts.
 
     Attributes:
         horizon: int. Steps of each environment, T.
         whole_episodes: bool. Whether a rollout is one episode of each.
-        action: `ActionFormat`. Of the policy's own actions.
-        sequence_length: int or None. As of `Collector`.
-        restarts: bool. Whether environments that fail begin anew.
-        policy: `SentPolicy` or None. What acts, without weights; None where
-            it cannot be sent, and only what is drawn beforehand is done.
+        action: `ActionFormat` of the policy's own actions.
+        sequence_length: int or None, as for `Collector`.
+        restarts: bool. Whether environments that fail are restarted.
+        policy: `SentPolicy` or None. The acting policy, without weights; None
+            if it cannot be sent, so that only actions drawn beforehand are
+            taken.
     """
 
     horizon: int
@@ -65,15 +66,14 @@ class CollectionPlan:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One rollout that is asked for.
+    """A request for one rollout.
 
     Attributes:
-        noise: `[T, B, ...]`, or what is drawn for an actor, by the step.
-        actor: Callable or None. What acts in the place of the policy. Defaults
-            to `None`.
-        reset: tuple of an int or None, or None. The seed with which new
-            episodes are to be begun in all environments; None where they go
-            on. Defaults to `None`.
+        noise: `[T, B, ...]` noise, or draws for an actor, by the step.
+        actor: Callable or None. Acts in place of the policy. Defaults to
+            `None`.
+        reset: tuple of an int or None, or None. The seed for new episodes in
+            all environments; None if the episodes continue. Defaults to `None`.
     """
 
     noise: StepNoise
@@ -83,13 +83,13 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Collected:
-    """What came of an order.
+    """The result of an order.
 
     Attributes:
         trajectory: `Trajectory`.
-        broken: `BrokenEpisodes` or None. What failures have left of it.
+        broken: `BrokenEpisodes` or None. Episodes that failures have cut.
         env_restarts: int. Failures of environments so far.
-        pending_reset: `[B]` bool. As of the adapter, after it.
+        pending_reset: `[B]` bool. That of the adapter, after the rollout.
     """
 
     trajectory: Trajectory
@@ -104,10 +104,10 @@ class Worker:
     It is the same in every kind of process, and in this one for tests.
 
     Args:
-        share: `Share`. Which environments it holds.
+        share: `Share`. The environments that it holds.
         maker: `EnvMaker`. Makes them.
-        seed: int. Seeds environments that nobody has reset: those of a worker
-            that takes the place of another one.
+        seed: int. Seed for environments that were never reset: those of a
+            worker that replaces another one.
     """
 
     def __init__(self, share: Share, maker: EnvMaker, seed: int) -> None:
@@ -121,7 +121,7 @@ class Worker:
         self._begun = False
 
     def describe(self) -> dict[str, Any]:
-        """Returns what has to be known of the environments elsewhere."""
+        """Returns the properties of the environments for other processes."""
         return {
             "name": self.env.name,
             "observation_space": self.env.observation_space,
@@ -130,7 +130,7 @@ class Worker:
         }
 
     def plan(self, plan: CollectionPlan) -> None:
-        """Prepares for rollouts of a kind.
+        """Prepares for rollouts by a plan.
 
         Args:
             plan: `CollectionPlan`.
@@ -156,8 +156,8 @@ class Worker:
         """Collects a rollout.
 
         Args:
-            weights: list of arrays or None. What the policy acts with.
-            order: `Order`. What is asked for.
+            weights: list of arrays or None. Weights of the policy.
+            order: `Order`. The rollout to collect.
 
         Returns:
             `Collected`.
@@ -188,20 +188,20 @@ class Worker:
         )
 
     def _seed_of(self, reset: tuple[int | None] | None) -> int | None:
-        """Returns what environments are reset with, that were or never were.
+        """Returns the seed of a reset: that of an order, or the worker's own.
 
-        Those that took the place of others have no random states to go on.
+        A worker that replaces another one has no random states to continue.
         """
         seed = None if reset is None else reset[0]
         begun, self._begun = self._begun, True
         return self._next_seed(0) if seed is None and not begun else seed
 
     def _next_seed(self, restarts: int) -> int:
-        """Returns the seed of environments that are begun anew."""
+        """Returns the seed of environments that are restarted."""
         sequence = np.random.SeedSequence((self._seed, restarts))
         return int(sequence.generate_state(1)[0] >> 2)
 
-    # One step at a time, for whoever plays in a dataset's environments.
+    # Single steps, for other uses of a dataset's environments.
 
     def reset(self, seed: int | None) -> Any:
         """Begins new episodes; see `VectorEnvAdapter.reset`."""
@@ -214,14 +214,14 @@ class Worker:
             action: `[B, ...]`. A tree of arrays.
 
         Returns:
-            What the step gave, and `pending_reset`.
+            The values of the step, and `pending_reset`.
         """
         return self.env.step(action), self.env.pending_reset
 
-    # What a training that is resumed goes on with.
+    # State for resuming a training.
 
     def get_state(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be saved."""
+        """Returns the state of the environments, if it can be saved."""
         if self._collector is None or self._collector.observation is None:
             return None
         simulation = self._collector.simulation()
@@ -235,7 +235,7 @@ class Worker:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores a state.
 
         Args:
             state: dict, as returned by `get_state`.

@@ -1,4 +1,4 @@
-"""Collecting rollouts with workers, as if it were done here."""
+"""Collection of rollouts with workers."""
 
 from collections import deque
 from typing import Any
@@ -13,7 +13,7 @@ from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.files import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.call import Call
+from keras_rl2.workers.calls import Call
 from keras_rl2.workers.worker import CollectionPlan
 from keras_rl2.workers.worker import Order
 from keras_rl2.workers.worker import Share
@@ -22,15 +22,15 @@ from keras_rl2.workers.worker_rollout import WorkerRollout
 
 
 class WorkerCollector(Collector):
-    """Has workers collect, and puts together what they give.
+    """Collects rollouts with workers.
 
-    A rollout is, bit for bit, what one process would collect in the same
+    A rollout is equal, bit for bit, to that of one process with the same
     environments: each step's noise is drawn here, for all of them.
 
     Args:
         env: `WorkerEnv`. The environments.
         horizon: int. Steps of one rollout, T.
-        action: `ActionFormat`. Of the policy's own actions.
+        action: `ActionFormat` of the policy's own actions.
         whole_episodes: bool. Whether a rollout is one episode of each
             environment.
     """
@@ -52,7 +52,7 @@ class WorkerCollector(Collector):
 
     @property
     def adrift(self) -> bool:
-        """Whether new episodes are to be begun."""
+        """Whether the next rollout begins new episodes."""
         return self._whole_episodes or super().adrift
 
     @property
@@ -61,10 +61,10 @@ class WorkerCollector(Collector):
         return self._has_begun
 
     def reset(self, seed: int | None = None) -> None:
-        """Has new episodes begin with the next rollout.
+        """Begins new episodes with the next rollout.
 
         Args:
-            seed: int or None. As of `Collector`. Defaults to `None`.
+            seed: int or None, as for `Collector`. Defaults to `None`.
         """
         self._has_begun = True
         self._reset = (seed,)
@@ -74,15 +74,15 @@ class WorkerCollector(Collector):
 
     @property
     def under_way(self) -> int:
-        """Rollouts that have been begun and not been finished."""
+        """Number of rollouts that have begun and are not finished."""
         return len(self._rollouts)
 
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
         """Asks all workers for their share of a rollout.
 
         Args:
-            actor: Callable. A `SendingActor`, or what acts at random.
-            noise: As of `Collector.collect`.
+            actor: Callable. A `SendingActor`, or a random actor.
+            noise: Noise, as for `Collector.collect`.
         """
         weights, instead = None, None
         if isinstance(actor, SendingActor):
@@ -122,10 +122,10 @@ class WorkerCollector(Collector):
         return self.finish()
 
     def plan(self, actor: SendingActor | None) -> None:
-        """Tells workers how to collect, if they do not know it yet.
+        """Sends workers their plan, if it has changed.
 
         Args:
-            actor: `SendingActor` or None. Whose policy they act with.
+            actor: `SendingActor` or None. Its policy acts in the workers.
         """
         plan = CollectionPlan(
             self.horizon,
@@ -142,13 +142,13 @@ class WorkerCollector(Collector):
         self.pool.plan(plan)
 
     def _reset_of(self, share: Share) -> tuple[int | None] | None:
-        """Returns what a worker is to be reset with, if at all."""
+        """Returns the seed of a worker's reset; None for no reset."""
         if self._reset is None or self._reset[0] is None:
             return self._reset
         return (self._reset[0] + share.first,)
 
     def finish(self) -> Trajectory:
-        """Waits for the rollout that was begun first."""
+        """Waits for the oldest rollout under way."""
         try:
             collected = self._rollouts[0].gather()
         except BaseException as error:
@@ -164,7 +164,7 @@ class WorkerCollector(Collector):
         return collected.trajectory
 
     def drop(self, error: BaseException | None = None) -> None:
-        """Forgets rollouts that are under way, and where they have led."""
+        """Discards rollouts that are under way, and their episodes."""
         for rollout in self._rollouts:
             rollout.drop()
         if self._rollouts:
@@ -176,24 +176,24 @@ class WorkerCollector(Collector):
             self.pool.break_off(error)
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what later rollouts depend on, as plain data."""
+        """Returns the state that later rollouts depend on, as plain data."""
         under_way = [rollout.get_state() for rollout in self._rollouts]
         return {**super().get_state(), "under_way": under_way}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave."""
+        """Restores a state."""
         super().set_state(state)
         self.drop()
         for each in state.get("under_way", ()):
             self._rollouts.append(WorkerRollout.of_state(self.pool, each))
 
     def simulation(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be saved."""
+        """Returns the state of the environments, if it can be saved."""
         calls = [
             self.pool.submit(share.index, "get_state", repeatable=True)
             for share in self.pool.shares
         ]
-        # Copies: what workers give lies in their memory.
+        # Copies: the answers of workers lie in their memory.
         states = [plain_data.copied(each) for each in self.pool.gather(calls)]
         self.pool.release(calls)
         if any(state is None for state in states):
@@ -205,11 +205,11 @@ class WorkerCollector(Collector):
         return {"workers": states, "adrift": self.adrift}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
-        """Says whether it is that of as many workers."""
+        """Returns whether it belongs to the same number of workers."""
         return len(simulation.get("workers", ())) == len(self.pool.shares)
 
     def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
-        """Has the environments go on where others were."""
+        """Continues in the environments where others were."""
         calls = [
             self.pool.submit(share.index, "set_state", state, repeatable=True)
             for share, state in zip(

@@ -14,8 +14,8 @@ class WorkerEnv(VectorEnvAdapter):
     """The environments that workers hold, to be stepped from here.
 
     Rollouts are not collected through it: each step here is a message to each
-    worker and back. It is there for whoever plays in a dataset's environments,
-    and says what they are like.
+    worker and back. It serves other uses of a dataset's environments, and has
+    their spaces.
 
     Args:
         pool: `WorkerPool`. Holds them.
@@ -69,7 +69,7 @@ class WorkerEnv(VectorEnvAdapter):
         ]
         final = None
         if any(step[4] is not None for step in steps):
-            # Rows of episodes that have not ended say nothing.
+            # Rows of episodes that have not ended have no meaning.
             final = side_by_side(
                 [step[0] if step[4] is None else step[4] for step in steps]
             )
@@ -78,14 +78,14 @@ class WorkerEnv(VectorEnvAdapter):
         return (observation, *outcome, final)
 
     def watch(self) -> None:
-        """Does nothing: workers do in their processes."""
+        """Does nothing: each worker notes its environments itself."""
 
     def restart(self, seed: int | None = None) -> Any:
-        """Begins anew in every environment, after one has failed."""
+        """Starts new episodes in every environment, after one has failed."""
         return self.reset(seed)
 
     def limit_steps(self, seconds: float) -> None:
-        """Refuses: the workers' own timeout is for whole rollouts."""
+        """Raises an error: the workers' own timeout limits whole rollouts."""
         raise ValueError(
             "Expected `step_timeout=None` with `workers`, which have a "
             f"`timeout` of their own. Received: step_timeout={seconds}"
@@ -93,7 +93,7 @@ class WorkerEnv(VectorEnvAdapter):
 
 
 def side_by_side(trees: list[Any], axis: int = 0) -> Any:
-    """Puts what each worker has given side by side, in new arrays.
+    """Concatenates the arrays of all workers, in new arrays.
 
     Args:
         trees: list of trees of arrays, all alike but for the axis.

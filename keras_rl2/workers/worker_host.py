@@ -1,4 +1,4 @@
-"""What runs in a worker process: workers, and calls of their methods."""
+"""The workers of a process, and calls of their methods."""
 
 import contextlib
 import pickle
@@ -12,7 +12,7 @@ from keras_rl2.workers.worker import Worker
 
 
 class WorkerHost:
-    """Holds the workers of one process, and does what they are asked for.
+    """Holds the workers of one process, and calls their methods.
 
     One process has one worker, until it takes over that of a process that is
     lost and cannot be replaced.
@@ -29,11 +29,11 @@ class WorkerHost:
         Args:
             index: int. Which worker.
             method: str. The method's name; `"make"` makes the worker.
-            *arguments: What it is given.
+            *arguments: Its arguments.
 
         Returns:
-            Whether it went well, and what it returned; else the error, as
-            `cloudpickle` has it.
+            Whether it succeeded, and its return value; else the error,
+            pickled by `cloudpickle`.
         """
         try:
             if method == "make":
@@ -72,7 +72,7 @@ class WorkerHost:
 
 
 def packed_error(error: Exception) -> bytes:
-    """Returns an error as it is sent to another process.
+    """Returns an error in its form for another process.
 
     Its traceback, which cannot be sent, becomes a note.
 

@@ -1,4 +1,4 @@
-"""Workers that may be lost, as if they could not."""
+"""Calls of workers, and the replacement of lost ones."""
 
 import logging
 import pickle
@@ -10,10 +10,10 @@ import cloudpickle
 import numpy as np
 
 from keras_rl2.envs import WorkerError
-from keras_rl2.workers.call import Call
-from keras_rl2.workers.call import Shared
-from keras_rl2.workers.call_queues import CallQueues
-from keras_rl2.workers.call_queues import Loss
+from keras_rl2.workers.calls import Call
+from keras_rl2.workers.calls import CallQueues
+from keras_rl2.workers.calls import Loss
+from keras_rl2.workers.calls import Shared
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
@@ -21,14 +21,14 @@ from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import CollectionPlan
 from keras_rl2.workers.worker import Share
 
-# Losses of one worker in a row, with no answer between them, after which there
-# is no use.
+# Losses of one worker in a row, without an answer between them, after which
+# replacing it is given up.
 MOST_LOSSES = 5
-# Processes that may die as they start or make a worker's environments, of which
-# one may have been killed by chance, before another worker makes them.
+# Processes that may die as they start or make a worker's environments, before
+# another worker makes them. One of them may have been killed by chance.
 _MOST_TRIES = 2
-# What takes the place of a lost process may take so long, or twice as long as
-# the first ones took.
+# Time limit for the start of a replacing process; at least twice the time that
+# the first processes took.
 SECONDS_TO_REPLACE = 8.0
 
 logger = logging.getLogger(__name__)
@@ -38,24 +38,24 @@ class WorkerPool:
     """Calls workers in processes, and replaces processes that are lost.
 
     A process that has died, or has not answered in time, is replaced by
-    another one, in which the same environments are made anew and what was
-    asked for is asked for again. One that cannot be replaced leaves its
-    environments to those that are left. Ctrl-C ends all processes, which are
-    started again when something is asked for: what they were at may never end.
+    another one, in which the same environments are made again and the calls are
+    repeated. If that fails, the remaining processes take over its environments.
+    Ctrl-C ends all processes, since their calls may never end; they are started
+    again at the next call.
 
     Args:
         transport: `Transport`. Runs the processes.
         maker: `EnvMaker`. Makes environments.
-        shares: Sequence of `Share`. What each worker holds.
-        min_workers: int. Processes below which there is an error.
+        shares: Sequence of `Share`. The environments of each worker.
+        min_workers: int. Number of processes below which an error is raised.
         timeout: float or None. Seconds that a call may take.
         start_timeout: float. Seconds that processes may take to start.
-        seed: int. Seeds environments that take the place of others.
+        seed: int. Seeds environments that replace others.
 
     Attributes:
         shares: list of `Share`.
-        losses: int. Processes that were lost so far.
-        descriptions: list of dict. What each worker says of its environments.
+        losses: int. Number of lost processes so far.
+        descriptions: list of dict, as returned by `Worker.describe`.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class WorkerPool:
         self._plan: CollectionPlan | None = None
         self._losses_in_a_row = [0] * len(self.shares)
         self._queues = CallQueues(transport)
-        # What each process holds.
+        # Indices of the workers that each process holds.
         self._held: dict[Link, list[int]] = {}
-        # What was asked for by others than the pool, and not answered so far.
+        # Open calls, without those of the pool itself.
         self._open: dict[Call, None] = {}
         self._broken_off = False
         self._start_seconds = start_timeout
@@ -97,14 +97,14 @@ class WorkerPool:
 
     @property
     def workers_left(self) -> int:
-        """Processes that live."""
+        """Number of live processes."""
         return len(self._held)
 
     def share(self, value: Any) -> Shared:
-        """Makes something known to all workers; see `Transport.share`.
+        """Shares a value with all workers; see `Transport.share`.
 
         Args:
-            value: Anything that can be pickled, with arrays in it perhaps.
+            value: Any picklable value, possibly with arrays.
 
         Returns:
             `Shared`, for arguments of `submit`.
@@ -113,7 +113,7 @@ class WorkerPool:
         return Shared(self._transport.share(value))
 
     def forget(self, shared: Shared) -> None:
-        """Undoes `share`, once all calls that it was given to are over.
+        """Frees a shared value as soon as all calls that use it are over.
 
         Args:
             shared: `Shared`.
@@ -124,14 +124,14 @@ class WorkerPool:
     def submit(
         self, index: int, method: str, *arguments: Any, repeatable: bool = False
     ) -> Call:
-        """Asks a worker for something, without waiting for it.
+        """Calls a method of a worker, without waiting for it.
 
         Args:
-            index: int. Which worker.
-            method: str. As of `Worker`.
-            *arguments: What it is given.
-            repeatable: bool. Whether it may be done by another worker, if
-                that one is lost. Defaults to `False`.
+            index: int. Index of the worker.
+            method: str. Name of a method of `Worker`.
+            *arguments: Its arguments.
+            repeatable: bool. Whether another worker may repeat the call if
+                this one is lost. Defaults to `False`.
 
         Returns:
             `Call`, for `gather`.
@@ -152,7 +152,7 @@ class WorkerPool:
         return call
 
     def plan(self, plan: CollectionPlan) -> None:
-        """Tells all workers how to collect, and those that replace them.
+        """Sends a plan to all workers, and to those that replace them.
 
         Args:
             plan: `CollectionPlan`.
@@ -169,15 +169,15 @@ class WorkerPool:
         """Waits for answers.
 
         Args:
-            calls: Sequence of `Call`, of `submit`.
+            calls: Sequence of `Call`, as returned by `submit`.
 
         Returns:
-            list of what they returned. Arrays in it are good until `release`.
+            list of return values. Arrays in it are valid until `release`.
 
         Raises:
-            WorkerError: If too few workers are left, or one was lost that had
-                been asked for what cannot be repeated.
-            Exception: What a worker raised.
+            WorkerError: If too few workers are left, or one was lost during a
+                call that cannot be repeated.
+            Exception: The error of a worker.
         """
         try:
             self._start_again()
@@ -193,7 +193,7 @@ class WorkerPool:
         return [call.answer for call in calls]
 
     def release(self, calls: Sequence[Call]) -> None:
-        """Says that the arrays of answers are not used any more.
+        """Frees the arrays of answers.
 
         Args:
             calls: Sequence of `Call` that are done.
@@ -201,7 +201,7 @@ class WorkerPool:
         self._queues.release(calls)
 
     def drop(self, calls: Sequence[Call]) -> None:
-        """Says that nobody wants the answers to calls any more.
+        """Discards the answers to calls.
 
         Args:
             calls: Sequence of `Call`, under way or done.
@@ -211,12 +211,12 @@ class WorkerPool:
             call.dropped = True
 
     def break_off(self, error: BaseException) -> None:
-        """Ends all processes if something broke in, Ctrl-C above all.
+        """Ends all processes after an interruption, e.g. by Ctrl-C.
 
-        What they are at may never end, and a message may be half sent.
+        Their calls may never end, and a message may be half sent.
 
         Args:
-            error: BaseException. An `Exception` is none of these, and leaves
+            error: BaseException. An `Exception` is no interruption, and leaves
                 all processes as they are.
         """
         if isinstance(error, Exception) or self.closed:
@@ -236,12 +236,12 @@ class WorkerPool:
         self._transport.close()
 
     def _require_open(self) -> None:
-        """Refuses to ask anything of workers that have ended."""
+        """Raises an error if the workers have ended."""
         if self.closed:
             raise ValueError("Expected workers that are open. Received: closed")
 
     def _give_up(self) -> None:
-        """Ends all processes, at once those that are at something."""
+        """Ends all processes; those with open calls at once."""
         self._queues.end_busy()
         self.close()
 
@@ -272,7 +272,7 @@ class WorkerPool:
         return links
 
     def _start_again(self) -> None:
-        """Starts all processes after something broke in."""
+        """Starts all processes again after an interruption."""
         if not self._broken_off:
             return
         for call in [*self._open]:
@@ -298,7 +298,7 @@ class WorkerPool:
         return Call(index, "make", (made,), False, seconds)
 
     def _lose(self, link: Link, why: str, hangs: bool = False) -> None:
-        """Does without a process: replaces it, or shares out what it held."""
+        """Replaces a lost process, or distributes its workers to others."""
         self.losses += 1
         indices = self._held.pop(link)
         calls = self._queues.end(link)
@@ -317,8 +317,8 @@ class WorkerPool:
             if call.method == "make"
         ]
         if tries and (hangs or max(tries) >= _MOST_TRIES):
-            # It was one that took the place of another.
-            why = f"{why}, and so did what took its place"
+            # It had replaced another one.
+            why = f"{why}, and so did its replacement"
             self._give_away(indices, again, why)
             return
         for index in indices:
@@ -336,7 +336,7 @@ class WorkerPool:
         self._take_over(another, indices, again)
 
     def _another(self) -> Link:
-        """Starts a process in the place of another, twice if it dies."""
+        """Starts a replacing process, twice if it dies."""
         began = time.monotonic()
         for tries in range(1, _MOST_TRIES + 1):
             try:
@@ -351,7 +351,7 @@ class WorkerPool:
     def _give_away(
         self, indices: list[int], calls: list[Call], why: str
     ) -> None:
-        """Leaves what a process held to those that are left."""
+        """Distributes the workers of a lost process to the remaining ones."""
         left = self.workers_left
         if left < self._min_workers:
             self._give_up()
@@ -368,7 +368,7 @@ class WorkerPool:
     def _take_over(
         self, link: Link, indices: list[int], calls: list[Call]
     ) -> None:
-        """Has a process do what another one was to do."""
+        """Lets a process take over workers and their open calls."""
         self._held[link] += indices
         made = [call.index for call in calls if call.method == "make"]
         for index in indices:
@@ -383,12 +383,12 @@ class WorkerPool:
             self._queues.send(link, call)
 
     def _lose_call(self, call: Call, error: WorkerError) -> None:
-        """Says of a call that it is lost, to whoever waits for it."""
+        """Ends a call with the error of a lost worker."""
         self._end(call)
         call.done, call.error = True, error
 
     def _lost(self, indices: list[int], why: str) -> WorkerError:
-        """Returns what is raised of a worker that is lost."""
+        """Returns the error of a lost worker."""
         return WorkerError(
             f"Expected worker {_named(indices)} to answer. Received: {why}"
         )
@@ -413,13 +413,13 @@ class WorkerPool:
             raise error
 
     def _begin(self, call: Call) -> None:
-        """Takes down that somebody waits for a call."""
+        """Registers an open call."""
         self._open[call] = None
         for shared in call.shared:
             shared.calls += 1
 
     def _end(self, call: Call) -> None:
-        """Takes down that a call is over, however it went."""
+        """Removes a call from the open ones."""
         if call not in self._open:
             return
         del self._open[call]
@@ -428,11 +428,11 @@ class WorkerPool:
             self._forget_unused(shared)
 
     def _forget_unused(self, shared: Shared) -> None:
-        """Forgets what was shared with its last call."""
+        """Frees a shared value if its last call is over."""
         if shared.forgotten and not shared.calls:
             self._transport.forget(shared.value)
 
 
 def _named(indices: Sequence[int]) -> str:
-    """Returns numbers for people."""
+    """Formats indices for messages."""
     return ", ".join(map(str, indices))

@@ -9,7 +9,7 @@ from keras_rl2.collecting import BrokenEpisodes
 from keras_rl2.collecting import Trajectory
 from keras_rl2.files import plain_data
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers.call import Call
+from keras_rl2.workers.calls import Call
 from keras_rl2.workers.worker import Collected
 from keras_rl2.workers.worker import Share
 from keras_rl2.workers.worker_env import side_by_side
@@ -17,11 +17,11 @@ from keras_rl2.workers.worker_pool import WorkerPool
 
 
 class WorkerRollout:
-    """What workers have been asked for, and then what came of it.
+    """A rollout that workers are collecting, or have collected.
 
     Args:
-        pool: `WorkerPool`. Who was asked.
-        calls: Sequence of `Call`. One of each worker, for a `Collected`.
+        pool: `WorkerPool` of the workers.
+        calls: Sequence of `Call`, one of each worker, for a `Collected`.
     """
 
     def __init__(self, pool: WorkerPool, calls: Sequence[Call]) -> None:
@@ -30,14 +30,14 @@ class WorkerRollout:
         self._gathered: Collected | None = None
 
     def gather(self) -> Collected:
-        """Waits for all workers, and puts together what they give.
+        """Waits for all workers, and joins their shares.
 
         Returns:
             `Collected` of all environments.
 
         Raises:
             WorkerError: If too few workers are left.
-            Exception: What an environment raised.
+            Exception: The error of an environment.
         """
         if self._gathered is None:
             parts: list[Collected] = self._pool.gather(self._calls)
@@ -46,12 +46,12 @@ class WorkerRollout:
         return self._gathered
 
     def drop(self) -> None:
-        """Says that nobody wants it any more."""
+        """Discards the rollout."""
         if self._gathered is None:
             self._pool.drop(self._calls)
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what was collected, having waited for it, as plain data."""
+        """Waits for the rollout, and returns it as plain data."""
         gathered = self.gather()
         broken = gathered.broken
         return {
@@ -89,7 +89,7 @@ class WorkerRollout:
 
 
 def _joined(parts: list[Collected], shares: Sequence[Share]) -> Collected:
-    """Puts rollouts of some environments each together to one of all."""
+    """Joins the workers' shares of a rollout."""
     return Collected(
         _trajectory([each.trajectory for each in parts], shares),
         _broken(parts),
@@ -99,7 +99,7 @@ def _joined(parts: list[Collected], shares: Sequence[Share]) -> Collected:
 
 
 def _trajectory(parts: list[Trajectory], shares: Sequence[Share]) -> Trajectory:
-    """Puts trajectories side by side, in new arrays."""
+    """Concatenates trajectories, in new arrays."""
     joined: dict[str, Any] = {}
     for name in parts[0].arrays():
         if not name.startswith("final"):
@@ -130,14 +130,14 @@ def _trajectory(parts: list[Trajectory], shares: Sequence[Share]) -> Trajectory:
 def _index_among_all(
     final_index: np.ndarray, share: Share, num_envs: int
 ) -> np.ndarray:
-    """Returns where final observations belong in the whole rollout."""
+    """Returns the indices of final observations in the whole rollout."""
     step, env = np.divmod(final_index, share.num_envs)
     index: np.ndarray = step * num_envs + env + share.first
     return index.astype(np.int32)
 
 
 def _broken(parts: Sequence[Collected]) -> BrokenEpisodes | None:
-    """Returns what failures have left of a rollout, if there were any."""
+    """Returns the broken episodes of all workers, if there are any."""
     if all(each.broken is None for each in parts):
         return None
     return BrokenEpisodes.joined(

@@ -1,4 +1,4 @@
-"""What a dataset is given to collect with several processes."""
+"""The base of settings for collecting with several processes."""
 
 import abc
 from collections.abc import Mapping
@@ -17,21 +17,21 @@ from keras_rl2.workers.worker_pool import WorkerPool
 
 
 class Workers(abc.ABC):
-    """Base of what says where a dataset's environments are stepped.
+    """Base of settings for stepping a dataset's environments in processes.
 
     Each worker is a process that holds as many environments as the others and
     a copy of the policy, and imports no TensorFlow.
 
     Args:
-        count: int. Workers.
+        count: int. Number of workers.
         envs_per_worker: int or None. Environments of each; None for
             `num_envs` of the dataset, shared out evenly. Defaults to `None`.
-        min_workers: int. Processes below which there is an error. One that is
-            lost is replaced; one that cannot be leaves its environments to
-            those that are left. Defaults to `1`.
+        min_workers: int. Number of processes below which an error is raised. A
+            lost process is replaced; if that fails, the remaining ones take
+            over its environments. Defaults to `1`.
         timeout: float or None. Seconds that a worker may take for its share
-            of a rollout, after which it is replaced. Defaults to `None`: as
-            long as it likes.
+            of a rollout, after which it is replaced. Defaults to `None`: no
+            limit.
         start_timeout: float. Seconds that the processes may take to start and
             to make their environments. Defaults to `60.0`.
 
@@ -69,7 +69,7 @@ class Workers(abc.ABC):
 
     @abc.abstractmethod
     def _transport(self) -> Transport:
-        """Makes what runs the processes."""
+        """Makes the transport that runs the processes."""
 
     def start(
         self,
@@ -86,15 +86,15 @@ class Workers(abc.ABC):
             env: str, the id of a registered environment; or a function that
                 makes a `gymnasium.Env`. Sent by cloudpickle.
             num_envs: int. Environments of all workers together.
-            env_kwargs: Mapping or None. Arguments of an environment given by
-                its id. Defaults to `None`.
+            env_kwargs: Mapping or None. Arguments of the environment, with an
+                id only. Defaults to `None`.
             wrappers: Sequence of functions that each environment is wrapped
                 in, with an id only. Defaults to `()`.
             seed: int. Seeds environments that take the place of lost ones.
                 Defaults to `0`.
 
         Returns:
-            `WorkerEnv`. To be closed.
+            `WorkerEnv`, which has to be closed.
 
         Raises:
             ValueError: If the environments cannot be shared out or sent.
@@ -120,7 +120,7 @@ class Workers(abc.ABC):
             raise
 
     def _envs_of_each(self, num_envs: int) -> int:
-        """Returns how many environments each worker has."""
+        """Returns the number of environments of each worker."""
         each = self.envs_per_worker
         if each is not None:
             if num_envs not in (1, each * self.count):
@@ -130,7 +130,7 @@ class Workers(abc.ABC):
                     f"Received: num_envs={num_envs}"
                 )
             return each
-        # One for each worker, where nothing is said.
+        # By default, one for each worker.
         total = self.count if num_envs == 1 else num_envs
         if total % self.count:
             raise ValueError(

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv
 
 import keras_rl2 as rl
-from keras_rl2.envs import env_trial
+from keras_rl2.envs import state_keeper
 from support import failing_envs
 from support.checkpointed import fit_and_close
 from support.kept_envs import Handle
@@ -110,7 +110,7 @@ def test_processes_however_they_are_started(context, tmp_path):
 
 
 OTHERS = {
-    "handle": (lambda: Handle, "do not do the same"),
+    "handle": (lambda: Handle, "do not repeat the steps"),
     "hidden": (lambda: Hidden, r"cannot be saved: Hidden\.counter"),
     "within an episode": (lambda: Player, r"cannot be saved: Player\.game"),
     "instance within an episode": (Player, r"nobody knows .* Player\.game"),
@@ -193,7 +193,7 @@ def test_processes_heed_signals_after_training(tmp_path):
 
 
 def test_the_trial_of_a_slow_simulator_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(env_trial, "_MOST_SECONDS", 0.0)
+    monkeypatch.setattr(state_keeper, "_MOST_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="no answer within 0 s"):
         trained(lambda: Hidden, tmp_path)
 

@@ -21,7 +21,6 @@ from gymnasium.wrappers import TransformReward
 
 from keras_rl2.envs import as_vector_env
 from keras_rl2.envs import env_state
-from keras_rl2.envs import mujoco_state
 from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.files import plain_data
 from support.probe_envs import CountingEnv
@@ -353,7 +352,7 @@ def test_trials_are_closed():
 
 def test_one_that_differs_after_a_reset():
     env = reset(lambda: HiddenStart)
-    assert "do not do the same" in refusal_of(env)
+    assert "do not repeat the steps" in refusal_of(env)
 
 
 def test_no_other_window_is_opened():
@@ -474,7 +473,7 @@ def test_the_number_of_a_connection_is_neither_copied_nor_kept(made):
     gc.collect()
     assert Handle.simulators == before
     if not made:
-        assert "do not do the same" in keeper.refusal
+        assert "do not repeat the steps" in keeper.refusal
         return
     # Nobody can tell so far: it is found out when it is given to another one.
     assert "client" not in kept["state"]["attributes"]
@@ -595,9 +594,9 @@ def test_mujoco_of_an_earlier_release(monkeypatch):
     )
     for _ in range(20):
         env.step(np.ones(8))
-    state = mujoco_state.read(env.model, env.data)["state"]
-    mujoco_state.write(other.model, other.data, state)
-    again = mujoco_state.read(other.model, other.data)["state"]
+    state = env_state.read_simulation(env.model, env.data)["state"]
+    env_state.write_simulation(other.model, other.data, state)
+    again = env_state.read_simulation(other.model, other.data)["state"]
     np.testing.assert_array_equal(again, state)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from keras_rl2.envs import env_state
 from keras_rl2.envs import env_values
-from keras_rl2.envs import space_draws
 
 
 def test_a_mark_says_nothing_of_who_else_holds_an_object():
@@ -41,7 +41,7 @@ def test_a_class_that_another_one_has_the_name_of(monkeypatch):
 
     car = Car(1.0)
     Car.__qualname__ = "Car"
-    with pytest.raises(TypeError, match="a class that is there"):
+    with pytest.raises(TypeError, match="a class that is defined"):
         env_values.taken(car)
 
     @dataclasses.dataclass
@@ -98,7 +98,7 @@ def test_values_that_are_nested_too_deep():
 
 def test_looking_at_a_space_seeds_nothing():
     space = spaces.Tuple([spaces.Discrete(3), spaces.Discrete(4)])
-    assert space_draws.read(space) == [None] * 3
+    assert env_state.read_draws(space) == [None] * 3
     space[1].seed(0)
-    kept = space_draws.read(space)
+    kept = env_state.read_draws(space)
     assert [each is None for each in kept] == [True, True, False]

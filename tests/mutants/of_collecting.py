@@ -5,14 +5,14 @@ from mutants.mutant import Mutant
 ENVS = [
     Mutant(
         "running_variance_forgets_how_means_differ",
-        "keras_rl2/envs/running_moments.py",
+        "keras_rl2/envs/reward_scaler.py",
         "squares + delta * delta * (self.count * count / total)",
         "squares",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "variance_of_a_sample",
-        "keras_rl2/envs/running_moments.py",
+        "keras_rl2/envs/reward_scaler.py",
         "batch.var(axis=0)",
         "batch.var(axis=0, ddof=1)",
         ["tests/envs/test_reward_scaler.py"],
@@ -47,7 +47,7 @@ ENVS = [
     ),
     Mutant(
         "the_first_reward_is_far_off",
-        "keras_rl2/envs/running_moments.py",
+        "keras_rl2/envs/reward_scaler.py",
         "self.variance * self.count > of_prior",
         "self.variance * self.count > 0.0",
         ["tests/envs/test_reward_scaler.py"],
@@ -68,7 +68,7 @@ ENVS = [
     ),
     Mutant(
         "reset_rows_after_truncations_are_transitions",
-        "keras_rl2/envs/next_step_env.py",
+        "keras_rl2/envs/gymnasium_vector_env.py",
         "self.pending_reset = terminated | truncated",
         "self.pending_reset = terminated",
         [
@@ -93,16 +93,22 @@ ENVS = [
     ),
     Mutant(
         "final_observations_of_truncations_are_lost",
-        "keras_rl2/envs/same_step_env.py",
-        "ended = terminated | truncated",
-        "ended = terminated",
+        "keras_rl2/envs/gymnasium_vector_env.py",
+        "ended = terminated | truncated\n"
+        "        if not np.count_nonzero(ended):\n"
+        "            return step\n"
+        "        if ",
+        "ended = terminated\n"
+        "        if not np.count_nonzero(ended):\n"
+        "            return step\n"
+        "        if ",
         [
             "tests/envs/test_autoreset_modes.py::test_all_modes_give_the_same_transitions"
         ],
     ),
     Mutant(
         "the_first_observation_is_taken_for_the_final_one",
-        "keras_rl2/envs/same_step_env.py",
+        "keras_rl2/envs/gymnasium_vector_env.py",
         "array[index] = row",
         "pass",
         [
@@ -111,9 +117,9 @@ ENVS = [
     ),
     Mutant(
         "a_reset_writes_over_the_final_observation",
-        "keras_rl2/envs/manual_reset_env.py",
-        "final_observation = map_leaves(np.copy, observation)",
-        "final_observation = observation",
+        "keras_rl2/envs/gymnasium_vector_env.py",
+        "final_observation = map_leaves(np.copy, observation)\n        first",
+        "final_observation = observation\n        first",
         [
             "tests/envs/test_autoreset_modes.py::test_arrays_that_environments_reuse"
         ],
@@ -327,8 +333,8 @@ COLLECTING = [
     Mutant(
         "a_refused_rollout_moves_the_scale",
         "keras_rl2/envs/reward_scaler.py",
-        "            self.returns, self.moments = before\n            _refuse",
-        "            _refuse",
+        "            self.returns, self.moments = before\n            sizes",
+        "            sizes",
         ["tests/envs/test_reward_scaler.py"],
     ),
 ]

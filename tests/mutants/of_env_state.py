@@ -52,7 +52,7 @@ STATE = [
     Mutant(
         "draws_of_spaces_begin_anew",
         "keras_rl2/envs/env_state.py",
-        "        space_draws.write(spaces[name], drawn)\n",
+        "        write_draws(spaces[name], drawn)\n",
         "        pass\n",
         [f"{_STATE}::test_what_is_drawn_from_spaces"],
     ),
@@ -94,42 +94,42 @@ STATE = [
 TRIAL = [
     Mutant(
         "trials_draw_what_others_would_have_drawn",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "        np.random.set_state(before[1])  # noqa: NPY002\n",
         "",
         [f"{_STATE}::test_what_is_drawn_elsewhere_is_not_drawn"],
     ),
     Mutant(
         "trials_draw_from_spaces_of_others",
-        "keras_rl2/envs/env_trial.py",
-        "            space_draws.write(space, states)\n",
+        "keras_rl2/envs/state_keeper.py",
+        "            env_state.write_draws(space, states)\n",
         "            pass\n",
         [f"{_STATE}::test_what_is_drawn_from_spaces"],
     ),
     Mutant(
         "all_environments_repeat",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "return played == _play(second, observation)[0]",
         "return bool(_play(second, observation)[0])",
         [f"{_STATE}::test_a_state_that_is_not_found"],
     ),
     Mutant(
         "environments_repeat_until_the_first_reset",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "in (_STEPS_COMPARED, _STEPS_COMPARED, _STEPS_WITHIN):",
         "in (_STEPS_COMPARED, _STEPS_WITHIN):",
         [f"{_STATE}::test_one_that_differs_after_a_reset"],
     ),
     Mutant(
         "environments_are_tried_at_the_beginning_of_episodes_alone",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "in (_STEPS_COMPARED, _STEPS_COMPARED, _STEPS_WITHIN):",
         "in (_STEPS_COMPARED, _STEPS_COMPARED, 0):",
         [f"{_ENVS}::test_others_begin_new_episodes_with_a_warning"],
     ),
     Mutant(
         "masks_are_not_heeded_as_environments_are_tried",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "        if self._choices is None:\n",
         "        if self._space is not None:\n",
         [f"{_ENVS}::test_it_goes_on_bit_for_bit"],
@@ -150,7 +150,7 @@ TRIAL = [
     ),
     Mutant(
         "a_trial_that_failed_leaves_its_state",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "        env_state.put_back(env.env, made)\n    return False",
         "        pass\n    return False",
         [
@@ -160,14 +160,14 @@ TRIAL = [
     ),
     Mutant(
         "another_window_is_opened",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         'or env.render_mode == "human"',
         "or env is None",
         [f"{_STATE}::test_no_other_window_is_opened"],
     ),
     Mutant(
         "trials_are_not_closed",
-        "keras_rl2/envs/env_trial.py",
+        "keras_rl2/envs/state_keeper.py",
         "            stack.callback(_close, made)\n",
         "",
         [f"{_STATE}::test_trials_are_closed"],
@@ -199,22 +199,22 @@ VALUES = [
     Mutant(
         "marks_say_who_else_holds_an_object",
         "keras_rl2/envs/env_values.py",
-        "return _digest(marshal.dumps(value, 2))",
-        "return _digest(marshal.dumps(value))",
+        "marshal.dumps(value, 2)\n            return",
+        "marshal.dumps(value)\n            return",
         _VALUES,
     ),
     Mutant(
         "marks_say_nothing_of_shapes",
         "keras_rl2/envs/env_values.py",
-        'parts.append(f"{array.dtype.str}{array.shape}".encode())',
-        "parts.append(array.dtype.str.encode())",
+        'digest.update(f"{array.dtype.str}{array.shape}".encode())',
+        "digest.update(array.dtype.str.encode())",
         _VALUES,
     ),
     Mutant(
         "marks_say_nothing_of_dtypes",
         "keras_rl2/envs/env_values.py",
-        'parts.append(f"{array.dtype.str}{array.shape}".encode())',
-        "parts.append(str(array.shape).encode())",
+        'digest.update(f"{array.dtype.str}{array.shape}".encode())',
+        "digest.update(str(array.shape).encode())",
         _VALUES,
     ),
     Mutant(
@@ -240,21 +240,21 @@ VALUES = [
     ),
     Mutant(
         "spaces_within_spaces_draw_anew",
-        "keras_rl2/envs/space_draws.py",
-        "                yield from _all(each)\n",
+        "keras_rl2/envs/env_state.py",
+        "                yield from _with_inner_spaces(each)\n",
         "                pass\n",
         [f"{_STATE}::test_what_is_drawn_from_spaces"],
     ),
     Mutant(
         "spaces_of_classes_draw_anew",
-        "keras_rl2/envs/space_draws.py",
+        "keras_rl2/envs/env_state.py",
         "{**of_class, **vars(env)}.items()",
         "vars(env).items()",
         [f"{_STATE}::test_what_is_drawn_from_spaces"],
     ),
     Mutant(
         "looking_at_a_space_seeds_it",
-        "keras_rl2/envs/space_draws.py",
+        "keras_rl2/envs/env_state.py",
         'if vars(each).get("_np_random") is not None',
         "if each.np_random is not None",
         _VALUES,
@@ -264,15 +264,15 @@ VALUES = [
 MUJOCO = [
     Mutant(
         "mujoco_is_warmed_up_by_what_is_computed_anew",
-        "keras_rl2/envs/mujoco_state.py",
-        "    # Computing it has warmed the solver's start up.\n"
+        "keras_rl2/envs/env_state.py",
+        "    # The computation has changed the warm start of the solver.\n"
         "    mujoco.mj_setState(model, data, array, kind)\n",
         "",
         [f"{_STATE}::test_mujoco_of_an_earlier_release"],
     ),
     Mutant(
         "what_mujoco_has_computed_is_computed_anew",
-        "keras_rl2/envs/mujoco_state.py",
+        "keras_rl2/envs/env_state.py",
         "            computed[...] = before\n",
         "            pass\n",
         _MUJOCO,

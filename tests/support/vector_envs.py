@@ -9,7 +9,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from keras_rl2.envs import as_vector_env
-from keras_rl2.envs.next_step_env import NextStepEnv
+from keras_rl2.envs.gymnasium_vector_env import NextStepEnv
 from support.probe_envs import CountingEnv
 from support.transitions import play
 

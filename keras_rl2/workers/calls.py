@@ -1,5 +1,6 @@
-"""What worker processes have been asked for, each in its order."""
+"""Calls of workers' methods, and the queues of each process."""
 
+import dataclasses
 import logging
 import math
 import pickle
@@ -7,9 +8,9 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import Any
 from typing import NamedTuple
 
-from keras_rl2.workers.call import Call
 from keras_rl2.workers.transport import Link
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
@@ -17,13 +18,83 @@ from keras_rl2.workers.transport import Transport
 logger = logging.getLogger(__name__)
 
 
+# Compared by identity, like calls.
+@dataclasses.dataclass(eq=False)
+class Shared:
+    """A value that all worker processes can read.
+
+    Attributes:
+        value: Return value of `Transport.share`.
+        calls: int. Number of open calls with it as an argument.
+        forgotten: bool. Whether no further call will use it.
+    """
+
+    value: Any
+    calls: int = 0
+    forgotten: bool = False
+
+
+# Compared by identity: arrays in it cannot be compared.
+@dataclasses.dataclass(eq=False)
+class Call:
+    """A call of a worker's method, under way or answered.
+
+    Attributes:
+        index: int. Index of the worker.
+        method: str. Name of the method.
+        arguments: tuple. Its arguments.
+        repeatable: bool. Whether another worker may repeat the call if the
+            process is lost.
+        seconds: float or None. Time limit from its beginning.
+        since: float. Time of its beginning, as far as is known.
+        link: `Link` or None. The process that has answered.
+        answer: Return value of the method.
+        error: Exception or None. Error of the method.
+        done: bool. Whether it has been answered.
+        dropped: bool. Whether the answer is not needed any more.
+        own: bool. Whether it is the pool's own, and no caller waits for it.
+        token: Token by which the answer is released.
+    """
+
+    index: int
+    method: str
+    arguments: tuple[Any, ...]
+    repeatable: bool
+    seconds: float | None
+    since: float = 0.0
+    link: Link | None = None
+    answer: Any = None
+    error: BaseException | None = None
+    done: bool = False
+    dropped: bool = False
+    own: bool = False
+    token: Any = None
+
+    @property
+    def shared(self) -> list[Shared]:
+        """The shared values among its arguments."""
+        return [each for each in self.arguments if isinstance(each, Shared)]
+
+    def sent_arguments(self) -> list[Any]:
+        """Returns the arguments in the form of `Link.send`."""
+        return [
+            each.value if isinstance(each, Shared) else each
+            for each in self.arguments
+        ]
+
+    @property
+    def deadline(self) -> float:
+        """End of its time limit, on the clock of `since`."""
+        return math.inf if self.seconds is None else self.since + self.seconds
+
+
 class Loss(NamedTuple):
-    """A process that is gone, or is taken for it.
+    """A process that is gone, or is treated as such.
 
     Attributes:
         link: `Link`.
-        why: str. What it did.
-        hangs: bool. Whether it lives, and did not answer in time.
+        why: str. The reason.
+        hangs: bool. Whether it is alive, and did not answer in time.
     """
 
     link: Link
@@ -35,7 +106,7 @@ class CallQueues:
     """Sends calls to processes, and receives their answers in turn.
 
     Args:
-        transport: `Transport`. Waits for them.
+        transport: `Transport`. Waits for answers.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -43,7 +114,7 @@ class CallQueues:
         self._asked: dict[Link, deque[Call]] = {}
 
     def add(self, links: Iterable[Link]) -> None:
-        """Begins with processes that have been asked for nothing.
+        """Adds processes without calls.
 
         Args:
             links: Iterable of `Link`.
@@ -51,36 +122,36 @@ class CallQueues:
         self._asked.update((link, deque()) for link in links)
 
     def end(self, link: Link) -> list[Call]:
-        """Ends a process, whatever it is at.
+        """Kills a process.
 
         Args:
             link: `Link`.
 
         Returns:
-            list of `Call` that it has not answered.
+            list of `Call` without an answer.
         """
         link.kill()
         return list(self._asked.pop(link))
 
     def end_all(self) -> None:
-        """Ends all processes, whatever they are at."""
+        """Kills all processes."""
         for link in [*self._asked]:
             self.end(link)
 
     def end_busy(self) -> None:
-        """Ends the processes that are at something."""
+        """Kills the processes with open calls."""
         for link in [link for link, calls in self._asked.items() if calls]:
             self.end(link)
 
     def clear(self) -> None:
-        """Forgets all processes, which somebody else ends."""
+        """Forgets all processes, without ending them."""
         self._asked.clear()
 
     def send(self, link: Link, call: Call) -> None:
-        """Sends a call; a process that is gone is found out by waiting.
+        """Sends a call; `receive` reports a process that is gone.
 
         Args:
-            link: `Link`. To whom.
+            link: `Link`. The process.
             call: `Call`.
         """
         calls = self._asked[link]
@@ -92,7 +163,7 @@ class CallQueues:
         except LinkLostError as error:
             logger.debug("A worker is gone: %s", error)
         except BaseException:
-            # It cannot be sent at all, say.
+            # E.g. arguments that cannot be pickled.
             calls.remove(call)
             raise
 
@@ -100,8 +171,8 @@ class CallQueues:
         """Waits for one answer at least, or for a process to be lost.
 
         Yields:
-            `Call` that are done, and `Loss`, of which each is to be dealt
-            with before the next.
+            `Call` that are done, and `Loss`. Each has to be handled before the
+            next.
         """
         links = [link for link, calls in self._asked.items() if calls]
         first = min(self._asked[link][0].deadline for link in links)
@@ -115,7 +186,7 @@ class CallQueues:
             yield from self._late(links)
 
     def release(self, calls: Iterable[Call]) -> None:
-        """Says that the arrays of answers are not used any more.
+        """Frees the arrays of answers.
 
         Args:
             calls: Iterable of `Call` that are done.
@@ -127,7 +198,7 @@ class CallQueues:
             call.link = call.token = None
 
     def _answered(self, link: Link) -> Call | Loss:
-        """Receives the answer to what a process was asked first."""
+        """Receives the answer to the oldest call of a process."""
         try:
             well, answer, token = link.receive()
         except LinkLostError as error:
@@ -146,7 +217,7 @@ class CallQueues:
         return call
 
     def _late(self, links: Iterable[Link]) -> Iterator[Loss]:
-        """Yields those that have not answered in time."""
+        """Yields the processes that have not answered in time."""
         for link in links:
             call = self._asked[link][0]
             if time.monotonic() >= call.deadline:
