@@ -31,11 +31,11 @@ from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.workers import WorkerCollector
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers

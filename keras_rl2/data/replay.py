@@ -29,7 +29,6 @@ from keras_rl2.data.replay_buffers import make_replay_buffer
 from keras_rl2.data.replay_buffers import sequence_sizes
 from keras_rl2.data.td_error_feedback import TDErrorFeedback
 from keras_rl2.envs import EnvWrapper
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
@@ -39,10 +38,11 @@ from keras_rl2.replay.minibatches import into_minibatches
 from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.replay_sizes import check_priorities
-from keras_rl2.replay.replay_sizes import check_replay_sizes
-from keras_rl2.replay.replay_sizes import check_sequences_fit
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.replay.sizes import check_priorities
+from keras_rl2.replay.sizes import check_replay_sizes
+from keras_rl2.replay.sizes import check_sequences_fit
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import Workers
 

@@ -24,15 +24,15 @@ from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.policies.agent_protocols import LearnsFromRollouts
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.agent_protocols import learns_from_rollouts
 from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.replay.minibatches import shuffled_rows
 from keras_rl2.replay.minibatches import tensor_specs
-from keras_rl2.replay.shuffling import shuffled_rows
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers

@@ -239,14 +239,14 @@ COLLECTING = [
     ),
     Mutant(
         "each_pass_deals_alike",
-        "keras_rl2/replay/shuffling.py",
+        "keras_rl2/replay/minibatches.py",
         "generator.permutation(valid)",
         "valid",
         ["tests/data/test_shuffling.py"],
     ),
     Mutant(
         "filled_up_rows_are_trained_on",
-        "keras_rl2/replay/shuffling.py",
+        "keras_rl2/replay/minibatches.py",
         "counted = np.arange(columns * minibatches) < len(valid)",
         "counted = np.arange(columns * minibatches) >= 0",
         ["tests/data/test_shuffling.py"],
