@@ -36,7 +36,7 @@ from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 from keras_rl2.callbacks.resumable import CallbackStates
 from keras_rl2.callbacks.signals import StopSignal
-from keras_rl2.collecting.finite import is_finite
+from keras_rl2.collecting.checks import is_finite
 from keras_rl2.files.checkpoint_folder import Saved
 
 logger = logging.getLogger(__name__)

@@ -53,7 +53,8 @@ class LiteRTRunner:
         self.observations = tuple(observations)
         self._interpreter = interpreter
         details = {
-            _plain_name(d["name"]): d["index"]
+            # The converter adds to it: `serving_default_noise:0` -> `noise`.
+            d["name"].split(":")[0].removeprefix("serving_default_"): d["index"]
             for d in interpreter.get_input_details()
         }
         # The converter drops inputs that the policy does not use.
@@ -187,8 +188,3 @@ def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
 def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
     """Returns what the interpreter takes, `[1, ...]`."""
     return np.ascontiguousarray(np.asarray(array, spec.dtype)[None])
-
-
-def _plain_name(name: str) -> str:
-    """Strips what the converter adds: `serving_default_noise:0` -> `noise`."""
-    return name.split(":")[0].removeprefix("serving_default_")

@@ -19,9 +19,12 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.collecting.collector import MOST_RESTARTS
+from keras_rl2.collecting.random_actor import AllowedChoice
+from keras_rl2.collecting.random_actor import MaskedRandomActor
+from keras_rl2.collecting.random_actor import random_actions
+from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
-from keras_rl2.data.random_actions import random_play
 from keras_rl2.data.replay_buffers import Priorities
 from keras_rl2.data.replay_buffers import SequenceSizes
 from keras_rl2.data.replay_buffers import check_fits
@@ -34,6 +37,7 @@ from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import learns_from_replay
 from keras_rl2.policies.agent_protocols import refuse_on_policy
+from keras_rl2.policy_heads import DiscreteHead
 from keras_rl2.replay.minibatches import into_minibatches
 from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
@@ -43,6 +47,7 @@ from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
 from keras_rl2.replay.sizes import check_priorities
 from keras_rl2.replay.sizes import check_replay_sizes
 from keras_rl2.replay.sizes import check_sequences_fit
+from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import Workers
 
@@ -422,13 +427,15 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Takes the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
-        actor, noise = random_play(
-            agent.policy_head,
-            self._noise,
-            self.env.observation_space,
-            (self.horizon, self.env.num_envs),
-        )
-        self._begin(actor, noise)
+        head, shape = agent.policy_head, (self.horizon, self.env.num_envs)
+        if not is_masked(self.env.observation_space):
+            self._begin(random_actor, random_actions(head, self._noise, shape))
+        elif isinstance(head, DiscreteHead):
+            scores = self._noise.random((*shape, head.n))
+            self._begin(AllowedChoice(head.start), scores)
+        else:
+            # The masks are known step by step only.
+            self._begin(MaskedRandomActor(head, self._noise), np.zeros(shape))
         return self._take()
 
     def _take(self) -> Trajectory:

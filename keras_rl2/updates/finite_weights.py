@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import keras
 import numpy as np
 
-from keras_rl2.collecting.finite import is_finite
+from keras_rl2.collecting.checks import is_finite
 
 
 def refuse_non_finite(

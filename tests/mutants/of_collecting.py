@@ -77,14 +77,14 @@ ENVS = [
     ),
     Mutant(
         "rows_after_truncations_are_valid",
-        "keras_rl2/collecting/record.py",
+        "keras_rl2/collecting/trajectory.py",
         "self.terminated[:-1] | self.truncated[:-1]",
         "self.terminated[:-1]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "a_reset_left_from_the_last_rollout_is_valid",
-        "keras_rl2/collecting/record.py",
+        "keras_rl2/collecting/trajectory.py",
         "valid[0] &= ~self.pending_reset",
         "valid[0] &= True",
         [
@@ -132,7 +132,7 @@ ENVS = [
 COLLECTING = [
     Mutant(
         "returns_of_episodes_begin_with_the_rollout",
-        "keras_rl2/collecting/episode_statistics.py",
+        "keras_rl2/collecting/collector.py",
         "returns = self._return + np.cumsum(",
         "returns = np.cumsum(",
         [
@@ -141,7 +141,7 @@ COLLECTING = [
     ),
     Mutant(
         "returns_of_episodes_add_up",
-        "keras_rl2/collecting/episode_statistics.py",
+        "keras_rl2/collecting/collector.py",
         "before_return[b] = returns[t, b]",
         "before_return[b] = 0.0",
         [
@@ -150,7 +150,7 @@ COLLECTING = [
     ),
     Mutant(
         "rewards_of_resets_are_counted",
-        "keras_rl2/collecting/episode_statistics.py",
+        "keras_rl2/collecting/collector.py",
         "np.where(trajectory.valid, trajectory.reward, 0.0)",
         "trajectory.reward",
         [
