@@ -59,7 +59,7 @@ class LiteRTRunner:
         }
         # The converter drops inputs that the policy does not use.
         self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
-        memory = ("begins", *(f"state_{k}" for k in range(states)))
+        memory = ("begins", *map("state_{}".format, range(states)))
         # Of what the policy does not look at there is none.
         self._inputs = [
             details.get(name) for name in (*observations, "noise", *memory)
@@ -88,7 +88,7 @@ class LiteRTRunner:
             if index is not None:
                 interpreter.set_tensor(index, array)
         interpreter.invoke()
-        return [interpreter.get_tensor(index) for index in self._outputs]
+        return [*map(interpreter.get_tensor, self._outputs)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,10 +100,6 @@ class RoundDataset(abc.ABC):
         """What running statistics did not follow, by its key in the logs."""
         return dict(outliers_of(self.agent))
 
-    def _clipped(self) -> dict[str, float]:
-        """Returns how many of them there were, for the logs."""
-        return {key: float(x.count) for key, x in self.outliers.items()}
-
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of one element, a whole round."""

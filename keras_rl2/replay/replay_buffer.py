@@ -236,7 +236,11 @@ class ReplayBuffer:
         while start < horizon:
             # At most up to the last row of the ring.
             stop = min(horizon, start + ring.rows - ring.row)
-            self._withdraw(stop - start)
+            # One row more is lost, to the observation after the last step.
+            rows = ring.time + np.arange(min(stop - start + 1, ring.rows))
+            rows %= ring.rows
+            row, env = np.nonzero(ring.arrays["span"][rows])
+            self._withdraw(rows[row] * self.num_envs + env)
             ring.write(given, final, final_index, start, stop)
             self._complete(stop - start)
             start = stop
@@ -286,18 +290,9 @@ class ReplayBuffer:
             under_way = rows[first:]
             arrays["valid"][under_way, env] = False
             span = arrays["span"][under_way, env]
-            self._close(under_way[span > 0] * self.num_envs + env)
+            self._withdraw(under_way[span > 0] * self.num_envs + env)
 
-    def _withdraw(self, steps: int) -> None:
-        """Withdraws transitions whose rows the next steps overwrite."""
-        ring = self._ring
-        # One row more, for the observation after the last of these steps.
-        rows = np.arange(ring.time, ring.time + min(steps + 1, ring.rows))
-        rows %= ring.rows
-        row, env = np.nonzero(ring.arrays["span"][rows])
-        self._close(rows[row] * self.num_envs + env)
-
-    def _close(self, place: np.ndarray) -> None:
+    def _withdraw(self, place: np.ndarray) -> None:
         """Withdraws transitions, `[K]` places."""
         if place.size:
             self._ring.flat("span")[place] = 0

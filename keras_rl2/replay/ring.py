@@ -1,5 +1,6 @@
 """The steps of the recent past: arrays in a ring, and how they are saved."""
 
+import operator
 import os
 import secrets
 import threading
@@ -138,7 +139,7 @@ class Ring:
     def nbytes(self) -> int:
         """Bytes of all arrays, when the ring is full."""
         arrays = [*self.arrays.values(), *self._final.arrays.values()]
-        return sum(array.nbytes for array in arrays)
+        return sum(map(operator.attrgetter("nbytes"), arrays))
 
     def index_of(self, place: np.ndarray) -> np.ndarray:
         """Returns the numbers of steps by their places.
@@ -290,11 +291,11 @@ class Ring:
         slot = self.arrays["slot"][rows]
         self._final.drop(int(np.count_nonzero(slot >= 0)))
         slot[:] = -1
-        self._keep_late(row, count)
+        if self._late:
+            self._keep_late(row, count + 1)
         for key, array in given.items():
             self.arrays[key][rows] = array[start:stop]
         self.time += count
-        self._keep_late(self.row, 1)
         for key in self.observation:
             self.arrays[key][self.row] = given[key][stop]
         step = final_index // self.num_envs
@@ -334,11 +335,10 @@ class Ring:
 
     def _keep_late(self, row: int, count: int) -> None:
         """Has rows copied that are to be overwritten and still to be read."""
-        if self._late:
-            alive = [late for ref in self._late if (late := ref()) is not None]
-            self._late = [weakref.ref(each) for each in alive]
-            for late in alive:
-                late.keep(row, count)
+        alive = [late for ref in self._late if (late := ref()) is not None]
+        self._late = [weakref.ref(each) for each in alive]
+        for late in alive:
+            late.keep(row, count)
 
     # Saving.
 

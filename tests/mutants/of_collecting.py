@@ -195,8 +195,8 @@ COLLECTING = [
     Mutant(
         "memory_survives_a_reset_by_others",
         "keras_rl2/data/collecting_dataset.py",
-        "actor.begin(np.ones(self.env.num_envs, np.bool_))",
-        "actor.begin(np.zeros(self.env.num_envs, np.bool_))",
+        "actor.begin(everywhere)",
+        "actor.begin(~everywhere)",
         [
             "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
         ],
@@ -231,7 +231,7 @@ COLLECTING = [
     Mutant(
         "scaled_returns_survive_a_reset",
         "keras_rl2/data/rollouts.py",
-        "self._scaler.begin(np.ones(self.env.num_envs, np.bool_))",
+        "self._scaler.begin(envs)",
         "pass",
         [
             "tests/agents/test_normalization.py::test_episodes_broken_off_leave_no_return_behind"
@@ -306,9 +306,9 @@ COLLECTING = [
     ),
     Mutant(
         "a_gap_does_not_end_the_scaled_return",
-        "keras_rl2/data/rollouts.py",
-        "            scaler.begin(broken.cut_before)\n",
-        "            pass\n",
+        "keras_rl2/data/collecting_dataset.py",
+        "self._cut(broken.cut_before, broken.discarded_before)",
+        "pass",
         [
             "tests/workers/test_lost_workers.py::"
             "test_scaled_rewards_do_not_add_up_over_a_gap"

@@ -320,8 +320,8 @@ ROWS = [
     Mutant(
         "rows_are_overwritten_before_they_are_read",
         "keras_rl2/replay/ring.py",
-        "        self._keep_late(row, count)\n",
-        "",
+        "            self._keep_late(row, count + 1)\n",
+        "            pass\n",
         _LATE,
     ),
     Mutant(
@@ -334,7 +334,7 @@ ROWS = [
     Mutant(
         "rows_that_nobody_reads_are_kept",
         "keras_rl2/replay/ring.py",
-        "            self._late = [weakref.ref(each) for each in alive]\n",
+        "        self._late = [weakref.ref(each) for each in alive]\n",
         "",
         _LATE,
     ),

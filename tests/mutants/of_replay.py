@@ -62,7 +62,7 @@ REPLAY = [
     Mutant(
         "replay_keeps_what_was_written_over",
         "keras_rl2/replay/replay_buffer.py",
-        "            self._withdraw(stop - start)\n",
+        "            self._withdraw(rows[row] * self.num_envs + env)\n",
         "",
         ["tests/replay/test_replay_buffer.py"],
     ),
