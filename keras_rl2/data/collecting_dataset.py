@@ -52,19 +52,28 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     A subclass says which agents learn from it, `AgentT`.
 
     Args:
-        env: Environment, vector environment or id string.
+        env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
+            mode, an EnvPool environment, an id string, or a function that
+            makes a `gymnasium.Env`.
         rounds_per_epoch: int. Rounds of one Keras epoch.
-        num_envs: int. Environments to make when `env` is an id.
+        num_envs: int. Environments to make when `env` is an id or a function.
         seed: int or None. Seeds environments, acting and the rest.
-        env_kwargs: dict or None. Arguments of an environment given by its id.
-            Defaults to `None`.
-        wrappers: sequence of functions from an environment to another one,
-            for an environment given by its id. Defaults to `()`.
-        step_timeout: float or None. Seconds that a step may take. Defaults to
-            `None`: as long as it likes.
-        on_env_error: str. `"raise"` or `"restart"`. Defaults to `"raise"`.
-        workers: `Workers` or None. Processes that step the environments.
-            Defaults to `None`: this one.
+        env_kwargs: dict or None. Arguments of the environments that are made
+            of an id, as `gymnasium.make` takes them. Defaults to `None`.
+        wrappers: sequence of functions from a `gymnasium.Env` to another one,
+            applied to each environment that is made of an id. Defaults to
+            `()`.
+        step_timeout: float or None. Seconds that a step may take, of a
+            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+            this process. Defaults to `None`: as long as it likes.
+        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
+            environment raises an error, dies or hangs, and learn nothing from
+            the episode that failed: docs/failing_environments.md. Defaults to
+            `"raise"`.
+        workers: `Workers` or None. Processes that step the environments:
+            `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
+            `env` is an id then, or a function that makes an environment.
+            Defaults to `None`: this process.
     """
 
     #: Steps of one round in each environment, T; set by a subclass.

@@ -60,10 +60,10 @@ class EvaluationDataset:
             environment, an id string, or a function that makes a
             `gymnasium.Env`. Best not the one trained on.
         episodes: int. Episodes to play. Defaults to `10`.
-        deterministic: bool. Whether the mode of the policy is taken instead
-            of a sample. Defaults to `True`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
+        deterministic: bool. Whether the mode of the policy is taken instead of
+            a sample. Defaults to `True`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
         seed: int or None. Seeds environments and sampling, the same for every
             evaluation; None for other episodes each time. Defaults to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made

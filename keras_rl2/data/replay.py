@@ -75,34 +75,33 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
-        capacity: int. Transitions that are held, of all environments
-            together. Their memory is checked before it is taken. Defaults to
+        capacity: int. Transitions that are held, of all environments together.
+            Their memory is checked before it is taken. Defaults to
             `1_000_000`.
-        batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"`
-            for what the algorithm is published with. Defaults to `"auto"`.
+        batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"` for
+            what the algorithm is published with. Defaults to `"auto"`.
         steps_per_round: int or None. Environment steps of a round, of all
             environments together, a multiple of their number; None for 64, or
             the next multiple. Defaults to `None`.
         updates_per_round: int or None. Updates of a round; None for what the
             algorithm is published with, one for each step say. Defaults to
             `None`.
-        warm_up: int. Random steps before the first round, rounded up to
-            whole rounds. Defaults to `1000`.
+        warm_up: int. Random steps before the first round, rounded up to whole
+            rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
-        prioritized: bool. Whether transitions are drawn in proportion to
-            their last TD errors. Those of a round are fed back after it.
-            Defaults to `False`.
+        prioritized: bool. Whether transitions are drawn in proportion to their
+            last TD errors. Those of a round are fed back after it. Defaults to
+            `False`.
         alpha: float. How much priorities matter. Defaults to `0.6`.
-        beta: float, or a function from the number of minibatches drawn to
-            one. How much of the bias is corrected by `weight`. Defaults to
-            `0.4`.
+        beta: float, or a function from the number of minibatches drawn to one.
+            How much of the bias is corrected by `weight`. Defaults to `0.4`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for
             about 1000 steps. Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
-        seed: int or None. Seeds environments, acting and drawing. Defaults
-            to `None`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
+        seed: int or None. Seeds environments, acting and drawing. Defaults to
+            `None`.
         env_kwargs: dict or None. Arguments of the environments that are made
             of an id, as `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
@@ -112,7 +111,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
             this process. Defaults to `None`: as long as it likes.
         on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises something, dies or hangs, and learn nothing of
+            environment raises an error, dies or hangs, and learn nothing from
             the episode that failed: docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
@@ -124,10 +123,10 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             ones: with 0, either workers or updates wait; with more, the ratio
             of updates to steps stays what it is. None for 1 with `workers`.
             Defaults to `None`.
-        sequence_length: int or None. For an agent that remembers:
-            transitions that are trained in one piece, through which gradients
-            flow back; `batch_size` counts sequences then. None for 32.
-            Defaults to `None`.
+        sequence_length: int or None. For an agent that remembers: transitions
+            that are trained in one piece, through which gradients flow back;
+            `batch_size` counts sequences then. None for 32. Defaults to
+            `None`.
         burn_in: int or None. For an agent that remembers: steps before them,
             which bring its memory up to date with the present weights. None
             for 8. Defaults to `None`.

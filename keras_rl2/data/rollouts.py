@@ -62,22 +62,22 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
-        horizon: int or None. Steps of one rollout per environment, T; None
-            for the algorithm's own, which shrinks as the number of
-            environments grows. Defaults to `None`.
+        horizon: int or None. Steps of one rollout per environment, T; None for
+            the algorithm's own, which shrinks as the number of environments
+            grows. Defaults to `None`.
         passes: int or None. Times that every step is trained on; None for the
             algorithm's own. Defaults to `None`.
-        batch_size: int, None or `"auto"`. Steps of one minibatch, at most
-            T x B; None for the whole rollout; `"auto"` for the algorithm's
-            own. Defaults to `"auto"`.
+        batch_size: int, None or `"auto"`. Steps of one minibatch, at most T x
+            B; None for the whole rollout; `"auto"` for the algorithm's own.
+            Defaults to `"auto"`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for 1,
             or for the algorithm's own where `horizon` is. Defaults to `None`.
         scale_rewards: bool or None. Whether rewards are divided by the running
             deviation of the discounted return; values and value losses are
             then those of the scaled rewards. None for the algorithm's own.
             Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
             to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made
@@ -89,7 +89,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
             this process. Defaults to `None`: as long as it likes.
         on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises something, dies or hangs, and learn nothing of
+            environment raises an error, dies or hangs, and learn nothing from
             the episode that failed: docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
@@ -98,8 +98,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             Defaults to `None`: this process.
         sequence_length: int or None. For an agent that remembers: steps that
             are trained in one piece, through which gradients flow back, a
-            divisor of `horizon`; minibatches are whole sequences. None for
-            the largest divisor up to 64. Defaults to `None`.
+            divisor of `horizon`; minibatches are whole sequences. None for the
+            largest divisor up to 64. Defaults to `None`.
 
     Raises:
         ValueError: If a number is below 1, the minibatch is larger than the
