@@ -46,6 +46,9 @@ OWN = {
         "units",
     },
     "record": {"env", "env_kwargs", "num_envs", "seed", "wrappers"},
+    "EvaluationDataset": {"env", "seed"},
+    "ReplayDataset": {"rounds_per_epoch", "seed"},
+    "RolloutDataset": {"rounds_per_epoch", "seed"},
     "A2C": {"gae_lambda"},
     "BehaviorCloning": {"actor", "gamma", "initial_log_std"},
     "BoxCQL": {"alpha", "threshold"},
@@ -75,11 +78,14 @@ SOURCES = {
     "CQL": ("DQN", "SAC"),
     "DiscreteCQL": ("DQN", "CQL"),
     "Agent.evaluate": ("EvaluationDataset",),
+    "EvaluationDataset": ("CollectingDataset",),
     "EvaluationDataset.of": ("EvaluationDataset",),
     "ActingModel.check_export": ("EvaluationDataset",),
     "TD3.compile": ("Agent.compile",),
     "Training.run": ("Agent.fit",),
     "PrioritizedReplayBuffer": ("ReplayBuffer",),
+    "ReplayDataset": ("CollectingDataset",),
+    "RolloutDataset": ("CollectingDataset",),
     "from_keras_rl": ("DQN",),
     "network_for": ("mlp",),
     "record": ("OfflineDataset",),
@@ -198,6 +204,12 @@ def said(default: ast.expr | None) -> str | None:
     """Returns a default as docstrings write it."""
     if isinstance(default, ast.Constant) and isinstance(default.value, str):
         return f'"{default.value}"'
+    if (
+        isinstance(default, ast.Constant)
+        and isinstance(default.value, int)
+        and default.value >= 10_000
+    ):
+        return f"{default.value:_}"
     return None if default is None else ast.unparse(default)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import operator
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -11,21 +12,20 @@ from typing import cast
 import numpy as np
 
 from keras_rl2.collecting.broken_episodes import BrokenEpisodes
-from keras_rl2.collecting.episode_statistics import EpisodeStatistics
-from keras_rl2.collecting.masks import check_mask
-from keras_rl2.collecting.masks import masking_head
+from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.collecting.record import Record
-from keras_rl2.collecting.record import check_finite
 from keras_rl2.collecting.sent_policy import SendingActor
+from keras_rl2.collecting.trajectory import Record
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs import MismatchError
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.supported import is_masked
+from keras_rl2.spaces.trees import map_leaves
 
 # What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
 # beforehand for an actor that has nothing learned.
@@ -84,8 +84,11 @@ class Collector:
         self.sequence_length = sequence_length
         self.observation: Any = None
         self.episodes = EpisodeStatistics(env.num_envs, window)
-        self._begun: deque[tuple[Actor, StepNoise]] = deque()
-        self._masking = masking_head(env.observation_space, head)
+        #: Whether the environments have ever been reset from here.
+        self.has_begun = False
+        # Those that have been begun and not been finished.
+        self._rollouts: deque[Any] = deque()
+        self._is_masked = is_masked(env.observation_space)
         self._resets_seen = -1
         #: Seeds environments that are made again, by how many were before;
         #: None where a failure is not to be survived.
@@ -111,11 +114,6 @@ class Collector:
         """
         return self._resets_seen != self.env.resets
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the environments have ever been reset from here."""
-        return self.observation is not None
-
     def reset(self, seed: int | None = None) -> None:
         """Starts new episodes in every environment.
 
@@ -128,12 +126,13 @@ class Collector:
         except Exception as error:
             self.observation = self._begun_anew(error)
         self._resets_seen = self.env.resets
+        self.has_begun = True
         self.episodes.begin()
 
     @property
     def under_way(self) -> int:
         """Rollouts that have been begun and not been finished."""
-        return len(self._begun)
+        return len(self._rollouts)
 
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
         """Begins a rollout, which `finish` returns.
@@ -141,32 +140,40 @@ class Collector:
         Here nothing happens before that; workers begin at once.
 
         Args:
-            actor: As of `collect`.
-            noise: As of `collect`.
+            actor: `PolicyActor`, or a function alike. Chooses the actions.
+            noise: `[T, B, *noise_shape]` float32. Its noise, or whatever it
+                takes in place of that, by the step.
         """
         assert callable(actor)
-        self._begun.append((actor, noise))
-
-    def finish(self) -> Trajectory:
-        """Returns the rollout that was begun first; see `collect`."""
-        return self.collect(*self._begun.popleft())
+        self._rollouts.append((actor, noise))
 
     def drop(self, error: BaseException | None = None) -> None:
         """Forgets rollouts that are under way.
 
         Args:
-            error: BaseException or None. What broke in on them, Ctrl-C above
-                all. Defaults to `None`.
+            error: BaseException or None. The error that interrupted them, most
+                often Ctrl-C. Defaults to `None`.
         """
-        self._begun.clear()
+        self._rollouts.clear()
 
     def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
         """Takes T steps in each environment, from where it is.
 
         Args:
-            actor: `PolicyActor`, or a function alike. Chooses the actions.
-            noise: `[T, B, *noise_shape]` float32. Its noise, or what it
-                takes in place of that, by the step.
+            actor: As of `begin`.
+            noise: As of `begin`.
+
+        Returns:
+            A `Trajectory`.
+
+        Raises:
+            ValueError: As of `finish`.
+        """
+        self.begin(actor, noise)
+        return self.finish()
+
+    def finish(self) -> Trajectory:
+        """Returns the rollout that was begun first.
 
         Returns:
             A `Trajectory`.
@@ -175,6 +182,7 @@ class Collector:
             ValueError: If an observation or a reward is not finite; the text
                 names the environment, the step and the array.
         """
+        actor, noise = self._rollouts.popleft()
         assert self.observation is not None
         record = self.record_kind(
             self.env, self.head, self.horizon, self.observation
@@ -187,11 +195,13 @@ class Collector:
             self._run(actor, noise, record)
         except Exception as error:
             # An environment may choke on the action that a NaN led to.
-            check_finite(record)
+            record.check_finite()
             raise error
-        check_finite(record)
+        record.check_finite()
         self._resets_seen = self.env.resets
-        self.observation = record.observation_at(self.horizon)
+        self.observation = map_leaves(
+            operator.itemgetter(-1), record.observation
+        )
         self.broken = record.broken
         trajectory = record.trajectory()
         self.episodes.count(trajectory, self.broken)
@@ -209,9 +219,10 @@ class Collector:
         self, actor: Actor, noise: StepNoise, record: Record, t: int
     ) -> None:
         """Acts, steps and stores once."""
-        observation = self._acted_on(record, t)
-        if self._masking is not None:
-            self._check_mask(self._masking, observation, record, t)
+        observation = record.acted_on(t)
+        if self._is_masked:
+            over = self.env.pending_reset | record.is_over(t)
+            check_mask(self.head, observation, over, self.env.name, t)
         record.action[t], action = actor(observation, noise[t])
         if record.log_prob is not None:
             record.log_prob[t] = cast(PolicyActor, actor).log_prob
@@ -235,7 +246,7 @@ class Collector:
         """Begins anew in the place of a step that failed, if asked to."""
         if self.restart_seed is not None:
             # What choked on the action of a NaN would do so again.
-            check_finite(record)
+            record.check_finite()
         observation = self._begun_anew(error)
         record.keep_restart(t, self._failed, observation)
         record.steps = t + 1
@@ -279,7 +290,7 @@ class Collector:
     def _remembered_step(
         self, actor: Any, noise: StepNoise, record: Record, t: int
     ) -> None:
-        """Does what `_step` does, and keeps what the policy remembers."""
+        """Takes a step, and keeps the state of a recurrent policy."""
         assert self.sequence_length is not None
         if t == 0:
             record.keep_begins(actor.begins)
@@ -287,9 +298,8 @@ class Collector:
             record.keep_state(actor.state)
         # NEXT_STEP environments begin an episode after the step that resets.
         resetting = self.env.pending_reset
-        finals = len(record._final)
         self._step(actor, noise, record, t)
-        if len(record._final) > finals:
+        if record.final_step == t:
             record.keep_final_state(t, actor.state)
         actor.begin(
             np.ones(self.env.num_envs, np.bool_)
@@ -301,27 +311,11 @@ class Collector:
     def _beginning(
         self, record: Record, t: int, resetting: np.ndarray
     ) -> np.ndarray:
-        """Says where the step after step `t` is the first of an episode."""
+        """Returns where step `t + 1` is the first of an episode, `[B]`."""
         if self.env.masks_reset_rows:
             return resetting
         ended: np.ndarray = record.terminated[t] | record.truncated[t]
         return ended
-
-    def _acted_on(self, record: Record, t: int) -> Any:
-        """Returns what the actor is shown at step `t`."""
-        return record.observation_at(t)
-
-    def _check_mask(
-        self, head: ActionFormat, observation: Any, record: Record, t: int
-    ) -> None:
-        """Refuses to act where nothing is allowed."""
-        check_mask(
-            head,
-            observation,
-            self.env.pending_reset | record.is_over(t),
-            self.env.name,
-            t,
-        )
 
     def get_state(self) -> dict[str, Any]:
         """Returns what later statistics depend on, as plain data."""
@@ -377,5 +371,83 @@ class Collector:
             return False
         if not simulation["adrift"]:
             self.observation = observation
+            self.has_begun = True
             self._resets_seen = self.env.resets
         return True
+
+
+class EpisodeStatistics:
+    """Adds up rewards over rollouts, as episodes go on from one to the next.
+
+    Args:
+        num_envs: int. Environments, B.
+        window: int. Episodes that are kept.
+
+    Attributes:
+        returns: deque of float. Of the last episodes, in the order in which
+            they ended.
+        lengths: deque of int. Likewise.
+    """
+
+    def __init__(self, num_envs: int, window: int) -> None:
+        self.returns: deque[float] = deque(maxlen=window)
+        self.lengths: deque[int] = deque(maxlen=window)
+        self._return = np.zeros(num_envs)
+        self._length = np.zeros(num_envs, np.int64)
+
+    def begin(self) -> None:
+        """Begins new episodes in all environments."""
+        self._return[:] = 0.0
+        self._length[:] = 0
+
+    def count(
+        self, trajectory: Trajectory, broken: BrokenEpisodes | None
+    ) -> None:
+        """Adds a rollout.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+            broken: `BrokenEpisodes` or None. Traces of failures in it.
+        """
+        if broken is not None:
+            self._return[broken.cut_before] = 0.0
+            self._length[broken.cut_before] = 0
+        # [T, B], each from the beginning of the rollout on.
+        reward = np.where(trajectory.valid, trajectory.reward, 0.0)
+        returns = self._return + np.cumsum(reward, axis=0, dtype=np.float64)
+        lengths = self._length + np.cumsum(trajectory.valid, axis=0)
+        before_return = np.zeros(len(self._return))
+        before_length = np.zeros(len(self._return), np.int64)
+        over, counted = trajectory.ended, trajectory.ended
+        if broken is not None:
+            over, counted = over | broken.cut, counted & ~broken.cut
+        for t, b in np.argwhere(over):
+            if counted[t, b]:
+                self.returns.append(returns[t, b] - before_return[b])
+                self.lengths.append(lengths[t, b] - before_length[b])
+            before_return[b] = returns[t, b]
+            before_length[b] = lengths[t, b]
+        self._return = returns[-1] - before_return
+        self._length = lengths[-1] - before_length
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns all that later statistics depend on, as plain data."""
+        return {
+            "episode_returns": [float(r) for r in self.returns],
+            "episode_lengths": [int(n) for n in self.lengths],
+            "current_return": self._return.copy(),
+            "current_length": self._length.copy(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores what `get_state` returned.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self.returns.clear()
+        self.returns.extend(state["episode_returns"])
+        self.lengths.clear()
+        self.lengths.extend(state["episode_lengths"])
+        self._return = np.array(state["current_return"], np.float64)
+        self._length = np.array(state["current_length"], np.int64)

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
-from keras_rl2.collecting.record import Record
+from keras_rl2.collecting.trajectory import Record
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.spaces.action_format import ActionFormat
@@ -41,13 +42,21 @@ class EpisodeRecord(Record):
         for array in (self.action, self.reward):
             array[:] = 0
         self.alive = np.zeros(self.reward.shape, np.bool_)
-        #: What the environments show, also those whose episode is over.
+        #: Whether steps act on `present`, and not on what is kept.
+        self.acts_on_present = False
+        #: Observations of all environments, also where the episode is over.
         self.present = first
         for flags in (self.terminated, self.truncated):
             flags[:] = False
 
+    def acted_on(self, t: int) -> Any:
+        """Returns the observations that step `t` acts on, `[B, ...]`."""
+        if not self.acts_on_present:
+            return super().acted_on(t)
+        return map_leaves(np.ascontiguousarray, self.present)
+
     def keep_observation(self, t: int, observation: Any) -> None:
-        """Keeps what step `t` is to act on, `[B, ...]`."""
+        """Keeps the observations before step `t`, `[B, ...]`."""
         super().keep_observation(t, observation)
         self.present = observation
 
@@ -79,9 +88,11 @@ class EpisodeRecord(Record):
         """
         running = self.alive[t].copy()
         self.alive[: t + 1, running] = False
-        self._broken().anew[t] = True
-        self._keep_nothing(t)
-        self.action[t] = 0
+        self.broken = self.broken or BrokenEpisodes(self.reward.shape)
+        self.broken.anew[t] = True
+        for array in (self.action, self.reward, self.terminated):
+            array[t] = 0
+        self.truncated[t] = False
         self.keep_observation(t + 1, observation)
         for array in leaves(self.observation):
             array[t + 1, ~running] = array[t, ~running]
@@ -137,21 +148,12 @@ class EpisodeCollector(Collector):
         """Has the environments go on where others were."""
         return super().go_on({**simulation, "adrift": False}, observation)
 
-    def _acted_on(self, record: Record, t: int) -> Any:
-        """Returns what the actor is shown at step `t`.
-
-        Of masked environments it is what they show at present: those whose
-        episode is over have begun another one, and may refuse what their last
-        observation allowed.
-        """
-        assert isinstance(record, EpisodeRecord)
-        if self._masking is None:
-            return super()._acted_on(record, t)
-        return map_leaves(np.ascontiguousarray, record.present)
-
     def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
         """Acts, steps and stores until every episode has ended."""
         assert isinstance(record, EpisodeRecord)
+        # Environments whose episode is over have begun another one, and may
+        # forbid an action that their last observation allowed.
+        record.acts_on_present = self._is_masked
         running = np.ones(self.env.num_envs, np.bool_)
         step = self._step
         if self.sequence_length is not None:

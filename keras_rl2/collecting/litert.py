@@ -53,12 +53,13 @@ class LiteRTRunner:
         self.observations = tuple(observations)
         self._interpreter = interpreter
         details = {
-            _plain_name(d["name"]): d["index"]
+            # The converter adds to it: `serving_default_noise:0` -> `noise`.
+            d["name"].split(":")[0].removeprefix("serving_default_"): d["index"]
             for d in interpreter.get_input_details()
         }
         # The converter drops inputs that the policy does not use.
         self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
-        memory = ("begins", *(f"state_{k}" for k in range(states)))
+        memory = ("begins", *map("state_{}".format, range(states)))
         # Of what the policy does not look at there is none.
         self._inputs = [
             details.get(name) for name in (*observations, "noise", *memory)
@@ -87,7 +88,7 @@ class LiteRTRunner:
             if index is not None:
                 interpreter.set_tensor(index, array)
         interpreter.invoke()
-        return [interpreter.get_tensor(index) for index in self._outputs]
+        return [*map(interpreter.get_tensor, self._outputs)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,8 +188,3 @@ def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
 def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
     """Returns what the interpreter takes, `[1, ...]`."""
     return np.ascontiguousarray(np.asarray(array, spec.dtype)[None])
-
-
-def _plain_name(name: str) -> str:
-    """Strips what the converter adds: `serving_default_noise:0` -> `noise`."""
-    return name.split(":")[0].removeprefix("serving_default_")

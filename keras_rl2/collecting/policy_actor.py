@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from keras_rl2.collecting.finite import check_actions
+from keras_rl2.collecting.checks import check_actions
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
@@ -53,7 +53,9 @@ class PolicyActor:
             Defaults to `False`.
 
     Attributes:
-        state: tuple of `[B, ...]`. What it remembers of each environment.
+        set_weights: Function of a list of arrays, in the order of the policy's
+            variables, to act with from now on.
+        state: tuple of `[B, ...]`. Recurrent state of each environment.
         begins: `[B]` float32. 1 where the next step is the first of an
             episode.
         log_prob: `[B]` float32. Of the actions that were chosen last; None
@@ -73,18 +75,11 @@ class PolicyActor:
         self.state = initial_state
         self.begins = np.ones(num_envs, np.float32)
         self.log_prob: np.ndarray | None = None
+        self.set_weights = runner.set_weights
         self._runner = runner
         self._action = action
         self._gives_numbers = gives_numbers
         self._with_log_prob = with_log_prob
-
-    def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Acts with other weights from now on.
-
-        Args:
-            weights: list of arrays, in the order of the policy's variables.
-        """
-        self._runner.set_weights(weights)
 
     def __call__(
         self, observation: Any, noise: np.ndarray | None = None

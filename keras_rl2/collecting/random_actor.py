@@ -1,12 +1,31 @@
-"""Acting at random, in the place of a policy that has nothing learned."""
+"""Acting at random, in the place of a policy that has learned nothing."""
 
+import operator
 from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import allowed_choice
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import map_leaves
+
+
+class RandomHead(Protocol):
+    """A policy head, of which only random actions are asked."""
+
+    def random_action(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        mask: Any = None,
+    ) -> np.ndarray:
+        """Draws the policy's own actions uniformly, `[*shape, ...]`."""
+
+    def to_environment(self, action: Any) -> Any:
+        """Turns the policy's actions into the environment's."""
 
 
 def random_actor(observation: Any, actions: Actions) -> Actions:
@@ -53,3 +72,79 @@ class AllowedChoice:
         """
         action = allowed_choice(observation[ACTION_MASK], scores)
         return action, action + np.int32(self.start)
+
+
+class MaskedRandomActor:
+    """Acts at random among what is allowed; takes the place of an actor.
+
+    Args:
+        head: `PolicyHead`. Draws the actions.
+        generator: NumPy generator.
+    """
+
+    def __init__(
+        self, head: RandomHead, generator: np.random.Generator
+    ) -> None:
+        self._head = head
+        self._generator = generator
+
+    def __call__(self, observation: Any, noise: object) -> Actions:
+        """Draws an action for each environment.
+
+        Args:
+            observation: dict of `[B, ...]`, with an action mask.
+            noise: Not looked at.
+
+        Returns:
+            Pair of actions, of the policy and of the environment.
+        """
+        mask = observation[ACTION_MASK]
+        action = self._head.random_action(self._generator, mask.shape[:1], mask)
+        taken = self._head.to_environment(action)
+        return action, map_leaves(np.asarray, taken)
+
+
+def random_actions(
+    head: RandomHead, generator: np.random.Generator, shape: tuple[int, int]
+) -> list[Actions]:
+    """Draws actions uniformly.
+
+    Args:
+        head: `PolicyHead`. Draws the actions.
+        generator: NumPy generator.
+        shape: `(T, B)`. Steps and environments.
+
+    Returns:
+        For each step the policy's own actions `[B, ...]`, and the same as
+        environments take them.
+    """
+    action: np.ndarray = head.random_action(generator, shape)
+    taken = steps_for_environments(head, action)
+    return [
+        (action[t], map_leaves(operator.itemgetter(t), taken))
+        for t in range(shape[0])
+    ]
+
+
+def steps_for_environments(
+    head: RandomHead, action: np.ndarray
+) -> Tree[np.ndarray]:
+    """Returns actions of several steps as environments take them.
+
+    All at once: each call of Keras outside of a graph costs a millisecond.
+
+    Args:
+        head: `PolicyHead`. Converts them.
+        action: `[T, B, ...]`. The policy's own.
+
+    Returns:
+        `[T, B, ...]`, a tree of arrays.
+    """
+    shape = action.shape[:2]
+    # [T, B, ...] -> [T * B, ...] -> [T, B, ...]
+    flat = action.reshape(-1, *action.shape[2:])
+    taken: Tree[np.ndarray] = map_leaves(
+        lambda each: np.asarray(each).reshape(*shape, *each.shape[1:]),
+        head.to_environment(flat),
+    )
+    return taken

@@ -1,12 +1,21 @@
-"""What a rollout leaves behind."""
+"""A rollout: its arrays while they are written, and the finished ones."""
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
+from keras_rl2.collecting.checks import first_not_finite
+from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
 
 _STATES = ("state", "final_state")
 
@@ -122,6 +131,254 @@ class Trajectory:
         """Steps that were the last of their episode, `[T, B]` bool."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
+
+
+def unpack(packed: dict[str, Any]) -> dict[str, Any]:
+    """Undoes `Trajectory.packed_arrays`, e.g. in the graph.
+
+    Args:
+        packed: dict of tensors.
+
+    Returns:
+        dict as of `Trajectory.arrays`; without final observations where none
+        were packed.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, seed=0)
+    >>> rollouts.bind(rl.PPO.for_env(rollouts.env, hidden=(8,), seed=0))
+    >>> trajectory = rollouts.collect()
+    >>> arrays = unpack(trajectory.packed_arrays(with_final=False))
+    >>> arrays["reward"].shape
+    (8, 1)
+    """
+    arrays = {key: value for key, value in packed.items() if key != "outcome"}
+    outcome = packed["outcome"]
+    arrays["reward"] = outcome[0]
+    for position, flag in enumerate(("terminated", "truncated", "valid"), 1):
+        arrays[flag] = outcome[position] > 0.5
+    return arrays
+
+
+class Record:
+    """A trajectory in progress: the arrays that a rollout is written to.
+
+    They are made anew for each rollout: TensorFlow may keep pointing at
+    memory that it was given.
+
+    Args:
+        env: `VectorEnvAdapter`. The environments that are stepped.
+        head: `ActionFormat`. Of the policy's own actions.
+        horizon: int. Steps of the rollout, T.
+        first: `[B, ...]`. The observations to begin with: an array, or a tree
+            of arrays.
+
+    Attributes:
+        steps: int. Steps that were taken so far.
+        log_prob: `[T, B]` float32. Log-probabilities of the actions; None, the
+            default, where they are not kept.
+        final_step: int. The last step of which final observations were kept;
+            -1 at first.
+        broken: `BrokenEpisodes` or None. Traces of failures; None without any.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnvAdapter | TimedEnv,
+        head: ActionFormat,
+        horizon: int,
+        first: Tree[np.ndarray],
+    ) -> None:
+        leading = (horizon, env.num_envs)
+
+        def rows(array: np.ndarray) -> np.ndarray:
+            # [T + 1, B, ...]: one more than there are actions.
+            return np.empty((horizon + 1, *array.shape), array.dtype)
+
+        self.observation: Any = map_leaves(rows, first)
+        self._is_array = is_leaf(first)
+        self.keep_observation(0, first)
+        self.action = np.empty(
+            (*leading, *head.action_shape), head.action_dtype
+        )
+        self.reward = np.empty(leading, np.float32)
+        self.terminated = np.empty(leading, np.bool_)
+        self.truncated = np.empty(leading, np.bool_)
+        self.log_prob: np.ndarray | None = None
+        self.steps = 0
+        self.masks_reset_rows = env.masks_reset_rows
+        self.pending_reset = np.array(env.pending_reset, np.bool_)
+        self.final_step = -1
+        self._final: list[Any] = []
+        self._begins: list[np.ndarray] = []
+        self._states: list[tuple[np.ndarray, ...]] = []
+        self._final_states: list[tuple[np.ndarray, ...]] = []
+        self._final_index: list[np.ndarray] = []
+        self.broken: BrokenEpisodes | None = None
+
+    def acted_on(self, t: int) -> Any:
+        """Returns the observations that step `t` acts on, `[B, ...]`."""
+        if self._is_array:
+            return self.observation[t]
+        return map_leaves(operator.itemgetter(t), self.observation)
+
+    def keep_observation(self, t: int, observation: Any) -> None:
+        """Keeps the observations before step `t`, `[B, ...]`."""
+        if self._is_array:
+            self.observation[t] = observation
+            return
+        for array, row in zip(
+            leaves(self.observation), leaves(observation), strict=True
+        ):
+            array[t] = row
+
+    def keep_final(self, t: int, final_observation: Any) -> None:
+        """Keeps the true last observations of the episodes that ended.
+
+        Args:
+            t: int. The step.
+            final_observation: `[B, ...]`. Rows of episodes that ended count.
+        """
+        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        self.final_step = t
+        # [B, ...] -> [E, ...]
+        self._final.append(
+            map_leaves(operator.itemgetter(ended), final_observation)
+        )
+        self._final_index.append(t * self.reward.shape[1] + ended)
+
+    def keep_begins(self, begins: np.ndarray) -> None:
+        """Keeps where the next step is the first of an episode, `[B]`."""
+        self._begins.append(begins)
+
+    def keep_state(self, state: tuple[np.ndarray, ...]) -> None:
+        """Keeps the recurrent state where a sequence starts, `[B, ...]`."""
+        self._states.append(state)
+
+    def keep_final_state(self, t: int, state: tuple[np.ndarray, ...]) -> None:
+        """Keeps the recurrent states of the episodes that ended.
+
+        Args:
+            t: int. The step.
+            state: tuple of `[B, ...]`. After it.
+        """
+        (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
+        # [B, ...] -> [E, ...]
+        self._final_states.append(tuple(each[ended] for each in state))
+
+    def final(self) -> tuple[Any, np.ndarray]:
+        """Returns the final observations `[E, ...]` and their index `[E]`."""
+        if not self._final:
+            # [T + 1, B, ...] -> [0, ...]
+            none = operator.itemgetter((0, slice(0)))
+            return map_leaves(none, self.observation), np.empty(0, np.int32)
+
+        def joined(array: np.ndarray, *parts: np.ndarray) -> np.ndarray:
+            # [E_t, ...] of each step t -> [E, ...]
+            return np.concatenate(parts).astype(array.dtype)
+
+        return (
+            map_leaves(joined, self.observation, *self._final),
+            np.concatenate(self._final_index).astype(np.int32),
+        )
+
+    def keep_restart(
+        self, t: int, failed: np.ndarray, observation: Any
+    ) -> None:
+        """Makes a step that failed one in which all environments begin anew.
+
+        As in a step that only resets, what was seen last stays before it.
+
+        Args:
+            t: int. The step.
+            failed: `[B]` bool. The environments that failed.
+            observation: `[B, ...]`. What they begin with.
+        """
+        broken = self.broken = self.broken or BrokenEpisodes(self.reward.shape)
+        broken.add(t, failed, self.terminated | self.truncated)
+        if t:
+            self.truncated[t - 1] |= broken.cut[t - 1] & self.valid()[t - 1]
+        self.reward[t] = 0.0
+        self.terminated[t] = self.truncated[t] = False
+        self.keep_observation(t + 1, observation)
+
+    def restarts_at(self, t: int) -> bool:
+        """Returns whether all environments began anew in step `t`."""
+        return self.broken is not None and bool(self.broken.anew[t].any())
+
+    def is_over(self, t: int) -> np.ndarray:
+        """Returns where step `t` does not count, `[B]` bool."""
+        return np.zeros(self.reward.shape[1], np.bool_)
+
+    def valid(self) -> np.ndarray:
+        """Returns where a step is a transition, no mere reset, `[T, B]`."""
+        valid = np.ones(self.reward.shape, np.bool_)
+        if self.masks_reset_rows:
+            valid[0] &= ~self.pending_reset
+            valid[1:] &= ~(self.terminated[:-1] | self.truncated[:-1])
+        if self.broken is not None:
+            valid &= ~self.broken.discarded
+        return valid
+
+    def check_finite(self) -> None:
+        """Checks that observations and rewards are finite.
+
+        Raises:
+            ValueError: If one is not; the text names the environment, the step
+                and the array.
+        """
+        final, final_index = self.final()
+        num_envs = self.reward.shape[1]
+        for name, tree, count in (
+            ("observation", self.observation, self.steps + 1),
+            ("reward", self.reward, self.steps),
+            ("final observation", final, len(final_index)),
+        ):
+            for path, array in named_leaves(tree):
+                where = first_not_finite(array[:count])
+                if where is None:
+                    continue
+                step, env = (
+                    divmod(int(final_index[where[0]]), num_envs)
+                    if tree is final
+                    else where[:2]
+                )
+                key = f"{name} {path}" if path else name
+                raise ValueError(
+                    f"Expected a finite {key} from every environment. "
+                    f"Received: {key}={array[where]} from environment {env} at "
+                    f"step {step} of the rollout. No weight has been changed "
+                    "by it."
+                )
+
+    def trajectory(self) -> Trajectory:
+        """Returns the finished trajectory."""
+        final_observation, final_index = self.final()
+        memory: dict[str, Any] = {}
+        if self._states:
+            none = tuple(each[:0] for each in self._states[0])
+            finals = [none, *self._final_states]
+            # [B, ...] of each -> [K, B, ...], and [E_t, ...] -> [E, ...]
+            memory = {
+                "begins": np.array(self._begins, np.float32),
+                "state": tuple(map(np.stack, zip(*self._states, strict=True))),
+                "final_state": tuple(
+                    map(np.concatenate, zip(*finals, strict=True))
+                ),
+            }
+        return Trajectory(
+            observation=self.observation,
+            action=self.action,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            valid=self.valid(),
+            final_observation=final_observation,
+            final_index=final_index,
+            log_prob=self.log_prob,
+            **memory,
+        )
 
 
 def as_sequences(array: np.ndarray, length: int) -> np.ndarray:

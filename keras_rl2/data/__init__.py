@@ -7,8 +7,8 @@ from keras_rl2.basics.lazy import lazy
 if TYPE_CHECKING:
     from keras_rl2.collecting.collector import Collector
     from keras_rl2.collecting.trajectory import Trajectory
+    from keras_rl2.collecting.trajectory import unpack
     from keras_rl2.data.evaluation import EvaluationDataset
-    from keras_rl2.data.packed_trajectory import unpack
     from keras_rl2.data.replay import ReplayDataset
     from keras_rl2.data.rollouts import RolloutDataset
     from keras_rl2.data.round_dataset import RoundDataset
@@ -51,8 +51,8 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "Collector": "keras_rl2.collecting.collector",
-        "unpack": "keras_rl2.data.packed_trajectory",
         "Trajectory": "keras_rl2.collecting.trajectory",
+        "unpack": "keras_rl2.collecting.trajectory",
         "EvaluationDataset": "keras_rl2.data.evaluation",
         "ReplayDataset": "keras_rl2.data.replay",
         "RolloutDataset": "keras_rl2.data.rollouts",

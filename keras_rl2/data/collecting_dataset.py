@@ -1,4 +1,4 @@
-"""What rollout and replay datasets share: environments and an actor."""
+"""The base of rollout and replay datasets: environments and an actor."""
 
 import abc
 import contextlib
@@ -31,11 +31,11 @@ from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import TimedEnv
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.workers import WorkerCollector
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers
@@ -52,19 +52,28 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     A subclass says which agents learn from it, `AgentT`.
 
     Args:
-        env: Environment, vector environment or id string.
+        env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
+            mode, an EnvPool environment, an id string, or a function that
+            makes a `gymnasium.Env`.
         rounds_per_epoch: int. Rounds of one Keras epoch.
-        num_envs: int. Environments to make when `env` is an id.
+        num_envs: int. Environments to make when `env` is an id or a function.
         seed: int or None. Seeds environments, acting and the rest.
-        env_kwargs: dict or None. Arguments of an environment given by its id.
-            Defaults to `None`.
-        wrappers: sequence of functions from an environment to another one,
-            for an environment given by its id. Defaults to `()`.
-        step_timeout: float or None. Seconds that a step may take. Defaults to
-            `None`: as long as it likes.
-        on_env_error: str. `"raise"` or `"restart"`. Defaults to `"raise"`.
-        workers: `Workers` or None. Processes that step the environments.
-            Defaults to `None`: this one.
+        env_kwargs: dict or None. Arguments of the environments that are made
+            of an id, as `gymnasium.make` takes them. Defaults to `None`.
+        wrappers: sequence of functions from a `gymnasium.Env` to another one,
+            applied to each environment that is made of an id. Defaults to
+            `()`.
+        step_timeout: float or None. Seconds that a step may take, of a
+            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+            this process. Defaults to `None`: as long as it likes.
+        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
+            environment raises an error, dies or hangs, and learn nothing from
+            the episode that failed: docs/failing_environments.md. Defaults to
+            `"raise"`.
+        workers: `Workers` or None. Processes that step the environments:
+            `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
+            `env` is an id then, or a function that makes an environment.
+            Defaults to `None`: this process.
     """
 
     #: Steps of one round in each environment, T; set by a subclass.
@@ -152,10 +161,29 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
 
     @abc.abstractmethod
     def _accept(self, agent: CollectingAgent) -> AgentT:
-        """Refuses an agent that does not learn from such a dataset."""
+        """Returns an agent, if it learns from such a dataset."""
+
+    @abc.abstractmethod
+    def _fit_to(self, agent: AgentT) -> int | None:
+        """Settles all that depends on a new agent, or changes nothing.
+
+        Returns:
+            int or None. Steps after which the state of a recurrent policy is
+            kept.
+        """
+
+    @abc.abstractmethod
+    def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
+        """Marks that episodes were broken off before the next step.
+
+        Args:
+            envs: `[B]` bool. The environments that begin new episodes.
+            discarded: `[B]` bool. Those of which the steps since their last
+                reset are not to be learned from.
+        """
 
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the dataset to an agent, checking that the two fit.
+        """Binds the dataset to an agent, checking that the two fit.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and learns.
@@ -169,7 +197,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         if agent is self.agent:
             return
         # First: one that is refused is not bound.
-        sequence_length = self._sequence_length_for(accepted)
+        sequence_length = self._fit_to(accepted)
         self.agent = accepted
         self._actor = None
         self._noise_state = None
@@ -180,25 +208,18 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             or self._collector.horizon != self.horizon
             or self._whole_episodes != agent.whole_episodes
         ):
-            self._collector = self._make_collector(agent)
+            action = agent.policy_head.format
+            if isinstance(self.env, WorkerEnv):
+                self._collector = WorkerCollector(
+                    self.env, self.horizon, action, agent.whole_episodes
+                )
+            else:
+                kind = EpisodeCollector if agent.whole_episodes else Collector
+                self._collector = kind(self.env, self.horizon, action)
             if self.on_env_error == "restart":
                 self._collector.restart_seed = self._restart_seed
         self._whole_episodes = agent.whole_episodes
         self._collector.sequence_length = sequence_length
-
-    def _make_collector(self, agent: CollectingAgent) -> Collector:
-        """Makes what steps the environments for an agent."""
-        action = agent.policy_head.format
-        if isinstance(self.env, WorkerEnv):
-            return WorkerCollector(
-                self.env, self.horizon, action, agent.whole_episodes
-            )
-        kind = EpisodeCollector if agent.whole_episodes else Collector
-        return kind(self.env, self.horizon, action)
-
-    def _sequence_length_for(self, agent: AgentT) -> int | None:
-        """Returns how often the state of an agent that remembers is kept."""
-        return self.horizon if agent.initial_state(1) else None
 
     def _restart_seed(self, restarts: int) -> int:
         """Returns the seed of environments that are made again."""
@@ -239,13 +260,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._begin(actor, noise)
 
     def _drop(self, error: BaseException | None = None) -> None:
-        """Forgets rollouts that are under way, because of an error perhaps."""
+        """Forgets rollouts that are under way, e.g. because of an error."""
         self._begun_at.clear()
         if self._collector is not None:
             self._collector.drop(error)
 
     def _present_actor(self) -> ActorSnapshot | SentActor:
-        """Returns what acts for the agent, which is made when first needed."""
+        """Returns the actor of the agent, which is made when first needed."""
         if self._actor is None:
             agent = self._bound_agent()
             self._actor = (
@@ -262,7 +283,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return self._actor
 
     def _bound_agent(self) -> AgentT:
-        """Returns the agent, or refuses to act without anybody who could."""
+        """Returns the agent, or raises an error where there is none."""
         if self.agent is None:
             raise ValueError(
                 f"Expected a {type(self).__name__} bound to an agent: call "
@@ -280,55 +301,53 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             else TimedEnv(self.env, self.stopwatch)
         )
         if collector.adrift:
-            self._begin_episodes()
+            seed = None
+            if not collector.has_begun:
+                seed = self._env_seed + self._resets_before
+            collector.reset(seed=seed)
+            everywhere = np.ones(self.env.num_envs, np.bool_)
+            self._cut(everywhere, ~everywhere)
             if isinstance(actor, ActorSnapshot):
-                actor.begin(np.ones(self.env.num_envs, np.bool_))
+                actor.begin(everywhere)
         collector.begin(actor, noise)
         self._begun_at.append(self._rounds_given)
 
     def _take(self) -> Trajectory:
         """Takes over the rollout begun first, and tells the agent of it."""
-        agent = self._bound_agent()
-        trajectory = self._bound_collector().finish()
+        agent, collector = self._bound_agent(), self._bound_collector()
+        trajectory = collector.finish()
         rounds = self._rounds_given - self._begun_at.popleft()
         self._lag = rounds * self.updates_per_round
         # May be refused, and is then to have left no trace.
         agent.observe(trajectory)
         steps = int(np.count_nonzero(trajectory.valid))
         agent.env_steps += steps
-        self._warn_if_nothing_ends(steps)
+        if collector.broken is not None:
+            broken = collector.broken
+            self._cut(broken.cut_before, broken.discarded_before)
+        if self._steps_in_first_episodes is not None:
+            self._steps_in_first_episodes += steps
+            if collector.episodes.returns:
+                self._steps_in_first_episodes = None
+            elif self._steps_in_first_episodes >= _MANY_STEPS:
+                self._warn_that_nothing_ends(self._steps_in_first_episodes)
+                self._steps_in_first_episodes = None
         return trajectory
 
-    def _warn_if_nothing_ends(self, steps: int) -> None:
-        """Says once that no episode has ended, of very many steps."""
-        if self._steps_in_first_episodes is None:
-            return
-        self._steps_in_first_episodes += steps
-        if self._bound_collector().episodes.returns:
-            self._steps_in_first_episodes = None
-        elif self._steps_in_first_episodes >= _MANY_STEPS:
-            warnings.warn(
-                f"No episode of {self.env.name} has ended in "
-                f"{self._steps_in_first_episodes:,} steps, so that there is "
-                "no `episode_return`. Return `truncated=True` after so many "
-                "steps, or wrap it in gymnasium.wrappers.TimeLimit",
-                stacklevel=2,
-            )
-            self._steps_in_first_episodes = None
+    def _warn_that_nothing_ends(self, steps: int) -> None:
+        """Warns that no episode has ended, of very many steps."""
+        warnings.warn(
+            f"No episode of {self.env.name} has ended in {steps:,} steps, so "
+            "that there is no `episode_return`. Return `truncated=True` after "
+            "so many steps, or wrap it in gymnasium.wrappers.TimeLimit",
+            stacklevel=2,
+        )
 
     def _bound_collector(self) -> Collector:
-        """Returns what steps the environments of a dataset with an agent."""
+        """Returns the collector, which is there once there is an agent."""
         self._bound_agent()
         assert self._collector is not None
         return self._collector
-
-    def _begin_episodes(self) -> None:
-        """Resets all environments, and what goes with an episode."""
-        assert self._collector is not None
-        seed = None
-        if not self._collector.has_begun:
-            seed = self._env_seed + self._resets_before
-        self._collector.reset(seed=seed)
 
     def logs(self) -> dict[str, float]:
         """Returns the mean of the last 100 episodes, and what was wrong."""
@@ -345,7 +364,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             logs["env_restarts"] = float(restarts)
         if self._rounds_ahead:
             logs["lag"] = float(self._lag)
-        return {**logs, **self._clipped()}
+        for key, outliers in self.outliers.items():
+            logs[key] = float(outliers.count)
+        return logs
 
     def settings(self) -> dict[str, Any]:
         """Returns the numbers that rounds are made with, for people."""

@@ -15,14 +15,14 @@ from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.arguments import standing_for
-from keras_rl2.collecting.masks import check_mask
-from keras_rl2.collecting.masks import masking_head
+from keras_rl2.collecting.checks import check_mask
+from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.collecting.record import first_not_finite
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import as_vector_env
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import Policy
+from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
@@ -60,10 +60,10 @@ class EvaluationDataset:
             environment, an id string, or a function that makes a
             `gymnasium.Env`. Best not the one trained on.
         episodes: int. Episodes to play. Defaults to `10`.
-        deterministic: bool. Whether the mode of the policy is taken instead
-            of a sample. Defaults to `True`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
+        deterministic: bool. Whether the mode of the policy is taken instead of
+            a sample. Defaults to `True`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
         seed: int or None. Seeds environments and sampling, the same for every
             evaluation; None for other episodes each time. Defaults to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made
@@ -218,15 +218,14 @@ class EvaluationDataset:
         returns: list[float] = []
         lengths: list[int] = []
         observation = env.reset(seed=seed)
-        masking = masking_head(env.observation_space, agent.policy_head.format)
+        head = agent.policy_head.format
+        masked = is_masked(env.observation_space)
         actor.begin(np.ones(env.num_envs, np.bool_))
         step = 0
         while share.any():
             self._check_finite("observation", observation)
-            if masking is not None:
-                check_mask(
-                    masking, observation, env.pending_reset, env.name, step
-                )
+            if masked:
+                check_mask(head, observation, env.pending_reset, env.name, step)
             step += 1
             if step == _MANY_STEPS and not returns:
                 warnings.warn(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 from typing import SupportsFloat
 
 import numpy as np
@@ -19,30 +20,30 @@ from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.collecting.collector import MOST_RESTARTS
+from keras_rl2.collecting.random_actor import AllowedChoice
+from keras_rl2.collecting.random_actor import MaskedRandomActor
+from keras_rl2.collecting.random_actor import random_actions
+from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
-from keras_rl2.data.random_actions import random_play
-from keras_rl2.data.replay_buffers import Priorities
-from keras_rl2.data.replay_buffers import SequenceSizes
-from keras_rl2.data.replay_buffers import check_fits
-from keras_rl2.data.replay_buffers import make_replay_buffer
-from keras_rl2.data.replay_buffers import sequence_sizes
-from keras_rl2.data.td_error_feedback import TDErrorFeedback
 from keras_rl2.envs import EnvWrapper
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
 from keras_rl2.policies.agent_protocols import learns_from_replay
 from keras_rl2.policies.agent_protocols import refuse_on_policy
+from keras_rl2.policy_heads import DiscreteHead
 from keras_rl2.replay.minibatches import into_minibatches
 from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.replay_sizes import check_priorities
-from keras_rl2.replay.replay_sizes import check_replay_sizes
-from keras_rl2.replay.replay_sizes import check_sequences_fit
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.replay.sequence_replay_buffer import SequenceReplayBuffer
+from keras_rl2.replay.sizes import check_priorities
+from keras_rl2.replay.sizes import check_replay_sizes
+from keras_rl2.replay.sizes import check_sequences_fit
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import Workers
 
@@ -51,6 +52,9 @@ logger = logging.getLogger(__name__)
 # Environment steps of a round and of an epoch, where nothing else is asked.
 _STEPS_PER_ROUND = 64
 _STEPS_PER_EPOCH = 1024
+# Of sequences, where nothing else is asked.
+_LENGTH = 32
+_BURN_IN = 8
 
 
 class ReplayDataset(CollectingDataset[ReplayAgent]):
@@ -71,34 +75,33 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
-        capacity: int. Transitions that are held, of all environments
-            together. Their memory is checked before it is taken. Defaults to
+        capacity: int. Transitions that are held, of all environments together.
+            Their memory is checked before it is taken. Defaults to
             `1_000_000`.
-        batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"`
-            for what the algorithm is published with. Defaults to `"auto"`.
+        batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"` for
+            what the algorithm is published with. Defaults to `"auto"`.
         steps_per_round: int or None. Environment steps of a round, of all
             environments together, a multiple of their number; None for 64, or
             the next multiple. Defaults to `None`.
         updates_per_round: int or None. Updates of a round; None for what the
             algorithm is published with, one for each step say. Defaults to
             `None`.
-        warm_up: int. Random steps before the first round, rounded up to
-            whole rounds. Defaults to `1000`.
+        warm_up: int. Random steps before the first round, rounded up to whole
+            rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
-        prioritized: bool. Whether transitions are drawn in proportion to
-            their last TD errors. Those of a round are fed back after it.
-            Defaults to `False`.
+        prioritized: bool. Whether transitions are drawn in proportion to their
+            last TD errors. Those of a round are fed back after it. Defaults to
+            `False`.
         alpha: float. How much priorities matter. Defaults to `0.6`.
-        beta: float, or a function from the number of minibatches drawn to
-            one. How much of the bias is corrected by `weight`. Defaults to
-            `0.4`.
+        beta: float, or a function from the number of minibatches drawn to one.
+            How much of the bias is corrected by `weight`. Defaults to `0.4`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for
             about 1000 steps. Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
-        seed: int or None. Seeds environments, acting and drawing. Defaults
-            to `None`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
+        seed: int or None. Seeds environments, acting and drawing. Defaults to
+            `None`.
         env_kwargs: dict or None. Arguments of the environments that are made
             of an id, as `gymnasium.make` takes them. Defaults to `None`.
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
@@ -108,7 +111,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
             this process. Defaults to `None`: as long as it likes.
         on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises something, dies or hangs, and learn nothing of
+            environment raises an error, dies or hangs, and learn nothing from
             the episode that failed: docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
@@ -120,10 +123,10 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             ones: with 0, either workers or updates wait; with more, the ratio
             of updates to steps stays what it is. None for 1 with `workers`.
             Defaults to `None`.
-        sequence_length: int or None. For an agent that remembers:
-            transitions that are trained in one piece, through which gradients
-            flow back; `batch_size` counts sequences then. None for 32.
-            Defaults to `None`.
+        sequence_length: int or None. For an agent that remembers: transitions
+            that are trained in one piece, through which gradients flow back;
+            `batch_size` counts sequences then. None for 32. Defaults to
+            `None`.
         burn_in: int or None. For an agent that remembers: steps before them,
             which bring its memory up to date with the present weights. None
             for 8. Defaults to `None`.
@@ -189,26 +192,17 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         sequence_length: int | None = None,
         burn_in: int | None = None,
     ) -> None:
-        check_positive(
-            capacity=capacity,
-            batch_size=1 if batch_size == "auto" else batch_size,
-            n_step=n_step,
-            num_envs=num_envs,
-            **present(
-                steps_per_round=steps_per_round,
-                updates_per_round=updates_per_round,
-                rounds_per_epoch=rounds_per_epoch,
-                sequence_length=sequence_length,
-            ),
+        self.capacity, self.warm_up, self.n_step = capacity, warm_up, n_step
+        self.prioritized, self.alpha, self.beta = prioritized, alpha, beta
+        self.sequence_length, self.burn_in = sequence_length, burn_in
+        self._asked = _Asked(
+            batch_size,
+            steps_per_round,
+            updates_per_round,
+            rounds_per_epoch,
+            given_or(rounds_ahead, int(workers is not None)),
         )
-        check_at_least(
-            0,
-            warm_up=warm_up,
-            **present(burn_in=burn_in, rounds_ahead=rounds_ahead),
-        )
-        check_flag(prioritized=prioritized)
-        check_priorities(alpha, beta)
-        ahead = _ahead(rounds_ahead, workers)
+        self._check_numbers(num_envs, workers)
         super().__init__(
             env,
             rounds_per_epoch=1,
@@ -220,51 +214,76 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             on_env_error=on_env_error,
             workers=workers,
         )
-        envs = self.env.num_envs
-        self.steps_per_round = given_or(
-            steps_per_round, -(-_STEPS_PER_ROUND // envs) * envs
-        )
-        self.horizon = self.steps_per_round // envs
-        self.rounds_per_epoch = given_or(
-            rounds_per_epoch, max(_STEPS_PER_EPOCH // self.steps_per_round, 1)
-        )
-        self._rounds_ahead = ahead
-        self.capacity = capacity
-        self.warm_up = warm_up
-        self.n_step = n_step
-        self.prioritized = prioritized
-        self.alpha = alpha
-        self.beta = beta
-        self.sequence_length = sequence_length
-        self.burn_in = burn_in
-        self._own_batch_size = batch_size == "auto"
-        self._own_updates = updates_per_round is None
-        self.batch_size = 0 if self._own_batch_size else int(batch_size)
-        self.updates_per_round = given_or(updates_per_round, 0)
         with self._closing_if_refused():
-            check_replay_sizes(
-                envs,
-                capacity=capacity,
-                batch_size=self.batch_size,
-                steps_per_round=self.steps_per_round,
-                warm_up=warm_up,
-                n_step=n_step,
-                burn_in=given_or(burn_in, 0),
-            )
+            self._set_round()
         self.buffer: ReplayBuffer | None = None
         self._feedback: TDErrorFeedback | None = None
 
+    def _check_numbers(self, num_envs: int, workers: Workers | None) -> None:
+        """Checks the numbers, before there is an environment."""
+        asked = self._asked
+        check_positive(
+            capacity=self.capacity,
+            batch_size=1 if asked.batch_size == "auto" else asked.batch_size,
+            n_step=self.n_step,
+            num_envs=num_envs,
+            **present(
+                steps_per_round=asked.steps_per_round,
+                updates_per_round=asked.updates_per_round,
+                rounds_per_epoch=asked.rounds_per_epoch,
+                sequence_length=self.sequence_length,
+            ),
+        )
+        check_at_least(
+            0,
+            warm_up=self.warm_up,
+            rounds_ahead=asked.rounds_ahead,
+            **present(burn_in=self.burn_in),
+        )
+        check_flag(prioritized=self.prioritized)
+        check_priorities(self.alpha, self.beta)
+        if asked.rounds_ahead and workers is None:
+            raise ValueError(
+                "Expected `rounds_ahead` to be at least 0, and more only with "
+                f"`workers`. Received: rounds_ahead={asked.rounds_ahead}, "
+                "workers=None"
+            )
+
+    def _set_round(self) -> None:
+        """Settles the round, as far as it was given."""
+        asked, envs = self._asked, self.env.num_envs
+        self.steps_per_round = given_or(
+            asked.steps_per_round, -(-_STEPS_PER_ROUND // envs) * envs
+        )
+        self.horizon = self.steps_per_round // envs
+        self.rounds_per_epoch = given_or(
+            asked.rounds_per_epoch,
+            max(_STEPS_PER_EPOCH // self.steps_per_round, 1),
+        )
+        self._rounds_ahead = asked.rounds_ahead
+        auto = asked.batch_size == "auto"
+        self.batch_size = 0 if auto else int(asked.batch_size)
+        self.updates_per_round = given_or(asked.updates_per_round, 0)
+        check_replay_sizes(
+            envs,
+            capacity=self.capacity,
+            batch_size=self.batch_size,
+            steps_per_round=self.steps_per_round,
+            warm_up=self.warm_up,
+            n_step=self.n_step,
+            burn_in=given_or(self.burn_in, 0),
+        )
+
     def own_settings(self) -> dict[str, Any]:
-        """Returns what the algorithm chose, since nothing else was given."""
+        """Returns the settings that were left to the algorithm."""
         if self.agent is None:
             return {}
-        own = {
-            "batch_size": self._own_batch_size,
-            "updates_per_round": self._own_updates,
-        }
-        return {
-            name: getattr(self, name) for name, is_own in own.items() if is_own
-        }
+        own: dict[str, Any] = {}
+        if self._asked.batch_size == "auto":
+            own["batch_size"] = self.batch_size
+        if self._asked.updates_per_round is None:
+            own["updates_per_round"] = self.updates_per_round
+        return own
 
     @property
     def steps_before_first_round(self) -> int:
@@ -274,13 +293,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return -(-missing // self.steps_per_round) * self.steps_per_round
 
     def _accept(self, agent: CollectingAgent) -> ReplayAgent:
-        """Refuses an agent that learns from fresh rollouts."""
+        """Returns an agent, if it learns from replay."""
         if learns_from_replay(agent):
             return agent
         refuse_on_policy(agent, self)
 
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the dataset to an agent and makes the buffer, once.
+        """Binds the dataset to an agent and makes the buffer, once.
 
         Another agent may go on with the transitions of the first one, if it
         discounts alike.
@@ -293,30 +312,56 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
                 networks or spaces do not fit those of the environment.
             MemoryError: If the machine has not got the memory.
         """
-        accepted = self._accept(agent)
-        if agent is not self.agent:
-            agent.bind(self.env.observation_space, self.env.action_space)
-            sizes = sequence_sizes(
-                accepted, self.horizon, self.sequence_length, self.burn_in
-            )
-            if self.buffer is not None:
-                check_fits(self.buffer, accepted)
-            # Of the agent so far.
-            self._feed_back()
-            self.settle(accepted)
-            if self._own_batch_size and sizes is not None:
-                # Of sequences.
-                self.batch_size = max(self.batch_size // 4, 1)
-            if self.prioritized:
-                self._feedback = TDErrorFeedback(
-                    self.updates_per_round, self.batch_size
-                )
-            if self.buffer is None:
-                self.buffer = self._make_buffer(accepted, sizes)
-            super().bind(agent)
+        super().bind(agent)
         if self._feedback is not None:
             # Each time: it may have learned from another dataset since.
-            accepted.keep_td_errors(self._feedback.td_errors)
+            self._bound_agent().keep_td_errors(self._feedback.td_errors)
+
+    def _fit_to(self, agent: ReplayAgent) -> int | None:
+        """Settles all that depends on a new agent."""
+        sizes = self._sequence_sizes(agent)
+        if self.buffer is not None:
+            _check_fits(self.buffer, agent)
+        # To the priorities of the agent so far.
+        self._feed_back()
+        self.settle(agent)
+        if self._asked.batch_size == "auto" and sizes is not None:
+            # Of sequences.
+            self.batch_size = max(self.batch_size // 4, 1)
+        if self.prioritized:
+            self._feedback = TDErrorFeedback(
+                self.updates_per_round, self.batch_size
+            )
+        if self.buffer is None:
+            self.buffer = self._make_buffer(agent, sizes)
+        buffer = self.buffer
+        return (
+            buffer.stride if isinstance(buffer, SequenceReplayBuffer) else None
+        )
+
+    def _sequence_sizes(self, agent: ReplayAgent) -> dict[str, int] | None:
+        """Returns the sizes of sequences, or None without recurrence."""
+        length, burn_in = self.sequence_length, self.burn_in
+        if not agent.initial_state(1):
+            if length is not None or burn_in is not None:
+                raise ValueError(
+                    "Expected `sequence_length=None` and `burn_in=None` for an "
+                    "agent that remembers nothing. Received: "
+                    f"sequence_length={length}, burn_in={burn_in}"
+                )
+            return None
+        length = given_or(length, _LENGTH)
+        # About two starts in the length of a sequence, as published.
+        stride = max(
+            each
+            for each in range(1, max(length // 2, 1) + 1)
+            if self.horizon % each == 0
+        )
+        return {
+            "sequence_length": length,
+            "burn_in": given_or(burn_in, _BURN_IN),
+            "stride": stride,
+        }
 
     def settle(self, algorithm: LearnsFromReplay) -> None:
         """Takes what was not given from an algorithm.
@@ -324,29 +369,45 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         Args:
             algorithm: `keras_rl2.Agent`, or a class of them.
         """
-        if self._own_batch_size:
+        if self._asked.batch_size == "auto":
             self.batch_size = min(algorithm.default_batch_size, self.capacity)
-        if self._own_updates:
+        if self._asked.updates_per_round is None:
             updates = round(algorithm.updates_per_step * self.steps_per_round)
             self.updates_per_round = max(updates, 1)
 
     def _make_buffer(
-        self, agent: ReplayAgent, sizes: SequenceSizes | None
+        self, agent: ReplayAgent, sizes: dict[str, int] | None
     ) -> ReplayBuffer:
         """Makes the buffer for an agent's transitions."""
-        buffer = make_replay_buffer(
-            agent,
+        kind: type[ReplayBuffer] = ReplayBuffer
+        settings: dict[str, Any] = {}
+        if sizes is not None:
+            kind = SequenceReplayBuffer
+            settings = {**sizes, "state": _state_spec(agent)}
+        if self.prioritized:
+            if sizes is not None:
+                raise ValueError(
+                    "Expected `prioritized=False` for an agent that remembers: "
+                    "sequences are drawn uniformly. Received: prioritized=True"
+                )
+            kind = PrioritizedReplayBuffer
+            settings = {"alpha": self.alpha, "beta": self.beta}
+        head = agent.policy_head
+        buffer = kind(
             self.capacity,
             self.env.num_envs,
-            self.n_step,
-            int(self._own_seed.generate_state(1)[0]),
-            Priorities(self.alpha, self.beta) if self.prioritized else None,
-            sizes,
+            agent.observation_spec,
+            tuple(head.action_shape),
+            head.action_dtype,
+            n_step=self.n_step,
+            gamma=agent.gamma,
+            seed=int(self._own_seed.generate_state(1)[0]),
+            **settings,
         )
-        if sizes is not None:
+        if isinstance(buffer, SequenceReplayBuffer):
             check_sequences_fit(
                 self.env.num_envs,
-                steps=sizes.burn_in + sizes.sequence_length + self.n_step,
+                steps=buffer.steps_drawn,
                 warm_up=self.warm_up,
                 steps_per_round=self.steps_per_round,
             )
@@ -362,13 +423,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._bound_agent()
         assert self.buffer is not None
         return self.buffer
-
-    def _sequence_length_for(self, agent: ReplayAgent) -> int | None:
-        """Returns how often the state of an agent that remembers is kept."""
-        buffer = self.buffer
-        return (
-            buffer.stride if isinstance(buffer, SequenceReplayBuffer) else None
-        )
 
     @in_section("preparing")
     def refresh(self) -> None:
@@ -422,29 +476,23 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """Takes the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
-        actor, noise = random_play(
-            agent.policy_head,
-            self._noise,
-            self.env.observation_space,
-            (self.horizon, self.env.num_envs),
-        )
-        self._begin(actor, noise)
+        head, shape = agent.policy_head, (self.horizon, self.env.num_envs)
+        if not is_masked(self.env.observation_space):
+            self._begin(random_actor, random_actions(head, self._noise, shape))
+        elif isinstance(head, DiscreteHead):
+            scores = self._noise.random((*shape, head.n))
+            self._begin(AllowedChoice(head.start), scores)
+        else:
+            # The masks are known step by step only.
+            self._begin(MaskedRandomActor(head, self._noise), np.zeros(shape))
         return self._take()
 
-    def _take(self) -> Trajectory:
-        """Takes over a rollout; forgets what failures have spoilt."""
-        trajectory = super()._take()
-        broken = self._bound_collector().broken
-        if broken is not None and self.buffer is not None:
-            self.buffer.discard_episodes(broken.discarded_before)
-            self.buffer.cut(broken.cut_before)
-        return trajectory
-
-    def _begin_episodes(self) -> None:
-        """Resets all environments; what is stored does not go on there."""
-        super()._begin_episodes()
+    def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
+        """Marks that episodes were broken off before the next step."""
         if self.buffer is not None:
-            self.buffer.cut()
+            if discarded.any():
+                self.buffer.discard_episodes(discarded)
+            self.buffer.cut(envs)
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws one minibatch; see `ReplayBuffer.sample`.
@@ -557,13 +605,103 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return {"batches": batches}
 
 
-def _ahead(asked: int | None, workers: Workers | None) -> int:
-    """Returns how many rounds are collected ahead."""
-    if asked is None:
-        return 0 if workers is None else 1
-    if asked < 0 or (asked and workers is None):
+class _Asked(NamedTuple):
+    """The arguments for which an algorithm, or the dataset, has own values."""
+
+    batch_size: int | str
+    steps_per_round: int | None
+    updates_per_round: int | None
+    rounds_per_epoch: int | None
+    rounds_ahead: int
+
+
+class TDErrorFeedback:
+    """TD errors of the minibatches of one round.
+
+    The compiled updates write them to a variable, since nothing else leaves
+    the graph in the middle of a round; they are read once, after it.
+
+    Args:
+        updates: int. Minibatches of a round.
+        batch_size: int. Transitions of each.
+
+    Attributes:
+        td_errors: `tf.Variable` `[updates, batch]` float32. What the agent
+            writes to, by the `position` of a minibatch.
+        index: `[updates, batch]` int64. Numbers of the transitions whose
+            errors are expected; None if none are.
+
+    Example:
+
+    >>> feedback = TDErrorFeedback(updates=2, batch_size=2)
+    >>> feedback.expect(np.array([[7, 8], [9, 7]]))
+    >>> row = feedback.td_errors[0].assign([0.5, -1.0])
+    >>> index, td_error = feedback.take()
+    >>> index.tolist(), td_error.tolist()
+    ([7, 8], [0.5, -1.0])
+    """
+
+    def __init__(self, updates: int, batch_size: int) -> None:
+        none = tf.fill((updates, batch_size), np.nan)
+        self.td_errors: Any = tf.Variable(none, trainable=False)
+        self.index: np.ndarray | None = None
+
+    def expect(self, index: np.ndarray) -> None:
+        """Says which transitions are trained on next.
+
+        Args:
+            index: `[updates, batch]` int64.
+        """
+        self.index = index
+        self.td_errors.assign(tf.fill(self.td_errors.shape, np.nan))
+
+    def take(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Takes the errors that there are, and expects no more.
+
+        Returns:
+            Numbers of transitions `[M]` int64 and TD errors `[M]` float32,
+            of minibatches that were trained on; None if none were expected.
+        """
+        if self.index is None:
+            return None
+        td_errors = self.td_errors.numpy()
+        # Others belong to minibatches that nobody has trained on.
+        known = np.isfinite(td_errors)
+        index, self.index = self.index[known], None
+        return index, td_errors[known]
+
+    def drop(self) -> None:
+        """Expects no errors any more."""
+        self.index = None
+
+
+def _state_spec(agent: ReplayAgent) -> tuple[ArraySpec, ...]:
+    """Returns the form of an agent's recurrent state of one environment."""
+    return tuple(
+        ArraySpec(each.shape[1:], each.dtype.name)
+        for each in agent.initial_state(1)
+    )
+
+
+def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
+    """Checks that an agent can learn from the transitions that are stored.
+
+    Args:
+        buffer: `ReplayBuffer`. Of another agent so far.
+        agent: `ReplayAgent`, bound to its spaces.
+
+    Raises:
+        ValueError: If it discounts otherwise, or remembers other things.
+    """
+    if buffer.gamma != agent.gamma:
         raise ValueError(
-            "Expected `rounds_ahead` to be at least 0, and more only with "
-            f"`workers`. Received: rounds_ahead={asked}, workers={workers}"
+            "Expected an agent with the discount factor that stored "
+            f"returns were summed with, gamma={buffer.gamma}. "
+            f"Received: gamma={agent.gamma}"
         )
-    return int(asked)
+    kept = buffer.spec.get("state", ())
+    if kept != _state_spec(agent):
+        raise ValueError(
+            f"Expected an agent that remembers what is stored, {kept}. "
+            f"Received: {_state_spec(agent)}"
+        )

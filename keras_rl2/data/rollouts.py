@@ -24,15 +24,15 @@ from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.policies.agent_protocols import LearnsFromRollouts
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.agent_protocols import learns_from_rollouts
 from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.replay.minibatches import shuffled_rows
 from keras_rl2.replay.minibatches import tensor_specs
-from keras_rl2.replay.shuffling import shuffled_rows
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers
@@ -62,22 +62,22 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
-        horizon: int or None. Steps of one rollout per environment, T; None
-            for the algorithm's own, which shrinks as the number of
-            environments grows. Defaults to `None`.
+        horizon: int or None. Steps of one rollout per environment, T; None for
+            the algorithm's own, which shrinks as the number of environments
+            grows. Defaults to `None`.
         passes: int or None. Times that every step is trained on; None for the
             algorithm's own. Defaults to `None`.
-        batch_size: int, None or `"auto"`. Steps of one minibatch, at most
-            T x B; None for the whole rollout; `"auto"` for the algorithm's
-            own. Defaults to `"auto"`.
+        batch_size: int, None or `"auto"`. Steps of one minibatch, at most T x
+            B; None for the whole rollout; `"auto"` for the algorithm's own.
+            Defaults to `"auto"`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for 1,
             or for the algorithm's own where `horizon` is. Defaults to `None`.
         scale_rewards: bool or None. Whether rewards are divided by the running
             deviation of the discounted return; values and value losses are
             then those of the scaled rewards. None for the algorithm's own.
             Defaults to `None`.
-        num_envs: int. Environments to make when `env` is an id or a
-            function. Defaults to `1`.
+        num_envs: int. Environments to make when `env` is an id or a function.
+            Defaults to `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
             to `None`.
         env_kwargs: dict or None. Arguments of the environments that are made
@@ -89,7 +89,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
             this process. Defaults to `None`: as long as it likes.
         on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises something, dies or hangs, and learn nothing of
+            environment raises an error, dies or hangs, and learn nothing from
             the episode that failed: docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
@@ -98,8 +98,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             Defaults to `None`: this process.
         sequence_length: int or None. For an agent that remembers: steps that
             are trained in one piece, through which gradients flow back, a
-            divisor of `horizon`; minibatches are whole sequences. None for
-            the largest divisor up to 64. Defaults to `None`.
+            divisor of `horizon`; minibatches are whole sequences. None for the
+            largest divisor up to 64. Defaults to `None`.
 
     Raises:
         ValueError: If a number is below 1, the minibatch is larger than the
@@ -155,18 +155,10 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         workers: Workers | None = None,
         sequence_length: int | None = None,
     ) -> None:
-        check_positive(
-            **present(
-                horizon=horizon,
-                passes=passes,
-                rounds_per_epoch=rounds_per_epoch,
-                sequence_length=sequence_length,
-                batch_size=None if batch_size == "auto" else batch_size,
-            ),
-            num_envs=num_envs,
+        self._asked = _Asked(
+            horizon, passes, batch_size, rounds_per_epoch, scale_rewards
         )
-        check_flag(**present(scale_rewards=scale_rewards))
-        _check_sequences(horizon, sequence_length)
+        self._asked.check(num_envs, sequence_length)
         super().__init__(
             env,
             rounds_per_epoch=rounds_per_epoch or 1,
@@ -177,9 +169,6 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             step_timeout=step_timeout,
             on_env_error=on_env_error,
             workers=workers,
-        )
-        self._asked = _Asked(
-            horizon, passes, batch_size, rounds_per_epoch, scale_rewards
         )
         self.sequence_length = sequence_length
         with self._closing_if_refused():
@@ -196,7 +185,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Says why what an algorithm is still to choose is not there."""
+            """Explains why a setting that an algorithm chooses is missing."""
             if name not in type(self).__annotations__:
                 return super().__getattribute__(name)
             raise AttributeError(
@@ -247,16 +236,12 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self.horizon = horizon
         self.passes = passes
         self.steps_per_round = horizon * self.env.num_envs
-        self._set_batch_size(batch_size or self.steps_per_round)
-
-    def _set_batch_size(self, steps: int) -> None:
-        """Settles how large minibatches are, and how many."""
-        self.batch_size = steps
-        self.minibatches = -(-self.steps_per_round // steps)
+        self.batch_size = batch_size or self.steps_per_round
+        self.minibatches = -(-self.steps_per_round // self.batch_size)
         self.updates_per_round = self.passes * self.minibatches
 
     def own_settings(self) -> dict[str, Any]:
-        """Returns what the algorithm chose, since nothing else was given."""
+        """Returns the settings that were left to the algorithm."""
         if self.agent is None:
             return {}
         return {name: getattr(self, name) for name in self._asked.left_open()}
@@ -269,7 +254,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return self.steps_per_round
 
     def _accept(self, agent: CollectingAgent) -> RolloutAgent:
-        """Refuses an agent that learns from replay."""
+        """Returns an agent, if it learns from rollouts."""
         if learns_from_rollouts(agent):
             return agent
         raise ValueError(
@@ -279,7 +264,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         )
 
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the dataset to an agent, checking that the two fit.
+        """Binds the dataset to an agent, checking that the two fit.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and prepares.
@@ -288,48 +273,42 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             ValueError: If the agent learns from replay, or its networks or
                 spaces do not fit those of the environment.
         """
-        new = agent is not self.agent
-        if new:
-            accepted = self._accept(agent)
-            # Before anything is settled: one that is refused changes nothing.
-            agent.bind(self.env.observation_space, self.env.action_space)
-            self.settle(accepted)
+        super().bind(agent)
+        # Each time: the agent may allow another lag than before.
+        lag: int | None = 0
+        if isinstance(agent, Lagging) and isinstance(self.env, WorkerEnv):
+            lag = agent.max_lag
+        self._rounds_ahead = 1 if lag is None else lag // self.updates_per_round
+
+    def _fit_to(self, agent: RolloutAgent) -> int | None:
+        """Settles all that depends on a new agent, or changes nothing."""
         try:
-            super().bind(agent)
-        except ValueError:
-            if self.agent is not None:
-                self.settle(self.agent)
-            raise
-        # After it, which settles the updates of a round.
-        self._rounds_ahead = self._allowed_ahead(agent)
-        if new:
-            self._scaler = (
-                RewardScaler(agent.gamma, self.env.num_envs)
-                if self.scale_rewards
-                else None
-            )
-
-    def _allowed_ahead(self, agent: CollectingAgent) -> int:
-        """Returns how many rounds an agent lets its workers be ahead."""
-        if not isinstance(agent, Lagging) or not isinstance(
-            self.env, WorkerEnv
-        ):
-            return 0
-        lag = agent.max_lag
-        return 1 if lag is None else lag // self.updates_per_round
-
-    def _sequence_length_for(self, agent: RolloutAgent) -> int | None:
-        """Returns the steps of a sequence, of an agent that remembers."""
-        length = super()._sequence_length_for(agent)
-        if length is None:
-            if self.sequence_length is not None:
+            self.settle(agent)
+            length = None
+            if agent.initial_state(1):
+                length = self._settle_sequences()
+            elif self.sequence_length is not None:
                 raise ValueError(
                     "Expected `sequence_length=None` for an agent that "
                     "remembers nothing. "
                     f"Received: sequence_length={self.sequence_length}"
                 )
-            return None
-        length = self.sequence_length or _divisor(length)
+        except ValueError:
+            if self.agent is not None:
+                self.settle(self.agent)
+            raise
+        self._scaler = None
+        if self.scale_rewards:
+            self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
+        return length
+
+    def _settle_sequences(self) -> int:
+        """Settles minibatches of sequences, and returns the steps of one."""
+        # The longest divisor.
+        longest = min(self.horizon, _LONGEST_SEQUENCE)
+        length = self.sequence_length or next(
+            n for n in range(longest, 0, -1) if self.horizon % n == 0
+        )
         steps = self.batch_size
         if self._asked.batch_size == "auto":
             sequences = max(steps // length, _FEWEST_SEQUENCES)
@@ -339,7 +318,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 "Expected `batch_size` to be a multiple of the steps of a "
                 f"sequence, {length}. Received: batch_size={steps}"
             )
-        self._set_batch_size(steps)
+        self._set_round(self.horizon, self.passes, steps)
         return length
 
     @in_section("preparing")
@@ -350,7 +329,17 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        trajectory = self._collect_something()
+        collector = self._bound_collector()
+        for _ in range(MOST_RESTARTS):
+            trajectory = self.collect()
+            if collector.broken is None or trajectory.valid.any():
+                break
+        else:
+            raise RuntimeError(
+                f"Expected environments of {self.env.name} that fail now and "
+                f"then, with `on_env_error='restart'`. Received: "
+                f"{MOST_RESTARTS} rollouts of which no step came to anything"
+            )
         self._rounds_given += 1
         self._trajectory = trajectory
         self.valid_rows = np.flatnonzero(trajectory.valid)
@@ -359,28 +348,14 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             self._samples = {}
             self._ready.append(trajectory.packed_arrays(self._sees_final))
             return
-        agent = self._bound_agent()
-        samples, self._statistics = agent.prepare(trajectory)
+        samples, self._statistics = self._bound_agent().prepare(trajectory)
         self._samples = samples
         rows, weight = self._deal(trajectory)
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
-    def _collect_something(self) -> Trajectory:
-        """Collects a rollout that failures have left something of."""
-        for _ in range(MOST_RESTARTS):
-            trajectory = self.collect()
-            broken = self._bound_collector().broken
-            if broken is None or trajectory.valid.any():
-                return trajectory
-        raise RuntimeError(
-            f"Expected environments of {self.env.name} that fail now and "
-            f"then, with `on_env_error='restart'`. Received: {MOST_RESTARTS} "
-            "rollouts of which there was no step that came to anything"
-        )
-
     def _deal(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
         """Deals steps, or sequences of them, out to minibatches."""
-        length = self._collected_length
+        length = self._bound_collector().sequence_length
         deal = functools.partial(
             shuffled_rows,
             generator=self._shuffle,
@@ -395,20 +370,13 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         # [U, M] -> [U, M, L]
         return rows, weight[..., None] * counted[rows].astype(np.float32)
 
-    @property
-    def _collected_length(self) -> int | None:
-        """Steps of a sequence; None where each step is for itself."""
-        return self._bound_collector().sequence_length
-
     def _take(self) -> Trajectory:
         """Takes over a rollout, and scales its rewards."""
         trajectory = super()._take()
-        scaler, broken = self._scaler, self._bound_collector().broken
-        if scaler is None:
+        if self._scaler is None:
             return trajectory
-        if broken is not None:
-            scaler.begin(broken.cut_before)
-        scaled = scaler.scale_rollout(
+        broken = self._bound_collector().broken
+        scaled = self._scaler.scale_rollout(
             trajectory.reward,
             trajectory.ended,
             trajectory.valid,
@@ -416,11 +384,10 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         )
         return dataclasses.replace(trajectory, reward=scaled)
 
-    def _begin_episodes(self) -> None:
-        """Resets all environments, and what goes with an episode."""
-        super()._begin_episodes()
+    def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
+        """Marks that episodes were broken off before the next step."""
         if self._scaler is not None:
-            self._scaler.begin(np.ones(self.env.num_envs, np.bool_))
+            self._scaler.begin(envs)
 
     @property
     def samples(self) -> dict[str, Any]:
@@ -444,7 +411,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 "Expected a dataset that was refreshed. Received: one of "
                 "which there are no samples yet"
             )
-        valid, length = self._trajectory.valid, self._collected_length
+        valid = self._trajectory.valid
+        length = self._bound_collector().sequence_length
         counted = (
             valid.ravel() if length is None else as_sequences(valid, length)
         )
@@ -488,7 +456,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Returns shapes and dtypes of a round."""
         if self._gives_trajectories:
             return self._trajectory_spec()
-        length = self._collected_length
+        length = self._bound_collector().sequence_length
         count = self.steps_per_round // (length or 1)
         shape = (self.updates_per_round, self.batch_size // (length or 1))
         one_sample = self._bound_agent().sample_spec(length)
@@ -525,7 +493,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
 
 class _Asked(NamedTuple):
-    """What a dataset was given, of that which an algorithm has of its own."""
+    """The arguments of a dataset for which an algorithm has its own values."""
 
     horizon: int | None
     passes: int | None
@@ -533,8 +501,28 @@ class _Asked(NamedTuple):
     rounds_per_epoch: int | None
     scale_rewards: bool | None
 
+    def check(self, num_envs: int, sequence_length: int | None) -> None:
+        """Checks the numbers, before there is an environment."""
+        batch_size = None if self.batch_size == "auto" else self.batch_size
+        check_positive(
+            **present(
+                horizon=self.horizon,
+                passes=self.passes,
+                rounds_per_epoch=self.rounds_per_epoch,
+                sequence_length=sequence_length,
+                batch_size=batch_size,
+            ),
+            num_envs=num_envs,
+        )
+        check_flag(**present(scale_rewards=self.scale_rewards))
+        if self.horizon and sequence_length and self.horizon % sequence_length:
+            raise ValueError(
+                f"Expected `sequence_length` to divide `horizon`, "
+                f"{self.horizon}. Received: sequence_length={sequence_length}"
+            )
+
     def left_open(self) -> list[str]:
-        """Returns the names of what an algorithm chooses."""
+        """Returns the names of the arguments that an algorithm chooses."""
         chosen = {
             "horizon": self.horizon is None,
             "passes": self.passes is None,
@@ -545,19 +533,10 @@ class _Asked(NamedTuple):
         return [name for name, is_open in chosen.items() if is_open]
 
 
-def _check_sequences(horizon: int | None, sequence_length: int | None) -> None:
-    """Refuses sequences that a horizon is not whole ones of."""
-    if horizon and sequence_length and horizon % sequence_length:
-        raise ValueError(
-            f"Expected `sequence_length` to divide `horizon`, {horizon}. "
-            f"Received: sequence_length={sequence_length}"
-        )
-
-
 def _check_sizes(
     horizon: int | None, batch_size: int | str | None, num_envs: int
 ) -> None:
-    """Refuses sizes that do not fit each other, of those that were given."""
+    """Checks that the sizes that were given fit each other."""
     if horizon is None:
         return
     steps = horizon * num_envs
@@ -575,9 +554,3 @@ def _longest_episode(env: Any) -> int:
         getattr(env, "spec", None), "max_episode_steps", None
     )
     return limit or _LONG_EPISODE
-
-
-def _divisor(horizon: int) -> int:
-    """Returns the longest sequence that divides a horizon."""
-    longest = min(horizon, _LONGEST_SEQUENCE)
-    return next(n for n in range(longest, 0, -1) if horizon % n == 0)

@@ -16,9 +16,9 @@ import tensorflow as tf
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import outliers_of
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
@@ -99,10 +99,6 @@ class RoundDataset(abc.ABC):
     def outliers(self) -> dict[str, Outliers]:
         """What running statistics did not follow, by its key in the logs."""
         return dict(outliers_of(self.agent))
-
-    def _clipped(self) -> dict[str, float]:
-        """Returns how many of them there were, for the logs."""
-        return {key: float(x.count) for key, x in self.outliers.items()}
 
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:

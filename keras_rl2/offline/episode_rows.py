@@ -11,7 +11,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.spaces import MultiBinary
 from gymnasium.spaces import MultiDiscrete
 
-from keras_rl2.collecting.record import first_not_finite
+from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import named_leaves

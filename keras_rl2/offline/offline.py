@@ -12,7 +12,6 @@ from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.offline_episodes import OfflineEpisodes
 from keras_rl2.offline.offline_episodes import choose
@@ -25,6 +24,7 @@ from keras_rl2.policies.agent_protocols import refuse_on_policy
 from keras_rl2.replay.minibatches import into_minibatches
 from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.minibatches import transition_spec
+from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import leaves
 
@@ -264,7 +264,7 @@ class OfflineDataset(RoundDataset):
 
     def logs(self) -> dict[str, float]:
         """Returns no returns: no episodes are played."""
-        return self._clipped()
+        return {key: float(x.count) for key, x in self.outliers.items()}
 
     def describe(self) -> dict[str, Any]:
         """Returns what the dataset holds.

@@ -18,11 +18,11 @@ from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.policy_actor import Actions
+from keras_rl2.collecting.random_actor import MaskedRandomActor
+from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
+from keras_rl2.collecting.random_actor import steps_for_environments
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.data.random_actions import MaskedRandomActor
-from keras_rl2.data.random_actions import random_actions
-from keras_rl2.data.random_actions import steps_for_environments
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import VectorEnvAdapter
 from keras_rl2.envs import as_vector_env

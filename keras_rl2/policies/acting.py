@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.collecting.finite import check_actions
+from keras_rl2.collecting.checks import check_actions
+from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.litert import for_environment
-from keras_rl2.collecting.masks import check_mask
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy import Stochastic
 from keras_rl2.policies.policy_function import PolicyFunction

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_rl2.collecting.finite import check_weights
+from keras_rl2.collecting.checks import check_weights
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.collecting.litert import LiteRTRunner
 from keras_rl2.collecting.policy_actor import PolicyActor

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics.arguments import check_above_zero
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.replay_sizes import check_priorities
-from keras_rl2.replay.replay_sizes import check_settings
+from keras_rl2.replay.ring import StateLog
+from keras_rl2.replay.ring import check_settings
+from keras_rl2.replay.sizes import check_priorities
 from keras_rl2.replay.sum_tree import SumTree
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
@@ -41,7 +41,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         alpha: float. How much priorities matter, α, 0 or more: 0 draws
             uniformly. Defaults to `0.6`.
         beta: float, or a function from the number of batches drawn so far to
-            one, a `keras.optimizers.schedules.LearningRateSchedule` say. How
+            one, e.g. a `keras.optimizers.schedules.LearningRateSchedule`. How
             much of the bias is corrected, β. Defaults to `0.4`.
         epsilon: float above 0. Keeps every transition's probability above 0,
             ε. Defaults to `1e-06`.
@@ -135,7 +135,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._batches += 1
         # N and the sum cancel out when the largest weight becomes 1.
         weight = (value.min() / value) ** beta
-        return self._ring.gather(place) | {
+        return self._gather(place) | {
             "index": self._ring.index_of(place),
             "weight": weight.astype(np.float32),
         }
@@ -143,7 +143,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def update_priorities(
         self, index: npt.ArrayLike, td_error: npt.ArrayLike
     ) -> None:
-        """Says how surprising transitions were.
+        """Updates priorities by the TD errors of transitions.
 
         Transitions that have been overwritten since are left out.
 
@@ -170,16 +170,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             raise ValueError(
                 f"Expected finite TD errors. Received: td_error={td_error}"
             )
-        if index.min() < 0 or index.max() >= self._ring.steps:
+        if index.min() < 0 or index.max() >= self.steps:
             raise ValueError(
                 f"Expected indices of transitions. Received: index={index}"
             )
         # What is new has the largest priority of the time before.
         self._refresh()
         place = index % self._ring.places
-        present = (self._ring.index_of(place) == index) & self._ring.drawable(
-            place
-        )
+        present = self._ring.index_of(place) == index
+        present &= self._is_drawable(place)
         place, priority = place[present], priority[present]
         if place.size:
             self.largest_priority = max(
@@ -191,6 +190,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def nbytes(self) -> int:
         """Bytes of all arrays, when the buffer is full."""
         return super().nbytes + self._tree.nbytes
+
+    def _settings(self) -> dict[str, float]:
+        """Returns the settings that a state must have in common."""
+        return {**super()._settings(), "alpha": self.alpha}
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
@@ -210,14 +213,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 shape
             ),
             "largest_priority": self.largest_priority,
-            "alpha": self.alpha,
             "batches": self._batches,
         }
 
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave.
+        """Restores what `get_state` returned.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -226,7 +228,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
-        check_settings(state, {"alpha": self.alpha})
+        check_settings(state, self._settings())
         priority = np.asarray(state["priority"], np.float64)
         shape = self._ring.filled(state["steps"]), self.num_envs
         if priority.shape != shape:
@@ -242,13 +244,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._batches = int(state["batches"])
 
     def _refresh(self) -> None:
-        """Tells the tree which transitions came and went, all at once."""
+        """Updates the tree by the transitions that came and went."""
         if not self._changes:
             return
         place = np.concatenate(self._changes)
         self._changes.clear()
         newest = self.largest_priority**self.alpha
-        drawable = self._ring.drawable(place)
+        drawable = self._is_drawable(place)
         self._tree.update(place, np.where(drawable, newest, 0.0))
 
     def _beta(self) -> float:

@@ -1,17 +1,21 @@
 """The transitions of the recent past, to draw from at random."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics import seeds
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.replay.minibatches import transition_spec
-from keras_rl2.replay.transition_ring import TransitionRing
+from keras_rl2.replay.ring import Ring
+from keras_rl2.replay.ring import StateLog
+from keras_rl2.replay.ring import check_settings
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
@@ -29,7 +33,7 @@ class ReplayBuffer:
     has reset itself within the step is that the wrong one; the true last
     observation of the episode is kept apart then.
 
-    What is drawn are n-step transitions: the observation and action of step
+    The transitions are n-step transitions: the observation and action of step
     t, the rewards of the k steps from there, and the observation after them:
 
         R_t = Σ_{i<k} γ^i r_{t+i},  discount = γ^k (1 - terminated_{t+k-1})
@@ -57,9 +61,9 @@ class ReplayBuffer:
     Raises:
         ValueError: If an argument is out of bounds, or the capacity is too
             small for one transition of each environment.
-        MemoryError: If the machine has not got the memory, before any of it
-            is allocated. It is taken only as the buffer fills up, and the
-            last observations of episodes come on top.
+        MemoryError: If the memory is not available, before any of it is
+            allocated. It is taken only as the buffer fills up, and the last
+            observations of episodes come on top.
 
     Example:
 
@@ -80,9 +84,9 @@ class ReplayBuffer:
     (1.5, 0.25)
     """
 
-    #: What a subclass keeps of each transition beside the ring.
+    #: Bytes that a subclass needs for each transition beside the ring.
     _bytes_beside = 0
-    #: Where a subclass wants to read which transitions came or went.
+    #: Places of transitions that came or went, where a subclass reads them.
     _changes: list[np.ndarray] | None = None
 
     def __init__(
@@ -98,35 +102,48 @@ class ReplayBuffer:
         seed: int | None = None,
     ) -> None:
         check_seed(seed)
-        self._ring = TransitionRing(
+        check_positive(capacity=capacity, num_envs=num_envs, n_step=n_step)
+        check_in_range(gamma=(gamma, 0.0, 1.0))
+        if capacity < num_envs * n_step:
+            raise ValueError(
+                f"Expected a capacity of at least num_envs * n_step = "
+                f"{num_envs * n_step}, for one transition of each environment. "
+                f"Received: capacity={capacity}"
+            )
+        self._ring = Ring(
             capacity,
             num_envs,
             observation,
-            (tuple(action_shape), action_dtype),
-            n_step,
-            gamma,
-            bytes_beside=self._bytes_beside,
-            changes=self._changes,
+            {
+                "action": (tuple(action_shape), action_dtype),
+                # Steps of the window, k, and 0 while it cannot be drawn.
+                "span": ((), np.min_scalar_type(int(n_step))),
+            },
+            self._bytes_beside,
+            # Rewards of the last steps are still added up, and the last one
+            # may be found to have been cut.
+            unsettled=int(n_step),
         )
         self.capacity = self._ring.capacity
         self.num_envs = self._ring.num_envs
-        self.n_step = self._ring.n_step
-        self.gamma = self._ring.gamma
+        self.n_step = int(n_step)
+        self.gamma = float(gamma)
+        self._discounts = self.gamma ** np.arange(n_step + 1.0)
+        self._drawable = 0
         self._observation = observation
         self._action = ArraySpec(
             tuple(action_shape), np.dtype(action_dtype).name
         )
-        self._is_array = is_leaf(observation)
         self._generator = seeds.generator(seed)
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be drawn."""
-        return len(self._ring)
+        return self._drawable
 
     @property
     def steps(self) -> int:
         """Environment steps stored so far, those overwritten included."""
-        return self._ring.steps
+        return self._ring.time * self.num_envs
 
     @property
     def nbytes(self) -> int:
@@ -137,6 +154,8 @@ class ReplayBuffer:
     def spec(self) -> dict[str, Tree[ArraySpec]]:
         """Shapes and dtypes of one transition, as agents are given it."""
         return transition_spec(self._observation, self._action)
+
+    # Storing.
 
     def add(
         self,
@@ -151,19 +170,19 @@ class ReplayBuffer:
     ) -> None:
         """Stores one step of all environments.
 
-        `extend` is the cheaper way to store many of them. Arguments are as
-        `keras_rl2.envs.VectorEnvAdapter.step` takes and gives them.
+        `extend` is the cheaper way to store many of them. See
+        `keras_rl2.envs.VectorEnvAdapter.step` for the arguments.
 
         Args:
-            observation: `[B, ...]`. What was acted on. A copy, if the
-                environment reuses its memory.
+            observation: `[B, ...]`. Observation before the step. A copy, if
+                the environment reuses its memory.
             action: `[B, ...]`.
             reward: `[B]`.
             terminated: `[B]` bool.
             truncated: `[B]` bool.
             valid: `[B]` bool. False where the step is only the reset of a
                 NEXT_STEP environment, `~env.pending_reset` before the step.
-            next_observation: `[B, ...]`. What is to be acted on next.
+            next_observation: `[B, ...]`. Observation to act on next.
             final_observation: `[B, ...]`. The true last observation where an
                 episode ended and the environment has been reset within the
                 step; other rows do not matter. Defaults to `None`: there is
@@ -178,9 +197,9 @@ class ReplayBuffer:
         def rows(array: npt.ArrayLike) -> np.ndarray:
             return np.asarray(array)[index]
 
-        # Where no tree is stored, a tuple is what an array is made of.
-        each = _apply if self._is_array else map_leaves
-        # No rows of whatever it is, where there are none.
+        # Where no tree is stored, an array may be given as a tuple.
+        each = _apply if is_leaf(self._observation) else map_leaves
+        # No rows of any observation, where there are none.
         final = each(rows, final_observation if index.size else observation)
         self.extend(
             Trajectory(
@@ -210,19 +229,24 @@ class ReplayBuffer:
         Raises:
             ValueError: If a shape or a dtype does not fit.
         """
-        self._ring.extend(trajectory)
-
-    def discard_episodes(self, envs: np.ndarray) -> None:
-        """Takes the episodes under way out of what is drawn.
-
-        Args:
-            envs: `[B]` bool. The environments whose steps since their last
-                reset are discarded.
-        """
-        self._ring.discard_episodes(envs)
+        ring = self._ring
+        given, final, final_index = ring.checked(trajectory)
+        self._cut_where_broken_off(given)
+        start, horizon = 0, len(given["reward"])
+        while start < horizon:
+            # At most up to the last row of the ring.
+            stop = min(horizon, start + ring.rows - ring.row)
+            # One row more is lost, to the observation after the last step.
+            rows = ring.time + np.arange(min(stop - start + 1, ring.rows))
+            rows %= ring.rows
+            row, env = np.nonzero(ring.arrays["span"][rows])
+            self._withdraw(rows[row] * self.num_envs + env)
+            ring.write(given, final, final_index, start, stop)
+            self._complete(stop - start)
+            start = stop
 
     def cut(self, envs: np.ndarray | None = None) -> None:
-        """Says that the next step does not follow on the last one.
+        """Marks that the next step does not follow the last one.
 
         To be called if the environments are reset, or used by somebody else,
         between two steps that are stored. The episodes under way count as
@@ -232,42 +256,171 @@ class ReplayBuffer:
             envs: `[B]` bool. Which environments; None for all. Defaults to
                 `None`.
         """
-        self._ring.cut(envs)
+        ring = self._ring
+        if not ring.time:
+            return
+        every = np.ones(self.num_envs, np.bool_)
+        row = (ring.time - 1) % ring.rows
+        (env,) = np.nonzero(
+            (every if envs is None else envs)
+            & ring.arrays["valid"][row]
+            & (ring.arrays["slot"][row] < 0)
+        )
+        ring.keep_final(
+            row * self.num_envs + env,
+            {key: ring.arrays[key][ring.row, env] for key in ring.observation},
+        )
+        ring.arrays["ended"][row, env] = True
+        self._complete(0)
+
+    def discard_episodes(self, envs: np.ndarray) -> None:
+        """Withdraws the episodes under way, which are not drawn any more.
+
+        Args:
+            envs: `[B]` bool. The environments whose steps since their last
+                reset are discarded.
+        """
+        ring, arrays = self._ring, self._ring.arrays
+        oldest = ring.oldest // self.num_envs
+        rows = np.arange(oldest, ring.time) % ring.rows
+        for env in np.flatnonzero(envs):
+            ends = np.flatnonzero(arrays["ended"][rows, env])
+            first = ends[-1] + 1 if ends.size else 0
+            ring.note_rewritten(int(oldest + first))
+            under_way = rows[first:]
+            arrays["valid"][under_way, env] = False
+            span = arrays["span"][under_way, env]
+            self._withdraw(under_way[span > 0] * self.num_envs + env)
+
+    def _withdraw(self, place: np.ndarray) -> None:
+        """Withdraws transitions, `[K]` places."""
+        if place.size:
+            self._ring.flat("span")[place] = 0
+            self._drawable -= place.size
+            if self._changes is not None:
+                self._changes.append(place)
+
+    def _complete(self, steps: int) -> None:
+        """Opens transitions whose windows the last `steps` steps closed."""
+        ring, arrays = self._ring, self._ring.arrays
+        first = ring.time - min(steps + self.n_step - 1, ring.rows - 1)
+        rows = np.arange(max(first, 0), ring.time) % ring.rows
+        complete, total, length = complete_windows(
+            arrays["reward"][rows],
+            arrays["ended"][rows],
+            arrays["valid"][rows] & (arrays["span"][rows] == 0),
+            self.n_step,
+            self.gamma,
+        )
+        step, env = np.nonzero(complete)
+        if not step.size:
+            return
+        # [K] rows and environments -> [K] places
+        place = rows[step] * self.num_envs + env
+        # No window that is still open reaches back to these rewards.
+        ring.flat("reward")[place] = total[complete]
+        ring.flat("span")[place] = length[complete]
+        self._drawable += place.size
+        if self._changes is not None:
+            self._changes.append(place)
+
+    def _cut_where_broken_off(self, given: Mapping[str, np.ndarray]) -> None:
+        """Cuts episodes that do not go on with the observation expected."""
+        ring = self._ring
+        if not ring.time:
+            return
+        broken_off = np.zeros(self.num_envs, np.bool_)
+        for key in ring.observation:
+            stored = ring.arrays[key]
+            expected = stored[ring.row]
+            first = given[key][0].astype(stored.dtype, copy=False)
+            if not np.array_equal(expected, first):
+                # [B, ...] -> [B, numbers of one observation]
+                differs = (expected != first).reshape(self.num_envs, -1)
+                broken_off |= differs.any(axis=1)
+        if broken_off.any():
+            self.cut(broken_off)
+
+    # Drawing.
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws transitions uniformly, with replacement.
 
         Args:
-            batch_size: int. How many, M.
+            batch_size: int. Number of transitions, M.
 
         Returns:
             dict of `observation` `[M, ...]`, `action` `[M, ...]`, `reward`
             `[M]` float32, the sum of the window, `discount` `[M]` float32,
-            what the bootstrap is to be multiplied with, `next_observation`
-            `[M, ...]`, the one to bootstrap from, and `index` `[M]` int64,
-            the number t * B + b of the transition since the first one.
+            the factor of the bootstrap, `next_observation` `[M, ...]`, the one
+            to bootstrap from, and `index` `[M]` int64, the number t * B + b of
+            the transition since the first one.
 
         Raises:
             ValueError: If there is nothing to draw yet.
         """
         self._check_batch_size(batch_size)
         ring = self._ring
-        oldest, newest = ring.oldest, ring.steps
+        oldest, newest = ring.oldest, self.steps
         index = self._generator.integers(oldest, newest, batch_size)
         place = index % ring.places
-        (missed,) = np.nonzero(~ring.drawable(place))
+        (missed,) = np.nonzero(~self._is_drawable(place))
         for _ in range(_TRIES):
             if not missed.size:
                 break
             again = self._generator.integers(oldest, newest, missed.size)
             index[missed] = again
             place[missed] = again % ring.places
-            missed = missed[~ring.drawable(place[missed])]
+            missed = missed[~self._is_drawable(place[missed])]
         if missed.size:
             # So few can be drawn that it is quicker to look for them.
-            found = self._generator.choice(ring.drawable_places(), missed.size)
+            found = self._generator.choice(
+                np.flatnonzero(ring.arrays["span"]), missed.size
+            )
             index[missed], place[missed] = ring.index_of(found), found
-        return ring.gather(place) | {"index": index}
+        return self._gather(place) | {"index": index}
+
+    def _check_batch_size(self, batch_size: int) -> None:
+        """Checks that there is something to draw."""
+        if batch_size < 1 or not len(self):
+            raise ValueError(
+                f"Expected to draw one transition at least, from one at least. "
+                f"Received: batch_size={batch_size} and a replay buffer with "
+                f"{len(self)} transitions, of windows of "
+                f"n_step={self.n_step}"
+            )
+
+    def _is_drawable(self, place: np.ndarray) -> np.ndarray:
+        """Returns where transitions can be drawn, `[M]` places -> bool."""
+        drawable: np.ndarray = self._ring.arrays["span"].take(place) > 0
+        return drawable
+
+    def _gather(self, place: np.ndarray) -> dict[str, Any]:
+        """Returns transitions by their places.
+
+        Args:
+            place: `[M]` ints, of transitions that can be drawn.
+
+        Returns:
+            dict as of `sample`, without numbers, copied.
+        """
+        ring, arrays = self._ring, self._ring.arrays
+        # `take` goes by places in the ring where no axis is given:
+        # [rows, B] -> [M].
+        length = arrays["span"].take(place).astype(np.int64)
+        following = place + length * self.num_envs
+        last = following - self.num_envs
+        terminated = arrays["terminated"].take(last, mode="wrap")
+        slot = arrays["slot"].take(last, mode="wrap")
+        discount = self._discounts.take(length)
+        discount[terminated] = 0.0
+        return {
+            "observation": ring.observations(place),
+            "action": ring.flat("action").take(place, axis=0),
+            "reward": arrays["reward"].take(place),
+            "discount": discount.astype(np.float32),
+            "next_observation": ring.observations(following, slot),
+        }
 
     def record(self) -> dict[str, Any]:
         """Returns the steps that are held, one environment after the other.
@@ -287,12 +440,14 @@ class ReplayBuffer:
                 "rewards that were added up cannot be told apart. Received: "
                 f"n_step={self.n_step}, {len(self)} transitions"
             )
-        ring = self._ring
-        place = np.sort(ring.index_of(ring.drawable_places())) % ring.places
+        ring, arrays = self._ring, self._ring.arrays
+        place = ring.index_of(np.flatnonzero(arrays["span"]))
+        place = np.sort(place) % ring.places
         # Of each environment by itself, still in the order of time.
         place = place[np.argsort(place % self.num_envs, kind="stable")]
-        drawn = ring.gather(place)
-        terminated, ended = ring.ends(place)
+        drawn = self._gather(place)
+        terminated = arrays["terminated"].take(place)
+        ended = arrays["ended"].take(place)
         env = place % self.num_envs
         ended[np.append(env[1:] != env[:-1], True)] = True
         return {
@@ -304,15 +459,16 @@ class ReplayBuffer:
             "next_observations": drawn["next_observation"],
         }
 
-    def _check_batch_size(self, batch_size: int) -> None:
-        """Refuses to draw nothing, or from nothing."""
-        if batch_size < 1 or not len(self):
-            raise ValueError(
-                f"Expected to draw one transition at least, from one at least. "
-                f"Received: batch_size={batch_size} and a replay buffer with "
-                f"{len(self)} transitions, of windows of "
-                f"n_step={self.n_step}"
-            )
+    # Saving.
+
+    def _settings(self) -> dict[str, float]:
+        """Returns the settings that a state must have in common."""
+        return {
+            "capacity": self.capacity,
+            "num_envs": self.num_envs,
+            "n_step": self.n_step,
+            "gamma": self.gamma,
+        }
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
@@ -322,18 +478,19 @@ class ReplayBuffer:
                 are not returned then. Defaults to `None`.
 
         Returns:
-            dict. The rows that are filled, what was kept apart, the state of
-            the draws, and the settings that the rest depends on.
+            dict. The rows that are filled, last observations, the state of the
+            draws, and the settings that the rest depends on.
         """
         return {
             **self._ring.get_state(log),
+            **self._settings(),
             "generator": self._generator.bit_generator.state,
         }
 
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave.
+        """Restores what `get_state` returned.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -342,8 +499,60 @@ class ReplayBuffer:
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
         """
+        check_settings(state, self._settings())
         self._ring.set_state(state, log)
+        self._drawable = int(np.count_nonzero(self._ring.arrays["span"]))
         self._generator.bit_generator.state = state["generator"]
+
+
+def complete_windows(
+    reward: np.ndarray,
+    ended: np.ndarray,
+    waiting: np.ndarray,
+    n_step: int,
+    gamma: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the windows that are complete, and adds up their rewards.
+
+    The window of step t reaches to the end of its episode, but over n steps
+    at the most:
+
+        R_t = Σ_{i<k} γ^i r_{t+i}
+
+    It is complete if its last step is among the T steps.
+
+    Args:
+        reward: `[T, B]` floats.
+        ended: `[T, B]` bool. Last steps of episodes, however they ended.
+        waiting: `[T, B]` bool. Steps whose windows are asked for.
+        n_step: int. n.
+        gamma: float. γ.
+
+    Returns:
+        `[T, B]` bool, windows that were waiting and are complete; their
+        rewards R, `[T, B]` float64; and their lengths k, `[T, B]` int64.
+
+    Example:
+
+    >>> complete, total, length = complete_windows(
+    ...     np.array([[1.0], [2.0], [4.0]]),
+    ...     np.array([[False], [True], [False]]),
+    ...     np.array([[True], [True], [True]]), 3, 0.5)
+    >>> complete[:, 0].tolist(), total[:2, 0].tolist(), length[:2, 0].tolist()
+    ([True, True, False], [2.0, 2.0], [2, 1])
+    """
+    complete = np.zeros(reward.shape, np.bool_)
+    total = np.zeros(reward.shape, np.float64)
+    length = np.zeros(reward.shape, np.int64)
+    goes_on = waiting
+    for i in range(min(n_step, len(reward))):
+        count = len(reward) - i
+        goes_on = goes_on[:count]
+        total[:count] += gamma**i * np.where(goes_on, reward[i:], 0.0)
+        length[:count] += goes_on
+        complete[:count] |= goes_on & (ended[i:] | (i == n_step - 1))
+        goes_on = goes_on & ~ended[i:]
+    return complete, total, length
 
 
 def _apply(function: Callable[..., np.ndarray], *arrays: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Sequences of the recent past, for agents that remember."""
+"""Sequences of the recent past, for recurrent agents."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,9 @@ import numpy.typing as npt
 from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.files.ring_log import StateLog
 from keras_rl2.replay.replay_buffer import ReplayBuffer
-from keras_rl2.replay.replay_sizes import check_settings
+from keras_rl2.replay.ring import StateLog
+from keras_rl2.replay.ring import check_settings
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -119,7 +119,7 @@ class SequenceReplayBuffer(ReplayBuffer):
             seed=seed,
         )
         self._state = tuple(state)
-        rows = self._ring.places // num_envs
+        rows = self._ring.rows
         self._begins = np.zeros((rows, num_envs), np.bool_)
         # One more than there are starts in all rows, however they lie.
         kept = rows // stride + 2
@@ -135,12 +135,9 @@ class SequenceReplayBuffer(ReplayBuffer):
 
     def _starts(self) -> tuple[int, int]:
         """Returns the number of the first start to be drawn, and past it."""
-        ring = self._ring
-        oldest, steps = (
-            each // self.num_envs for each in (ring.oldest, ring.steps)
-        )
+        oldest = self._ring.oldest // self.num_envs
         # The observation after the newest step is there already.
-        last = steps + 1 - self.steps_drawn
+        last = self._ring.time + 1 - self.steps_drawn
         return -(-oldest // self.stride), last // self.stride + 1
 
     @property
@@ -196,7 +193,7 @@ class SequenceReplayBuffer(ReplayBuffer):
                 f"{self.stride} steps. Received: {horizon} steps with "
                 f"{kept or 'no'} states"
             )
-        step = self._ring.steps // self.num_envs
+        step = self._ring.time
         super().extend(trajectory)
         rows = np.arange(step, step + horizon + 1) % len(self._begins)
         # The last ones, where there are more than rows.
@@ -236,7 +233,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         before, learned = self.burn_in, self.burn_in + self.sequence_length
         return {
             **self._seen(every[:, before:]),
-            **self._ring.gather_ahead(every[:, before:learned]),
+            **self._gather_ahead(every[:, before:learned]),
             "burn_in": self._seen(every[:, :before]),
             "state": tuple(
                 each[start % len(each), env] for each in self._states
@@ -245,10 +242,41 @@ class SequenceReplayBuffer(ReplayBuffer):
         }
 
     def _seen(self, place: np.ndarray) -> dict[str, Any]:
-        """Returns what was seen, and where episodes begin, by places."""
+        """Returns observations, and where episodes begin, by places."""
         return {
-            "observation": self._ring.gather_observations(place),
+            "observation": self._ring.observations(place),
             "begins": self._begins.take(place).astype(np.float32),
+        }
+
+    def _gather_ahead(self, place: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns transitions without their observations, `[M, L]` places.
+
+        `span` is the number of steps from each to the one that it bootstraps
+        from, and `weight` 0 where there is no transition, or its next
+        observation is kept apart.
+        """
+        ring, arrays = self._ring, self._ring.arrays
+        length = arrays["span"].take(place, mode="wrap").astype(np.int64)
+        last = place + (length - 1) * self.num_envs
+        terminated = arrays["terminated"].take(last, mode="wrap")
+        apart = arrays["slot"].take(last, mode="wrap") >= 0
+        discount = self._discounts.take(length)
+        discount[terminated] = 0.0
+        return {
+            "action": ring.flat("action").take(place, 0, mode="wrap"),
+            "reward": arrays["reward"].take(place, mode="wrap"),
+            "discount": discount.astype(np.float32),
+            "span": length.astype(np.int32),
+            "weight": ((length > 0) & (terminated | ~apart)).astype(np.float32),
+        }
+
+    def _settings(self) -> dict[str, float]:
+        """Returns the settings that a state must have in common."""
+        return {
+            **super()._settings(),
+            "sequence_length": self.sequence_length,
+            "burn_in": self.burn_in,
+            "stride": self.stride,
         }
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
@@ -259,7 +287,6 @@ class SequenceReplayBuffer(ReplayBuffer):
         """
         return {
             **super().get_state(log),
-            **self._settings(),
             "begins": self._begins.copy(),
             "states": [each.copy() for each in self._states],
         }
@@ -267,7 +294,7 @@ class SequenceReplayBuffer(ReplayBuffer):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave.
+        """Restores what `get_state` returned.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -287,11 +314,3 @@ class SequenceReplayBuffer(ReplayBuffer):
         super().set_state(state, log)
         for array, value in zip(own, given, strict=True):
             array[:] = value
-
-    def _settings(self) -> dict[str, float]:
-        """Returns what a state must have in common with its buffer."""
-        return {
-            "sequence_length": self.sequence_length,
-            "burn_in": self.burn_in,
-            "stride": self.stride,
-        }

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.collecting.finite import is_finite
+from keras_rl2.collecting.checks import is_finite
 from keras_rl2.layers import ObservationNormalization
 
 DEFAULT_LIMIT = 1000

@@ -1,6 +1,5 @@
 """Collection of rollouts with workers."""
 
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from keras_rl2.files import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.calls import Call
+from keras_rl2.workers.worker import Collected
 from keras_rl2.workers.worker import CollectionPlan
 from keras_rl2.workers.worker import Order
 from keras_rl2.workers.worker import Share
@@ -47,18 +47,11 @@ class WorkerCollector(Collector):
         self._whole_episodes = whole_episodes
         self._planned: CollectionPlan | None = None
         self._reset: tuple[int | None] | None = None
-        self._rollouts: deque[WorkerRollout] = deque()
-        self._has_begun = False
 
     @property
     def adrift(self) -> bool:
         """Whether the next rollout begins new episodes."""
         return self._whole_episodes or super().adrift
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the environments have ever been reset from here."""
-        return self._has_begun
 
     def reset(self, seed: int | None = None) -> None:
         """Begins new episodes with the next rollout.
@@ -66,16 +59,11 @@ class WorkerCollector(Collector):
         Args:
             seed: int or None, as for `Collector`. Defaults to `None`.
         """
-        self._has_begun = True
+        self.has_begun = True
         self._reset = (seed,)
         self._adapter.resets += 1
         self._resets_seen = self._adapter.resets
         self.episodes.begin()
-
-    @property
-    def under_way(self) -> int:
-        """Number of rollouts that have begun and are not finished."""
-        return len(self._rollouts)
 
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
         """Asks all workers for their share of a rollout.
@@ -116,11 +104,6 @@ class WorkerCollector(Collector):
         self._reset = None
         self._rollouts.append(WorkerRollout(self.pool, calls))
 
-    def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
-        """Collects a rollout; see `Collector.collect`."""
-        self.begin(actor, noise)
-        return self.finish()
-
     def plan(self, actor: SendingActor | None) -> None:
         """Sends workers their plan, if it has changed.
 
@@ -150,7 +133,7 @@ class WorkerCollector(Collector):
     def finish(self) -> Trajectory:
         """Waits for the oldest rollout under way."""
         try:
-            collected = self._rollouts[0].gather()
+            collected: Collected = self._rollouts[0].gather()
         except BaseException as error:
             # Also Ctrl-C may break the rollout off.
             self.drop(error)
@@ -218,7 +201,7 @@ class WorkerCollector(Collector):
         ]
         self.pool.gather(calls)
         self.pool.release(calls)
-        self._has_begun = True
+        self.has_begun = True
         if not simulation["adrift"]:
             self._resets_seen = self._adapter.resets
         return True

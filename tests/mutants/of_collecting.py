@@ -77,14 +77,14 @@ ENVS = [
     ),
     Mutant(
         "rows_after_truncations_are_valid",
-        "keras_rl2/collecting/record.py",
+        "keras_rl2/collecting/trajectory.py",
         "self.terminated[:-1] | self.truncated[:-1]",
         "self.terminated[:-1]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "a_reset_left_from_the_last_rollout_is_valid",
-        "keras_rl2/collecting/record.py",
+        "keras_rl2/collecting/trajectory.py",
         "valid[0] &= ~self.pending_reset",
         "valid[0] &= True",
         [
@@ -138,7 +138,7 @@ ENVS = [
 COLLECTING = [
     Mutant(
         "returns_of_episodes_begin_with_the_rollout",
-        "keras_rl2/collecting/episode_statistics.py",
+        "keras_rl2/collecting/collector.py",
         "returns = self._return + np.cumsum(",
         "returns = np.cumsum(",
         [
@@ -147,7 +147,7 @@ COLLECTING = [
     ),
     Mutant(
         "returns_of_episodes_add_up",
-        "keras_rl2/collecting/episode_statistics.py",
+        "keras_rl2/collecting/collector.py",
         "before_return[b] = returns[t, b]",
         "before_return[b] = 0.0",
         [
@@ -156,7 +156,7 @@ COLLECTING = [
     ),
     Mutant(
         "rewards_of_resets_are_counted",
-        "keras_rl2/collecting/episode_statistics.py",
+        "keras_rl2/collecting/collector.py",
         "np.where(trajectory.valid, trajectory.reward, 0.0)",
         "trajectory.reward",
         [
@@ -201,8 +201,8 @@ COLLECTING = [
     Mutant(
         "memory_survives_a_reset_by_others",
         "keras_rl2/data/collecting_dataset.py",
-        "actor.begin(np.ones(self.env.num_envs, np.bool_))",
-        "actor.begin(np.zeros(self.env.num_envs, np.bool_))",
+        "actor.begin(everywhere)",
+        "actor.begin(~everywhere)",
         [
             "tests/agents/test_memory_of_episodes.py::test_episodes_of_an_evaluation_begin_without_a_memory"
         ],
@@ -237,7 +237,7 @@ COLLECTING = [
     Mutant(
         "scaled_returns_survive_a_reset",
         "keras_rl2/data/rollouts.py",
-        "self._scaler.begin(np.ones(self.env.num_envs, np.bool_))",
+        "self._scaler.begin(envs)",
         "pass",
         [
             "tests/agents/test_normalization.py::test_episodes_broken_off_leave_no_return_behind"
@@ -245,14 +245,14 @@ COLLECTING = [
     ),
     Mutant(
         "each_pass_deals_alike",
-        "keras_rl2/replay/shuffling.py",
+        "keras_rl2/replay/minibatches.py",
         "generator.permutation(valid)",
         "valid",
         ["tests/data/test_shuffling.py"],
     ),
     Mutant(
         "filled_up_rows_are_trained_on",
-        "keras_rl2/replay/shuffling.py",
+        "keras_rl2/replay/minibatches.py",
         "counted = np.arange(columns * minibatches) < len(valid)",
         "counted = np.arange(columns * minibatches) >= 0",
         ["tests/data/test_shuffling.py"],
@@ -312,9 +312,9 @@ COLLECTING = [
     ),
     Mutant(
         "a_gap_does_not_end_the_scaled_return",
-        "keras_rl2/data/rollouts.py",
-        "            scaler.begin(broken.cut_before)\n",
-        "            pass\n",
+        "keras_rl2/data/collecting_dataset.py",
+        "self._cut(broken.cut_before, broken.discarded_before)",
+        "pass",
         [
             "tests/workers/test_lost_workers.py::"
             "test_scaled_rewards_do_not_add_up_over_a_gap"

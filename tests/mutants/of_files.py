@@ -7,8 +7,8 @@ _ATOMIC = "tests/files/test_atomic_files.py"
 _LOCK = ["tests/files/test_writer_lock.py"]
 _LOG = ["tests/files/test_segment_log.py"]
 _PLAIN = ["tests/files/test_plain_data.py"]
-_LATE = ["tests/files/test_late_rows.py"]
-_RING = ["tests/files/test_ring_log.py"]
+_LATE = ["tests/replay/test_late_rows.py"]
+_RING = ["tests/replay/test_ring_log.py"]
 
 FOLDER = [
     Mutant(
@@ -291,63 +291,63 @@ ROWS = [
     ),
     Mutant(
         "the_next_row_to_be_read_is_not_kept",
-        "keras_rl2/files/late_rows.py",
+        "keras_rl2/replay/ring.py",
         "self._read <= index < self.shape[0]",
         "self._read < index < self.shape[0]",
         _LATE,
     ),
     Mutant(
         "a_row_that_is_kept_is_overwritten",
-        "keras_rl2/files/late_rows.py",
+        "keras_rl2/replay/ring.py",
         "if is_unread and index not in self._kept:",
         "if is_unread:",
         _LATE,
     ),
     Mutant(
         "rows_are_kept_without_a_copy",
-        "keras_rl2/files/late_rows.py",
+        "keras_rl2/replay/ring.py",
         "self._kept[index] = self._array[at].copy()",
         "self._kept[index] = self._array[at]",
         _LATE,
     ),
     Mutant(
         "rows_end_with_the_ring",
-        "keras_rl2/files/late_rows.py",
+        "keras_rl2/replay/ring.py",
         'chunk, mode="wrap")',
         'chunk, mode="clip")',
         _LATE,
     ),
     Mutant(
         "rows_are_overwritten_before_they_are_read",
-        "keras_rl2/replay/ring_arrays.py",
-        "        self._keep(rows.start, rows.stop - rows.start)\n",
-        "",
+        "keras_rl2/replay/ring.py",
+        "            self._keep_late(row, count + 1)\n",
+        "            pass\n",
         _LATE,
     ),
     Mutant(
         "rows_are_put_back_before_they_are_read",
-        "keras_rl2/replay/ring_arrays.py",
-        '        self._keep(0, len(self["reward"]))\n',
+        "keras_rl2/replay/ring.py",
+        "        self._keep_late(0, self.rows)\n",
         "",
         _LATE,
     ),
     Mutant(
         "rows_that_nobody_reads_are_kept",
-        "keras_rl2/replay/ring_arrays.py",
-        "            self._late = [weakref.ref(each) for each in alive]\n",
+        "keras_rl2/replay/ring.py",
+        "        self._late = [weakref.ref(each) for each in alive]\n",
         "",
         _LATE,
     ),
     Mutant(
         "last_observations_of_segments_are_mixed_up",
-        "keras_rl2/files/ring_log.py",
-        "        before += _final_count(part)\n",
+        "keras_rl2/replay/ring.py",
+        "        before += len(part[final_keys[0]])\n",
         "",
         _RING,
     ),
     Mutant(
         "last_observations_are_sorted_by_their_rows",
-        "keras_rl2/files/ring_log.py",
+        "keras_rl2/replay/ring.py",
         "age = (row - steps) % filled",
         "age = row",
         _RING,

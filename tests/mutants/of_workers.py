@@ -101,8 +101,8 @@ MUTANTS = [
     Mutant(
         "workers_of_refused_settings_go_on",
         "keras_rl2/data/collecting_dataset.py",
-        "            if isinstance(self.env, WorkerEnv):\n",
-        "            if False:\n",
+        "isinstance(self.env, WorkerEnv):\n                self.env.close()",
+        "False:\n                self.env.close()",
         ["tests/workers/test_errors.py"],
     ),
     Mutant(

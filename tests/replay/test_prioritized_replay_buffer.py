@@ -197,7 +197,7 @@ def test_the_tree_counts_as_memory(monkeypatch):
     assert make(1000).nbytes >= filled(1).nbytes + 900 * 8
     plain = 10_001 * (4 + 4 + 4 + 4 + 4)
     monkeypatch.setattr(
-        "keras_rl2.replay.memory.available_memory", lambda: plain + 10_000
+        "keras_rl2.replay.ring.available_memory", lambda: plain + 10_000
     )
     with pytest.raises(MemoryError, match="10000 transitions"):
         make(10_000)

@@ -1,4 +1,4 @@
-"""Numbers that a policy acts with, and those that it gives."""
+"""Checks of weights, observations, masks and actions, before they are used."""
 
 import math
 from collections.abc import Sequence
@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.trees import named_leaves
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Says whether all numbers of an array are finite, in a microsecond.
+    """Returns whether all numbers of an array are finite, in a microsecond.
 
     Args:
         array: Of any shape and dtype.
@@ -36,8 +38,22 @@ def is_finite(array: np.ndarray) -> bool:
     return bool(np.isfinite(array.astype("float64")).all())
 
 
+def first_not_finite(array: np.ndarray) -> tuple[int, ...] | None:
+    """Returns the index of the first number that is not finite.
+
+    Args:
+        array: Of any shape and dtype.
+
+    Returns:
+        tuple of ints, or None if all numbers are finite.
+    """
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return None
+    return tuple(int(index) for index in np.argwhere(~np.isfinite(array))[0])
+
+
 def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
-    """Refuses to act with weights that are not finite.
+    """Checks that the weights to act with are finite.
 
     Args:
         variables: Sequence of `keras.Variable`.
@@ -56,15 +72,15 @@ def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
 
 
 def check_actions(action: np.ndarray, observation: Any) -> None:
-    """Refuses actions that are not finite, before an environment gets them.
+    """Checks that actions are finite, before an environment gets them.
 
     Args:
         action: `[B, ...]`. The policy's own actions.
-        observation: tree of `[B, ...]`. What it acted on.
+        observation: tree of `[B, ...]`. The observations that led to them.
 
     Raises:
-        ValueError: If one is not finite; the text says for which environment,
-            and what the largest number was that it saw.
+        ValueError: If one is not finite; the text names the environment and
+            the largest number of its observation.
     """
     if is_finite(action):
         return
@@ -82,3 +98,33 @@ def check_actions(action: np.ndarray, observation: Any) -> None:
         f"{largest:.6g}. No environment was given it: its network gave what "
         "is infinite or not a number, of weights that are finite"
     )
+
+
+def check_mask(
+    head: ActionFormat,
+    observation: Any,
+    waiting: np.ndarray,
+    env_name: str,
+    step: int,
+) -> None:
+    """Checks that action masks allow something in each environment.
+
+    Args:
+        head: `ActionFormat`. Choices that masks are for.
+        observation: dict of `[B, ...]`, with a mask.
+        waiting: `[B]` bool. Environments that ignore the next action.
+        env_name: str. Name of the environment, for the message.
+        step: int. Number of the step, for the message.
+
+    Raises:
+        ValueError: If a mask allows nothing where an action is needed.
+    """
+    nothing = head.leaves_nothing(observation[ACTION_MASK]) & ~waiting
+    if nothing.any():
+        index = int(np.flatnonzero(nothing)[0])
+        mask = observation[ACTION_MASK][index]
+        raise ValueError(
+            "Expected an action mask that allows one action at least. "
+            f"Received: {mask.tolist()} from environment {index} of "
+            f"{env_name} at step {step}"
+        )

@@ -1,6 +1,5 @@
-"""Numbers of a replay that must fit each other, or those of a state."""
+"""Numbers of a replay that must fit each other."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from keras_rl2.basics.arguments import check_in_range
@@ -16,7 +15,7 @@ def check_replay_sizes(
     n_step: int,
     burn_in: int,
 ) -> None:
-    """Refuses a dataset that could never be drawn from, or not whole.
+    """Checks that a dataset can be drawn from, in whole minibatches.
 
     Args:
         num_envs: int. Environments.
@@ -52,7 +51,7 @@ def check_replay_sizes(
 
 
 def check_priorities(alpha: Any, beta: Any) -> None:
-    """Refuses exponents that priorities cannot have.
+    """Checks the exponents of priorities.
 
     Args:
         alpha: float. Of a priority.
@@ -70,7 +69,7 @@ def check_priorities(alpha: Any, beta: Any) -> None:
 def check_sequences_fit(
     num_envs: int, *, steps: int, warm_up: int, steps_per_round: int
 ) -> None:
-    """Refuses a warm-up that is too short for a single sequence.
+    """Checks that a warm-up is long enough for a single sequence.
 
     Args:
         num_envs: int. Environments.
@@ -87,23 +86,3 @@ def check_sequences_fit(
             f"steps in each of {num_envs} environments. Received: "
             f"warm_up={warm_up}, steps_per_round={steps_per_round}"
         )
-
-
-def check_settings(
-    state: dict[str, Any], settings: Mapping[str, float]
-) -> None:
-    """Refuses the state of a replay buffer of other settings.
-
-    Args:
-        state: dict, as returned by `get_state`.
-        settings: name -> value. Those of the buffer that is to take it.
-
-    Raises:
-        ValueError: If one differs.
-    """
-    for key, own in settings.items():
-        if state[key] != own:
-            raise ValueError(
-                f"Expected the state of a replay buffer of {key}={own}. "
-                f"Received: {key}={state[key]}"
-            )

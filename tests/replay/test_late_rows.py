@@ -5,16 +5,16 @@ import copy
 import numpy as np
 import pytest
 
-from keras_rl2.files import late_rows
-from keras_rl2.files.late_rows import LateRows
-from keras_rl2.replay.ring_arrays import RingArrays
+from keras_rl2.replay import ring as ring_module
+from keras_rl2.replay.ring import LateRows
+from keras_rl2.replay.ring import Ring
 from keras_rl2.spaces.array_spec import ArraySpec
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Four rows of two numbers each."""
-    monkeypatch.setattr(late_rows, "_CHUNK_BYTES", 64)
+    monkeypatch.setattr(ring_module, "_CHUNK_BYTES", 64)
 
 
 def ring(rows=20):
@@ -60,23 +60,35 @@ def test_only_what_is_not_read_is_kept():
 
 
 def test_rings_are_copied_as_before():
-    arrays = RingArrays(
-        4, 1, ArraySpec((), "int64"), {"reward": ((), np.float32)}, 0
-    )
-    rows = arrays.rows_from(3, 2)
-    other = copy.deepcopy(arrays)
-    given = {"observation": np.arange(4)[:, None] + 5}
-    other.write(slice(0, 4), given, 0)
-    arrays.write(slice(0, 4), given, 0)
-    [found] = rows["observation"].chunks()
-    assert found.tolist() == [[0], [0]]
-    assert arrays["observation"].tolist() == [[5], [6], [7], [8]]
-    rows = arrays.rows_from(0, 2)
-    zeros = np.zeros((4, 1))
-    arrays.set_first_rows({"observation": zeros, "reward": zeros})
-    [found] = rows["observation"].chunks()
-    assert found.tolist() == [[5], [6]]
+    def write(ring, *numbers):
+        """Steps that see all but the last number, which follows them."""
+        flags = np.zeros((len(numbers) - 1, 1), np.bool_)
+        given = {
+            "observation": np.array(numbers)[:, None],
+            **dict.fromkeys(("ended", "terminated", "valid"), flags),
+            "reward": flags.astype(np.float32),
+        }
+        index = np.empty(0, np.int64)
+        ring.write(given, {}, index, 0, len(numbers) - 1)
+
+    def read(rows):
+        return [n for c in rows["observation"].chunks() for n in c[:, 0]]
+
+    one = Ring(3, 1, ArraySpec((), "int64"), {})
+    write(one, 1, 2, 3, 4)
+    rows = one.steps_from(2)
+    other = copy.deepcopy(one)
+    # The last row, of the step after the newest one, and then the first.
+    for each in (other, one):
+        write(each, 5, 6)
+        write(each, 7, 8, 9)
+    assert read(rows) == [3, 4]
+    state, rows = one.get_state(), one.steps_from(4)
+    assert state["observation"][:, 0].tolist() == [7, 8, 9, 5]
+    one.set_state({**state, "observation": np.zeros((4, 1))})
+    assert one.arrays["observation"].tolist() == [[0]] * 4
+    assert read(rows) == [7, 8, 9]
     # Nobody is to read them any more.
     del rows
-    arrays.write(slice(0, 1), given, 0)
-    assert arrays._late == []
+    write(one, 1, 2)
+    assert one._late == []
