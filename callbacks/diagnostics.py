@@ -14,18 +14,18 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import diagnostic_rules
+from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
+from keras_rl2.callbacks.diagnostic_measures import TimeShares
+from keras_rl2.callbacks.diagnostic_measures import relative_change
 from keras_rl2.callbacks.diagnostic_rules import Rule
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
 from keras_rl2.callbacks.diagnostic_rules import rules_for
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.callbacks.hidden_units import HiddenUnits
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import as_agent
 from keras_rl2.callbacks.protocols import env_steps
-from keras_rl2.callbacks.recent_steps import RecentSteps
-from keras_rl2.callbacks.time_shares import TimeShares
-from keras_rl2.callbacks.weight_change import relative_change
 
 _CHOICES = (
     gymnasium.spaces.Discrete,

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import rollouts_of
-from keras_rl2.callbacks.recent_steps import RecentSteps
 from keras_rl2.spaces.trees import map_leaves
 
 _SAMPLE_KEYS = ("advantage", "returns", "action")

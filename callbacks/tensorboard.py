@@ -14,10 +14,10 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import as_agent
-from keras_rl2.callbacks.recent_steps import RecentSteps
 
 
 class TensorBoard(keras.callbacks.Callback):

@@ -1,13 +1,18 @@
-"""What the hidden units of an agent's networks give."""
+"""Measurements of a training: recent steps, hidden units, time and weights."""
 
+import math
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 from typing import TypeGuard
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks.protocols import LearningAgent
-from keras_rl2.callbacks.recent_steps import RecentSteps
+from keras_rl2.callbacks.protocols import StepsTaken
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.trees import is_leaf
@@ -15,6 +20,66 @@ from keras_rl2.spaces.trees import map_leaves
 
 # Fewer observations say too little: a unit may well be 0 for a few of them.
 _FEWEST_ROWS = 64
+# A unit may be normalised between its products and its activation.
+_MAY_BE_RELU = (keras.layers.Dense, keras.layers.Activation)
+
+
+class RecentSteps:
+    """The last observations and actions, and the largest reward of all.
+
+    Args:
+        rows: int. Steps to keep, at least. Defaults to `256`.
+    """
+
+    def __init__(self, rows: int = 256) -> None:
+        self.rows = rows
+        self.largest_reward = 0.0
+        self._parts: deque[tuple[Any, np.ndarray]] = deque()
+
+    def take(self, trajectory: StepsTaken) -> None:
+        """Takes steps that are spread evenly over a trajectory.
+
+        Args:
+            trajectory: `keras_rl2.data.Trajectory` of T steps of B
+                environments.
+        """
+        rows = np.flatnonzero(trajectory.valid)
+        if not rows.size:
+            return
+        t, b = np.divmod(rows, trajectory.valid.shape[1])
+        largest = float(np.abs(trajectory.reward[t, b]).max())
+        self.largest_reward = max(self.largest_reward, largest)
+        picked = np.linspace(0, rows.size - 1, min(rows.size, self.rows))
+        t, b = t[picked.astype(int)], b[picked.astype(int)]
+        observation = map_leaves(
+            lambda array: array[t, b], trajectory.observation
+        )
+        self._parts.append((observation, trajectory.action[t, b]))
+        while len(self) - len(self._parts[0][1]) >= self.rows:
+            self._parts.popleft()
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what is kept, as plain data, not copied."""
+        return {"largest": self.largest_reward, "parts": [*self._parts]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes back what `get_state` gave.
+
+        Args:
+            state: dict, as returned by `get_state`.
+        """
+        self.largest_reward = state["largest"]
+        self._parts = deque(state["parts"])
+
+    def __len__(self) -> int:
+        """Returns the number of steps that are kept."""
+        return sum(len(action) for _, action in self._parts)
+
+    def arrays(self) -> tuple[Any, np.ndarray]:
+        """Returns observations `[N, ...]` and actions `[N, ...]`."""
+        observations, actions = zip(*self._parts, strict=True)
+        joined = map_leaves(lambda *each: np.concatenate(each), *observations)
+        return joined, np.concatenate(actions)
 
 
 class HiddenUnits:
@@ -70,8 +135,47 @@ class HiddenUnits:
         return dead / units if units else None
 
 
-# A unit may be normalised between its products and its activation.
-_MAY_BE_RELU = (keras.layers.Dense, keras.layers.Activation)
+class TimeShares:
+    """Tells what the time of a training goes into.
+
+    They add up to 1.
+
+    Args:
+        stopwatch: `Stopwatch`. Only read: others may read it too.
+    """
+
+    SECTIONS = ("environment", "acting", "preparing", "update", "rest")
+
+    def __init__(self, stopwatch: Stopwatch) -> None:
+        self._stopwatch = stopwatch
+        self._before = stopwatch.seconds()
+
+    def take(self) -> dict[str, float]:
+        """Returns the shares since the last call, or since it was made."""
+        now = self._stopwatch.seconds()
+        seconds = {
+            section: now.get(section, 0.0) - self._before.get(section, 0.0)
+            for section in self.SECTIONS
+        }
+        self._before = now
+        total = max(sum(seconds.values()), 1e-9)
+        return {section: each / total for section, each in seconds.items()}
+
+
+def relative_change(
+    before: Sequence[np.ndarray], after: Sequence[np.ndarray]
+) -> float:
+    """Returns the norm of a change of weights over the norm of the weights.
+
+    Args:
+        before: Sequence of arrays.
+        after: Sequence of arrays of the same shapes.
+
+    Returns:
+        float: |after - before| / |before|, over all arrays together.
+    """
+    changes = [y - x for x, y in zip(before, after, strict=True)]
+    return _norm(changes) / max(_norm(before), 1e-12)
 
 
 def _is_graph(network: Any) -> TypeGuard[keras.Model]:
@@ -124,3 +228,10 @@ def _takes(inputs: list[Any], given: list[Any]) -> bool:
 def _list(outputs: Any) -> list[Any]:
     """Returns one output or several as a list."""
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+
+def _norm(arrays: Sequence[np.ndarray]) -> float:
+    """Returns the Euclidean norm of all arrays together."""
+    return math.sqrt(
+        sum(float(np.square(x, dtype=np.float64).sum()) for x in arrays)
+    )
