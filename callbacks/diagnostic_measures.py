@@ -18,9 +18,9 @@ from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 
-# Fewer observations say too little: a unit may well be 0 for a few of them.
+# With fewer observations a live unit may be 0 for all of them.
 _FEWEST_ROWS = 64
-# A unit may be normalised between its products and its activation.
+# A normalization may lie between a Dense layer and its activation.
 _MAY_BE_RELU = (keras.layers.Dense, keras.layers.Activation)
 
 
@@ -37,7 +37,7 @@ class RecentSteps:
         self._parts: deque[tuple[Any, np.ndarray]] = deque()
 
     def take(self, trajectory: StepsTaken) -> None:
-        """Takes steps that are spread evenly over a trajectory.
+        """Adds steps that are spread evenly over a trajectory.
 
         Args:
             trajectory: `keras_rl2.data.Trajectory` of T steps of B
@@ -59,11 +59,11 @@ class RecentSteps:
             self._parts.popleft()
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what is kept, as plain data, not copied."""
+        """Returns the steps as plain data, without a copy."""
         return {"largest": self.largest_reward, "parts": [*self._parts]}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores the state that `get_state` returned.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -72,7 +72,7 @@ class RecentSteps:
         self._parts = deque(state["parts"])
 
     def __len__(self) -> int:
-        """Returns the number of steps that are kept."""
+        """Returns the number of stored steps."""
         return sum(len(action) for _, action in self._parts)
 
     def arrays(self) -> tuple[Any, np.ndarray]:
@@ -85,8 +85,9 @@ class RecentSteps:
 class HiddenUnits:
     """The hidden ReLU units of an agent's networks.
 
-    Those of `keras.layers.Dense` in functional and sequential networks that
-    are trained; what a network of another kind does inside, Keras cannot say.
+    They are those of `keras.layers.Dense` in functional and sequential
+    networks that are trained; the layers within other networks are unknown to
+    Keras.
 
     Args:
         agent: `keras_rl2.Agent`, bound to its spaces.
@@ -106,10 +107,10 @@ class HiddenUnits:
         """Returns the share of units that give 0 for all observations.
 
         Args:
-            steps: `RecentSteps`. Have the observations.
+            steps: `RecentSteps`. The observations.
 
         Returns:
-            float; or None where there are no such units, or too few steps.
+            float; None if there are no such units, or too few steps.
         """
         if not self._probes or len(steps) < _FEWEST_ROWS:
             return None
@@ -136,12 +137,10 @@ class HiddenUnits:
 
 
 class TimeShares:
-    """Tells what the time of a training goes into.
-
-    They add up to 1.
+    """Shares of the time of a training by section; they add up to 1.
 
     Args:
-        stopwatch: `Stopwatch`. Only read: others may read it too.
+        stopwatch: `Stopwatch`. It is only read, so others may read it too.
     """
 
     SECTIONS = ("environment", "acting", "preparing", "update", "rest")
@@ -151,7 +150,7 @@ class TimeShares:
         self._before = stopwatch.seconds()
 
     def take(self) -> dict[str, float]:
-        """Returns the shares since the last call, or since it was made."""
+        """Returns the shares since the last call, or the constructor."""
         now = self._stopwatch.seconds()
         seconds = {
             section: now.get(section, 0.0) - self._before.get(section, 0.0)
@@ -179,14 +178,14 @@ def relative_change(
 
 
 def _is_graph(network: Any) -> TypeGuard[keras.Model]:
-    """Says whether a layer is a model that Keras knows the inside of."""
+    """Returns whether a layer is a model whose layers Keras knows."""
     return isinstance(network, keras.Model) and bool(
         getattr(network, "inputs", None)
     )
 
 
 def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
-    """Returns the outputs of hidden ReLU layers that were not seen yet."""
+    """Returns the outputs of hidden ReLU layers that are not in `seen`."""
     last = {id(output) for output in network.outputs}
     outputs = []
     for layer in network.layers:
@@ -200,7 +199,7 @@ def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
             output = layer.output
             keras.Model(network.inputs, output)
         except (AttributeError, ValueError):
-            # What Keras gives belongs to another network that it is part of.
+            # The output belongs to another network that shares the layer.
             continue
         if id(output) not in last:
             seen.add(id(layer))
@@ -209,7 +208,7 @@ def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
 
 
 def _if_wanted(probe: keras.Model, encoded: Any, action: Any) -> Any:
-    """Returns the actions if a network is one that values them."""
+    """Returns the actions for a network with actions among its inputs."""
     if is_leaf(encoded):
         wanted = len(probe.inputs) == 2
     else:
@@ -218,7 +217,7 @@ def _if_wanted(probe: keras.Model, encoded: Any, action: Any) -> Any:
 
 
 def _takes(inputs: list[Any], given: list[Any]) -> bool:
-    """Says whether a network's inputs are what there is to give."""
+    """Returns whether arrays fit a network's inputs."""
     return len(inputs) == len(given) and all(
         tuple(wanted.shape[1:]) == tuple(array.shape[1:])
         for wanted, array in zip(inputs, given, strict=True)

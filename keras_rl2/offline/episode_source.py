@@ -1,4 +1,4 @@
-"""Recorded episodes, of whatever form, read piece by piece."""
+"""Recorded episodes in any form, read piece by piece."""
 
 import os
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ def open_source(source: Any) -> EpisodeSource:
 
 
 def _open_path(path: Path) -> EpisodeSource:
-    """Opens a file or folder, whose form its content shows."""
+    """Opens a file or folder in the form that its content has."""
     if path.is_file() and path.suffix == ".npz":
         return ArraySource(open_npz(path), str(path))
     if path.is_dir() and [*path.glob("*.npy")]:

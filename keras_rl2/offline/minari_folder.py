@@ -120,7 +120,7 @@ class MinariFolder:
 
     @contextlib.contextmanager
     def _episode(self, number: int) -> Iterator[Any]:
-        """Opens an episode, whose name each error within is given."""
+        """Opens an episode; errors within the block name it."""
         name = self._groups[number]
         try:
             yield hdf5_arrays.open_member(self._root, name)
