@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 import h5py
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 from keras_rl2.files.atomic_files import replacing
 from keras_rl2.offline.episode_source import EpisodeSource
@@ -56,7 +57,8 @@ def write_minari(
         path: path. A new folder. Minari finds it by its name, if that ends in
             a version, e.g. `-v0`.
         env_spec: `gymnasium.envs.registration.EnvSpec` or None. Specifies the
-            environment of the recording. Defaults to `None`.
+            environment of the recording; anything else is left out. Defaults
+            to `None`.
 
     Raises:
         ValueError: If the folder is not empty.
@@ -139,7 +141,7 @@ def _metadata(
         "dataset_size": round(size / 1e6, 1),
         "minari_version": _MINARI_VERSION,
     }
-    if env_spec is not None:
+    if isinstance(env_spec, EnvSpec):
         # It is left out if arguments of the environment are objects: the data
         # is good all the same.
         with contextlib.suppress(TypeError, ValueError):

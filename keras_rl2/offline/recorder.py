@@ -139,7 +139,7 @@ def record(
             made.action_space,
         )
         if path is not None:
-            write_minari(source, Path(path), _spec(made))
+            write_minari(source, Path(path), getattr(made.env, "spec", None))
     finally:
         if is_maker(env):
             made.close()
@@ -274,7 +274,7 @@ class _FunctionPlayer(_Player):
             inside = False
         if not inside:
             raise ValueError(
-                f"Expected the policy to give a member of "
+                "Expected the policy to return a member of "
                 f"{self.env.action_space}. Received: {action!r}"
             )
         return cast
@@ -366,11 +366,3 @@ def _in_order(joined: dict[str, Any], steps: int) -> dict[str, Any]:
     last = np.append(b[1:] != b[:-1], True)
     record["truncations"] |= last & ~record["terminations"]
     return record
-
-
-def _spec(env: VectorEnvAdapter) -> Any:
-    """Returns the specification of the environment, if it has one."""
-    spec = getattr(env.env, "spec", None)
-    return (
-        spec if isinstance(spec, gymnasium.envs.registration.EnvSpec) else None
-    )
