@@ -1,4 +1,4 @@
-"""Training that may be killed at any time, and goes on as if it had not."""
+"""Checkpoints, by which a killed training is resumed exactly."""
 
 import contextlib
 import dataclasses
@@ -45,57 +45,56 @@ _EVERY_SECONDS = 60.0
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Saves all that a run is, so that it can be killed and goes on.
+    """Saves the complete state of a run, so that it can be killed and resumed.
 
-    The same program, run again, finishes what the first run began: `fit` looks
-    into the directory, and where there is a checkpoint the agent, its
-    optimizers, the dataset with its replay buffer, all random states, the
-    environments and the callbacks are put back to where they were, and the
-    epochs that are left are trained. The weights and the `History` that come
-    out are those of a run that was never stopped, bit for bit, where the state
-    of the environments can be saved: those of Gymnasium that are written in
-    Python, MuJoCo's, and those with methods `get_state()` and
-    `set_state(state)` of their own. Others begin new episodes.
+    The same program, run again, completes the training: if there is a
+    checkpoint in the directory, `fit` restores the agent, its optimizers, the
+    dataset with its replay buffer, all random states, the environments and the
+    callbacks, and trains the remaining epochs. The resulting weights and
+    `History` are those of an uninterrupted run, bit for bit, if the state of
+    the environments can be saved: those of Gymnasium that are written in
+    Python, MuJoCo's, and custom ones with methods `get_state()` and
+    `set_state(state)`. Others begin new episodes.
 
-    A checkpoint is of the end of a Keras epoch, as a whole or not at all; one
-    that is damaged is passed over for the one before. It is written in a
-    thread beside training, from a copy: the next one and the end of `fit` wait
-    for it. Where none can be written, on a full disk say, `fit` warns and goes
-    on; after an hour of that it ends. No pickle is written or read, and one
-    process at a time writes to a directory. While `fit` lasts, SIGINT and
-    SIGTERM (a batch system's way of saying that time is up) end it after the
-    round that it is in, with a checkpoint: with `KeyboardInterrupt`, and with
-    the environments closed and `SystemExit(143)`. A second signal ends it at
-    once.
+    A checkpoint is made at the end of a Keras epoch, and is complete or does
+    not exist; a damaged one is skipped in favor of the one before. It is
+    written from a copy in a thread beside training: the next one and the end
+    of `fit` wait for it. If none can be written, e.g. on a full disk, `fit`
+    warns and continues; after an hour of failures it ends. No pickle is
+    written or read, and one process at a time writes to a directory. During
+    `fit`, SIGINT and SIGTERM (sent by batch systems when time is up) end it
+    after the present round, with a checkpoint: SIGINT with
+    `KeyboardInterrupt`; SIGTERM with the environments closed and
+    `SystemExit(143)`. A second signal ends it at once.
 
-    Each `fit` of a program that is given the same `Checkpoint` counts: one
-    that had been finished by the time of the newest checkpoint does nothing.
-    Finished is also what a callback has stopped, `EarlyStopping` say, until
-    more steps or epochs are asked for, or that callback is another one.
-    Callbacks of Keras go on where they were, and so do their files; those of
-    your own if they have methods `get_state()` and `set_state(state)`.
+    Each `fit` of a program with the same `Checkpoint` counts: one that had
+    finished before the newest checkpoint does nothing. A `fit` that a callback
+    has stopped, e.g. `EarlyStopping`, counts as finished until more steps or
+    epochs are asked for, or the callback changes. The states of Keras'
+    callbacks are restored, and so are their files; those of custom callbacks
+    if they have methods `get_state()` and `set_state(state)`.
 
     Args:
-        directory: str or path. Of one run; made when there is something to
-            save.
-        every_steps: int or None. Environment steps (updates, where data was
-            recorded) from one checkpoint to the next, rounded up to whole
-            epochs. Defaults to `None`.
-        every_seconds: float or None. Seconds from one to the next, likewise.
-            Where neither is given, 60. Defaults to `None`.
-        keep: int. Checkpoints that are kept. Defaults to `3`.
-        after_save: Callable or None. Is given the path of each checkpoint
-            that is whole, in the thread that has written it, to copy it
-            elsewhere say. Nothing is written or removed until it returns; what
-            it raises becomes a warning. Defaults to `None`.
+        directory: str or path. The folder of one run; made by the first
+            checkpoint.
+        every_steps: int or None. Environment steps (updates, for recorded
+            data) from one checkpoint to the next, rounded up to whole epochs.
+            Defaults to `None`.
+        every_seconds: float or None. Seconds from one checkpoint to the next,
+            likewise; 60 if neither is passed. Defaults to `None`.
+        keep: int. Number of checkpoints to keep. Defaults to `3`.
+        after_save: Callable or None. Called with the path of each complete
+            checkpoint, in the thread that has written it, e.g. to copy it
+            elsewhere. Nothing is written or removed until it returns; its
+            exceptions become warnings. Defaults to `None`.
         clock: Callable. Returns the time in seconds. Defaults to
             `time.monotonic`.
 
     Raises:
         ValueError: If a number is out of bounds; in `fit`, if another process
             writes to the directory, or if it holds the checkpoint of another
-            algorithm, environment, seed, network or dataset, none that is
-            whole, or one that a later version has written.
+            algorithm, environment, seed, network or dataset, only damaged
+            ones, or one of a later version.
         OSError: In `fit`, if the directory cannot be written to; if no
             checkpoint could be written for an hour.
 
@@ -149,7 +148,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._callbacks: Sequence[keras.callbacks.Callback] = ()
         self._states = CallbackStates(())
         self._position: Run | None = None
-        # The epoch to end before, and the steps that were asked for.
+        # The epoch to end before, and the steps to take.
         self._asked: tuple[int, int | None] = (0, None)
         self._end_before: RunEnd | None = None
         self._stops: dict[str, keras.callbacks.Callback] = {}
@@ -164,27 +163,27 @@ class Checkpoint(keras.callbacks.Callback):
     # What `fit` asks for.
 
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps other processes from writing to the directory meanwhile.
+        """Locks the directory against other processes.
 
         Raises:
-            ValueError: By `with`, if one does.
-            OSError: By `with`, if the directory cannot be written to.
+            ValueError: On entering, if another process writes to it.
+            OSError: On entering, if the directory cannot be written to.
         """
         return self._writer.alone()
 
     def begin(self, agent: SavedAgent, rounds: Rounds, position: Run) -> Run:
-        """Puts agent and dataset back to the newest checkpoint, if any.
+        """Restores agent and dataset from the newest checkpoint, if any.
 
         Args:
             agent: `keras_rl2.Agent`. Bound and compiled.
             rounds: `keras_rl2.data.RoundDataset`. Bound to it.
-            position: `Run`. Where `fit` is about to begin.
+            position: `Run`. The position where `fit` would begin.
 
         Returns:
-            `Run` to begin at.
+            `Run`: the position where it begins.
 
         Raises:
-            ValueError: If the checkpoint is that of another kind of agent or
+            ValueError: If the checkpoint is of another kind of agent or
                 dataset.
         """
         self._agent, self._rounds = agent, rounds
@@ -209,17 +208,17 @@ class Checkpoint(keras.callbacks.Callback):
         epoch: int,
         callbacks: Sequence[keras.callbacks.Callback],
     ) -> int:
-        """Is told where `fit` is to end, and says where it does.
+        """Returns the epoch before which `fit` ends.
 
         Args:
-            total_steps: int or None. Environment steps that it is asked for.
+            total_steps: int or None. Environment steps that `fit` is to take.
             epoch: int. The Keras epoch that it is to end before.
-            callbacks: Sequence of `keras.callbacks.Callback`. Those that it
-                was given, which have not been used.
+            callbacks: Sequence of `keras.callbacks.Callback`. The callbacks
+                passed to `fit`, not used yet.
 
         Returns:
-            int: the Keras epoch that it ends before: the same, or that of the
-            checkpoint, where nothing is left to do.
+            int: `epoch`, or the epoch of the checkpoint if nothing is left to
+            do.
         """
         assert self._position is not None
         self._asked = epoch, total_steps
@@ -238,17 +237,18 @@ class Checkpoint(keras.callbacks.Callback):
     def watching(
         self, callbacks: Sequence[keras.callbacks.Callback]
     ) -> Iterator[None]:
-        """Takes care of signals and errors while `fit` lasts.
+        """Handles signals and errors during `fit`.
 
         Args:
-            callbacks: Sequence of `keras.callbacks.Callback`. Those of `fit`.
+            callbacks: Sequence of `keras.callbacks.Callback`. The callbacks of
+                `fit`.
         """
         self._callbacks = callbacks
         try:
             with cast(Rounds, self._rounds).shielded(), self._stop.noticed():
                 yield
                 self._writer.wait()
-                # In the last epoch.
+                # A signal in the last epoch.
                 self._end()
         except Exception as error:
             self._writer.end_by(error)
@@ -259,7 +259,7 @@ class Checkpoint(keras.callbacks.Callback):
     # What Keras tells.
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Refuses a `fit` that does not know of checkpoints."""
+        """Prepares the states of callbacks; checks the kind of `fit`."""
         if self._position is None:
             raise ValueError(
                 "Expected a `Checkpoint` in the `fit` of an agent with a "
@@ -275,16 +275,17 @@ class Checkpoint(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Saves what has been done so far, if it is time to."""
+        """Saves a checkpoint if due."""
         self._epoch = epoch
         self._writer.report()
         self._states.begin()
         if self._resumed is not None:
-            # Only now: callbacks forget all when training begins, metrics
-            # when an epoch does.
+            # Only now: callbacks are reset when training begins, metrics when
+            # an epoch begins.
             self._finish_putting_back()
             if self._resumed is None:
-                # What had ended has saved those of its last epoch.
+                # The checkpoint at the end of a `fit` has the metrics of its
+                # last epoch.
                 cast(Any, self.model).reset_metrics()
         elif self._stop.received is not None:
             self._leave(epoch)
@@ -298,10 +299,10 @@ class Checkpoint(keras.callbacks.Callback):
         """Stops before the next round, if a signal asked for it."""
         self._writer.report()
         if self._resumed is not None:
-            # In the midst of an epoch, which others have begun once more.
+            # Within an epoch, which other callbacks have begun once more.
             self._finish_putting_back()
             self._resumed = None
-        # Not where a round ends: Keras would wait for the logs of each.
+        # Not at the end of a round: Keras would wait for the logs of each.
         if self._stop.received is None:
             return
         rounds, within = divmod(
@@ -311,7 +312,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._leave(self._epoch, rounds)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Saves what has come out."""
+        """Saves the final state."""
         assert self._position is not None
         self._states.begin()
         if self._resumed is not None:
@@ -323,40 +324,38 @@ class Checkpoint(keras.callbacks.Callback):
         self._save_beside(done, self._end_after(done))
 
     def save(self, epoch: int, rounds: int = 0) -> None:
-        """Writes a checkpoint, unless the agent has numbers that are none.
-
-        In this thread, whatever is being written beside it.
+        """Writes a checkpoint in this thread, if all weights are finite.
 
         Args:
             epoch: int. The Keras epoch to go on with.
             rounds: int. Rounds of it that are done. Defaults to `0`.
 
         Raises:
-            OSError: If it cannot be written; those before are still there.
+            OSError: If it cannot be written; earlier ones remain.
         """
         state = self._read(epoch, rounds)
         if state is not None:
             self._writer.write(state)
 
     def wait(self) -> None:
-        """Waits until what is being written beside training is written."""
+        """Waits until the checkpoint being written is complete."""
         self._writer.wait()
 
     def _save_beside(self, epoch: int, end: RunEnd | None = None) -> None:
-        """Saves a copy of all, while training goes on."""
+        """Saves a copy of the state while training goes on."""
         state = self._read(epoch)
         if state is not None:
             self._writer.write_beside(state, end)
 
     def _read(self, epoch: int, rounds: int = 0) -> dict[str, Any] | None:
-        """Returns what is saved; None if the agent has numbers that are none.
+        """Returns the state to save; None if weights are not finite.
 
-        Once the checkpoint before is written: what is new since is not known
-        any sooner.
+        It waits for the checkpoint before: only then the rows written since
+        are known.
         """
         assert self._position is not None
         self._writer.wait()
-        # Whether it can be written or not: not again before it is time.
+        # Also if it cannot be written: the next attempt waits until it is due.
         self._saved_at = self.clock(), self._done()
         agent = cast(SavedAgent, self._agent).get_state()
         if not all(map(is_finite, agent["variables"])):
@@ -378,10 +377,10 @@ class Checkpoint(keras.callbacks.Callback):
         }
 
     def _put_back(self, saved: Saved) -> Run:
-        """Puts agent and dataset back, and returns where they were."""
+        """Restores agent and dataset, and returns their position."""
         run = saved_run.identity(self._agent, self._rounds)
         try:
-            # Releases before 0.2 have noted none.
+            # Checkpoints of releases before 0.2 lack it.
             saved_run.check_identity(saved.state.get("run"), run)
             cast(Rounds, self._rounds).set_state(
                 saved.state["rounds"], saved.log
@@ -407,16 +406,16 @@ class Checkpoint(keras.callbacks.Callback):
         return at
 
     def _tell(self, words: str) -> None:
-        """Notes where the run is, for the log and for `fit`."""
+        """Adds a line on the run to the log and for `fit`."""
         line = f"{self.directory}: {words}"
         logger.info("%s", line)
         self.told.append(line)
 
     def _show_later(self, saved: Saved) -> None:
-        """Gives the agent what a later `fit` of the program has made of it."""
+        """Restores the agent as trained by a later `fit` of the program."""
         run = saved_run.identity(self._agent, self._rounds)
         given = ""
-        # The later one may have trained another agent.
+        # The later `fit` may have trained another agent.
         with contextlib.suppress(ValueError, KeyError, TypeError):
             saved_run.check_identity(saved.state.get("run"), run)
             cast(SavedAgent, self._agent).set_state(saved.state["agent"])
@@ -427,7 +426,7 @@ class Checkpoint(keras.callbacks.Callback):
         )
 
     def _finish_putting_back(self) -> None:
-        """Puts back what `fit` has begun anew."""
+        """Restores the states that the beginning of `fit` has reset."""
         assert self._resumed is not None
         cast(SavedAgent, self._agent).set_state(self._resumed["agent"])
         self._states.write(self._resumed["callbacks"])
@@ -435,7 +434,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._resumed = None
 
     def _is_due(self) -> bool:
-        """Whether it is time for a checkpoint."""
+        """Returns whether a checkpoint is due."""
         seconds, done = self._saved_at
         if (
             self.every_steps is not None
@@ -448,14 +447,14 @@ class Checkpoint(keras.callbacks.Callback):
         )
 
     def _done(self) -> int:
-        """Returns environment steps, or updates, made so far."""
+        """Returns the environment steps, or else updates, so far."""
         agent = cast(Any, self._agent)
         if takes_steps(self._rounds):
             return env_steps(agent) or 0
         return updates(agent)
 
     def _end_after(self, epoch: int) -> RunEnd | None:
-        """Returns why a `fit` has ended before an epoch."""
+        """Returns the reason why a `fit` has ended before an epoch."""
         epochs, total_steps = self._asked
         begin = cast(Run, self._position)
         has_steps = total_steps is not None and (
@@ -469,7 +468,7 @@ class Checkpoint(keras.callbacks.Callback):
         return None
 
     def _leave(self, epoch: int, rounds: int = 0) -> None:
-        """Saves, and ends as a signal has asked for."""
+        """Saves, and ends `fit` because of a signal."""
         try:
             self.save(epoch, rounds)
         except OSError as error:
@@ -477,8 +476,8 @@ class Checkpoint(keras.callbacks.Callback):
         self._end()
 
     def _end(self) -> None:
-        """Ends as a signal has asked for, if there was one."""
+        """Ends `fit` because of a signal, if there was one."""
         if self._stop.received == signal.SIGTERM:
-            # The process is about to end; after Ctrl-C somebody may go on.
+            # The process is about to end; after Ctrl-C users may go on.
             cast(Rounds, self._rounds).close()
         self._stop.leave()

@@ -1,4 +1,4 @@
-"""Writes checkpoints beside training, and says where that fails."""
+"""Writing checkpoints beside training, and reporting failures."""
 
 import contextlib
 import os
@@ -17,22 +17,22 @@ from keras_rl2.files.checkpoint_folder import Saved
 from keras_rl2.files.segment_log import SegmentLog
 from keras_rl2.files.writer_lock import WriterLock
 
-# Of failures, after which a run that goes on would be a run for nothing.
+# Failing for that long ends a run, which could not be resumed.
 _ENOUGH_SECONDS = 3600.0
 
 
 class CheckpointWriter:
-    """The only one that writes checkpoints to a folder.
+    """The exclusive writer of checkpoints to a folder.
 
     Args:
         directory: str or path. The folder.
-        keep: int. Checkpoints that are kept.
-        after_save: Callable or None. Is given the path of each checkpoint by
-            whoever has written it.
+        keep: int. Number of checkpoints to keep.
+        after_save: Callable or None. Called with the path of each checkpoint,
+            in the thread that has written it.
         clock: Callable. Returns the time in seconds.
 
     Attributes:
-        log: `SegmentLog`. Of the checkpoint that was written or read last.
+        log: `SegmentLog`. The log of the last checkpoint.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class CheckpointWriter:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps other writers out, and leaves nothing under way behind.
+        """Locks out other writers, and waits for unfinished writing.
 
         Raises:
-            ValueError: If another process writes there.
+            ValueError: If another process writes to the folder.
             OSError: If the folder cannot be written to.
         """
         with self._lock:
@@ -80,8 +80,9 @@ class CheckpointWriter:
         """Writes a checkpoint.
 
         Args:
-            state: Tree of plain data, with rows in `log`; taken after `wait`.
-            end: `RunEnd` or None. Why it is the last one. Defaults to `None`.
+            state: Tree of plain data, with rows in `log`; read after `wait`.
+            end: `RunEnd` or None. The reason why it is the last one; None if
+                it is not. Defaults to `None`.
 
         Raises:
             OSError: If it cannot be written.
@@ -91,21 +92,21 @@ class CheckpointWriter:
         self.report()
 
     def write_beside(self, state: Any, end: RunEnd | None = None) -> None:
-        """Begins to write a copy of a state, and returns.
+        """Starts writing a copy of a state, and returns.
 
         Args:
-            state: Tree of plain data, as of `write`.
-            end: `RunEnd` or None. As of `write`. Defaults to `None`.
+            state: Tree of plain data; see `write`.
+            end: `RunEnd` or None. See `write`. Defaults to `None`.
         """
         taken, arrays = plain_data.to_json(state)
-        # Training changes them; rows of the log are copies already.
+        # Training changes the arrays; rows of the log are copies already.
         arrays = {name: array.copy() for name, array in arrays.items()}
 
         def write() -> None:
             try:
                 self._write(taken, arrays, end)
             except Exception as error:
-                # For `report`: nobody waits in this thread.
+                # Raised by `report`, in the main thread.
                 self._error = error
 
         self._join()
@@ -113,16 +114,16 @@ class CheckpointWriter:
         self._thread.start()
 
     def wait(self) -> None:
-        """Waits for what is being written, and reports what went wrong."""
+        """Waits for unfinished writing, and reports its errors."""
         self._join()
         self.report()
 
     def report(self) -> None:
-        """Says what has gone wrong since, beside training.
+        """Reports errors of the thread that writes.
 
         Raises:
             OSError: If nothing could be written for an hour.
-            ValueError: If another process has taken the folder over.
+            ValueError: If another process has taken over the folder.
         """
         if self._not_passed_on is not None:
             text, self._not_passed_on = self._not_passed_on, None
@@ -142,10 +143,10 @@ class CheckpointWriter:
             ) from error
 
     def warn(self, error: OSError) -> None:
-        """Says that a checkpoint could not be written.
+        """Warns that a checkpoint could not be written.
 
         Args:
-            error: OSError. Why.
+            error: OSError. The reason.
         """
         if self._failing_since is None:
             self._failing_since = self._clock()
@@ -156,10 +157,10 @@ class CheckpointWriter:
         )
 
     def end_by(self, error: Exception) -> None:
-        """Ends a `fit` that raised something, and names what there is.
+        """Ends a failed `fit`, and adds a note on the newest checkpoint.
 
         Args:
-            error: Exception. Gets a note.
+            error: Exception. The note is added to it.
         """
         self._join()
         if self._error is not None:
@@ -167,7 +168,7 @@ class CheckpointWriter:
             self._error = None
         if (newest := self.newest_path) is None:
             return
-        # Its weights are finite, whatever they are by now.
+        # Its weights are finite, whether or not the present ones are.
         error.add_note(
             f"The newest checkpoint is {newest}: the same program, run again, "
             "goes on from there."
@@ -177,7 +178,7 @@ class CheckpointWriter:
             self._folder.note_end(RunEnd.of_error(error).to_json())
 
     def _join(self) -> None:
-        """Waits for what is being written."""
+        """Waits for the thread that writes."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -185,7 +186,7 @@ class CheckpointWriter:
     def _write(
         self, taken: Any, arrays: Mapping[str, Any], end: RunEnd | None
     ) -> None:
-        """Writes what has been taken apart, and passes it on."""
+        """Writes a state, and calls `after_save`."""
         self._lock.check()
         ended = None if end is None else end.to_json()
         path = self._folder.write_parts(taken, arrays, self.log, ended)

@@ -1,4 +1,4 @@
-"""What is told of a training to whatever draws curves: tags, steps, settings.
+"""Tags, positions and settings of a training, for dashboards.
 
 The tags are those of Stable-Baselines3, so that dashboards show both.
 """
@@ -33,23 +33,23 @@ _TAGS = {
     "val_episode_return": "eval/mean_reward",
     "val_episode_length": "eval/mean_ep_length",
 }
-# Stable-Baselines3 writes the term of its loss.
+# Stable-Baselines3 logs the term of its loss, the negative entropy.
 _NEGATED = ("entropy",)
 _LONGEST_SETTING = 200
-# What says nothing of how an agent learns, though it has a value.
+# Settings that do not affect learning, or differ between runs of one kind.
 _NO_HYPER_PARAMETERS = ("name", "dtype", "seed")
 
 
 def position(model: Any, logs: Mapping[str, Any], epochs: int) -> int:
-    """Returns the place on the axis: environment steps taken so far.
+    """Returns the position on the axis: environment steps so far.
 
     Args:
-        model: `keras.Model`. What is trained.
-        logs: Mapping. The logs of an epoch, or none.
-        epochs: int. Epochs so far, the axis of a model that takes no steps.
+        model: `keras.Model`. The trained model.
+        logs: Mapping. The logs of an epoch; may be empty.
+        epochs: int. Epochs so far, the position of a model without steps.
 
     Returns:
-        int. Updates made so far, where the dataset takes no steps.
+        int. Updates so far, if the dataset takes no steps.
     """
     if not takes_steps(rollouts_of(model)):
         return updates(model)
@@ -58,10 +58,10 @@ def position(model: Any, logs: Mapping[str, Any], epochs: int) -> int:
 
 
 def scalars(model: Any, logs: Mapping[str, Any]) -> dict[str, float]:
-    """Returns all numbers that there are after an epoch, by their tags.
+    """Returns all numbers after an epoch, by their tags.
 
     Args:
-        model: `keras.Model`. What is trained.
+        model: `keras.Model`. The trained model.
         logs: Mapping. The logs of the epoch.
 
     Returns:
@@ -82,15 +82,15 @@ def scalars(model: Any, logs: Mapping[str, Any]) -> dict[str, float]:
 def settings(model: Any) -> dict[str, Any]:
     """Returns settings of agent, optimizers and dataset by dotted names.
 
-    The names are those of presets, whatever the algorithm: `agent.gamma`,
+    The names are those of presets for all algorithms: `agent.gamma`,
     `optimizer.learning_rate`, `dataset.horizon`.
 
     Args:
         model: `keras.Model`, compiled.
 
     Returns:
-        dict of numbers, booleans and texts. What is None is left out, and
-        networks and the like are.
+        dict of numbers, booleans and texts, without None, networks and other
+        objects.
     """
     sections = {"agent": model.get_config()}
     for index, part in enumerate(parts_of(model.optimizer)):
@@ -111,15 +111,15 @@ def settings(model: Any) -> dict[str, Any]:
 
 
 def hyper_parameters(model: Any) -> dict[str, Any]:
-    """Returns the settings that runs are compared by.
+    """Returns the settings that distinguish kinds of runs.
 
-    Without seeds: runs that differ in nothing else are of one kind.
+    Seeds are left out: runs that differ only in them are of one kind.
 
     Args:
         model: `keras.Model`, compiled.
 
     Returns:
-        dict, as of `settings`.
+        dict; see `settings`.
     """
     return {
         key: value
@@ -130,7 +130,7 @@ def hyper_parameters(model: Any) -> dict[str, Any]:
 
 
 def _tag(key: str) -> str:
-    """Returns where TensorBoard shows what the logs call `key`."""
+    """Returns TensorBoard's tag for a key of the logs."""
     if key in _TAGS or "/" in key:
         return _TAGS.get(key, key)
     if key.startswith("val_"):
@@ -139,7 +139,7 @@ def _tag(key: str) -> str:
 
 
 def _clip_ratio(model: Any) -> float | None:
-    """Returns how far the policy may move at present, where that is bounded."""
+    """Returns the present clip ratio; None if there is none."""
     clip_ratio = getattr(model, "clip_ratio", None)
     if callable(clip_ratio):
         clip_ratio = clip_ratio(model.optimizer.iterations)
@@ -149,7 +149,7 @@ def _clip_ratio(model: Any) -> float | None:
 def _plain(value: Any) -> Any:
     """Returns a setting as one value; None for networks and the like."""
     if isinstance(value, float):
-        # An optimizer gives its float32 numbers with all their digits.
+        # Optimizers return float32 numbers with all digits of a float.
         return float(f"{value:.6g}")
     if value is None or isinstance(value, bool | int | str):
         return value

@@ -1,8 +1,8 @@
-"""What is wrong with a training, told from its logs, and what helps.
+"""Rules that detect faults of a training in its logs, and suggest remedies.
 
-Each rule is asked once an epoch, with the logs as a dict of floats, and
-answers with a warning or None. Values that the logs do not hold, or that are
-not numbers, are no reason for any (but of a gradient's norm).
+Each rule is called once per epoch with the logs, a dict of floats, and returns
+a warning or None. Missing values and NaN cause no warning (except for the norm
+of gradients).
 """
 
 import math
@@ -17,11 +17,11 @@ Rule = Callable[[Mapping[str, float]], str | None]
 
 
 class TrainingWarning(UserWarning):
-    """Warning of `Diagnostics` that a training goes wrong, and what helps.
+    """Warning of `Diagnostics` of a fault in a training, with a remedy.
 
     Example:
 
-    To stop at the first one:
+    A filter turns the first one into an error:
 
     >>> import warnings
     >>> warnings.simplefilter("error", TrainingWarning)
@@ -31,12 +31,12 @@ class TrainingWarning(UserWarning):
 def large_policy_step(
     logs: Mapping[str, float], limit: float = 0.1
 ) -> str | None:
-    """Warns of a policy that moves too far from the one that collected.
+    """Warns of a policy that moves too far from the behavior policy.
 
     Args:
-        logs: dict of floats. Holds `approx_kl`, in nats.
-        limit: float. Largest divergence that is no reason to warn. Defaults
-            to `0.1`; PPO usually stays at 0.01 to 0.05.
+        logs: dict of floats with `approx_kl`, in nats.
+        limit: float. Largest divergence without a warning. Defaults to `0.1`;
+            PPO usually stays at 0.01 to 0.05.
 
     Returns:
         The warning, or None.
@@ -46,18 +46,18 @@ def large_policy_step(
         return None
     return (
         f"The policy moves too far in one round: approx_kl={divergence:.3g} "
-        f"is above {limit:g}, where the loss says little of the new policy. "
-        "Lower the learning rate or `passes`, or set `target_kl`"
+        f"is above {limit:g}, where the loss is a poor estimate of the new "
+        "policy. Lower the learning rate or `passes`, or set `target_kl`"
     )
 
 
 class EntropyCollapse:
-    """Warns of a policy over choices that hardly explores any more.
+    """Warns of a policy with discrete actions that hardly explores any more.
 
-    Only for discrete actions: the entropy of others has no lower end.
+    The entropy of continuous actions has no lower bound.
 
     Args:
-        share: float. Of the entropy at first, below which it has collapsed.
+        share: float. Share of the first entropy below which it has collapsed.
             Defaults to `0.01`.
     """
 
@@ -66,10 +66,10 @@ class EntropyCollapse:
         self.first: float | None = None
 
     def __call__(self, logs: Mapping[str, float]) -> str | None:
-        """Compares the entropy with the first one that was seen.
+        """Compares the entropy with the first one.
 
         Args:
-            logs: dict of floats. Holds `entropy`, in nats.
+            logs: dict of floats with `entropy`, in nats.
 
         Returns:
             The warning, or None.
@@ -84,8 +84,8 @@ class EntropyCollapse:
         return (
             f"The policy hardly explores any more: entropy={entropy:.3g} is "
             f"below {self.share:.0%} of the {self.first:.3g} at first. Unless "
-            "the return is what it can be, raise `entropy_coefficient` (of "
-            "SAC `target_entropy`) or lower the learning rate"
+            "the return is optimal, raise `entropy_coefficient` (for SAC "
+            "`target_entropy`) or lower the learning rate"
         )
 
 
@@ -101,10 +101,10 @@ class UselessCritic:
         self.in_a_row = 0
 
     def __call__(self, logs: Mapping[str, float]) -> str | None:
-        """Counts epochs in which values explained nothing.
+        """Counts epochs with a negative explained variance.
 
         Args:
-            logs: dict of floats. Holds `explained_variance`.
+            logs: dict of floats with `explained_variance`.
 
         Returns:
             The warning, or None.
@@ -123,15 +123,15 @@ class UselessCritic:
 
 
 class Overestimation:
-    """Warns of Q-values above what the rewards seen can add up to.
+    """Warns of Q-values above the highest possible return.
 
-    No sum of discounted rewards is above max |reward| / (1 - gamma). SAC's
-    values hold a bonus for entropy on top of each reward: it is allowed for.
+    No sum of discounted rewards is above max |reward| / (1 - gamma). The bonus
+    for entropy in SAC's values is added to the rewards.
 
     Args:
-        gamma: float. Discount factor; 1 bounds nothing.
-        factor: float. How far above the bound values may lie. Defaults to
-            `1.5`.
+        gamma: float. Discount factor; there is no bound for 1.
+        factor: float. Factor by which values may exceed the bound. Defaults
+            to `1.5`.
     """
 
     def __init__(self, gamma: float, factor: float = 1.5) -> None:
@@ -142,9 +142,9 @@ class Overestimation:
         """Compares Q-values with their bound.
 
         Args:
-            logs: dict of floats. Holds `q_value` and `largest_reward`, the
-                largest |reward| seen (0 is no bound: nothing has been seen);
-                and maybe `temperature` and `entropy`.
+            logs: dict of floats with `q_value` and `largest_reward`, the
+                largest |reward| so far (0 if there was none); and optionally
+                `temperature` and `entropy`.
 
         Returns:
             The warning, or None.
@@ -162,16 +162,16 @@ class Overestimation:
             f"{self.factor:g} times the {bound:.4g} that rewards of up to "
             f"{largest:.4g} add up to. Lower the learning rate, slow the "
             "target networks down (`TargetNetworkSync`), clip gradients "
-            "(`max_gradient_norm`); of DQN set `double=True`"
+            "(`max_gradient_norm`); for DQN set `double=True`"
         )
 
 
 def gradient_not_finite(logs: Mapping[str, float]) -> str | None:
-    """Warns of updates that were skipped: of what was not finite.
+    """Warns of updates that were skipped because of infinite gradients.
 
     Args:
-        logs: dict of floats. Holds `gradient_norm`, of updates that were made
-            if there were any, and `skipped_updates`.
+        logs: dict of floats with `gradient_norm`, of updates that were not
+            skipped if there were any, and `skipped_updates`.
 
     Returns:
         The warning, or None.
@@ -191,12 +191,11 @@ def gradient_not_finite(logs: Mapping[str, float]) -> str | None:
 def many_dead_units(
     logs: Mapping[str, float], limit: float = 0.5
 ) -> str | None:
-    """Warns of networks most of whose ReLU units never answer.
+    """Warns of networks with many dead ReLU units.
 
     Args:
-        logs: dict of floats. Holds `dead_units`, a share.
-        limit: float. Largest share that is no reason to warn. Defaults to
-            `0.5`.
+        logs: dict of floats with `dead_units`, a share.
+        limit: float. Largest share without a warning. Defaults to `0.5`.
 
     Returns:
         The warning, or None.
@@ -205,7 +204,7 @@ def many_dead_units(
     if not share > limit:
         return None
     return (
-        f"{share:.0%} of the hidden ReLU units are dead: they gave 0 for all "
+        f"{share:.0%} of the hidden ReLU units are dead: they are 0 for all "
         "of the recent observations, and learn nothing from those. Lower the "
         "learning rate, normalise observations (`normalize_observations`), "
         "or use another activation (`tanh`, `elu`)"
@@ -213,12 +212,12 @@ def many_dead_units(
 
 
 class FarOff:
-    """Warns of a value that running statistics did not follow.
+    """Warns of a value that running statistics have ignored as an outlier.
 
     Args:
-        key: str. Their number in the logs.
-        outliers: `keras_rl2.basics.outliers.Outliers`. What is counted there;
-            those that there are already are no reason to warn.
+        key: str. The number of outliers in the logs.
+        outliers: `keras_rl2.basics.outliers.Outliers`. The outliers; those
+            counted before cause no warning.
     """
 
     def __init__(self, key: str, outliers: Outliers) -> None:
@@ -227,10 +226,10 @@ class FarOff:
         self.before = outliers.count
 
     def __call__(self, logs: Mapping[str, float]) -> str | None:
-        """Looks whether there are more of them.
+        """Checks whether there are new outliers.
 
         Args:
-            logs: dict of floats. Not needed.
+            logs: dict of floats. Not used.
 
         Returns:
             The warning, or None.
@@ -242,8 +241,8 @@ class FarOff:
         return (
             "A value is so far from all others that normalisation does not "
             f"follow it: {self.outliers.newest}, {self.key}={count}. If the "
-            "environment is at fault, mend it there, e.g. clip what a sensor "
-            "gives. What is rare but right does no harm"
+            "environment is at fault, correct it there, e.g. clip the values "
+            "of a sensor. Rare but correct values do no harm"
         )
 
 
@@ -254,19 +253,19 @@ def rules_for(
     scales_loss: bool = False,
     outliers: Mapping[str, Outliers] | None = None,
 ) -> list[Rule]:
-    """Returns the rules that make sense for an agent.
+    """Returns the rules that apply to an agent.
 
     Args:
-        discrete: bool. Whether actions are choices. Defaults to `False`.
+        discrete: bool. Whether actions are discrete. Defaults to `False`.
         gamma: float or None. Its discount factor. Defaults to `None`.
-        scales_loss: bool. Whether the optimizer scales the loss, and makes
-            no update where gradients overflow: that is no fault. Defaults to
-            `False`.
-        outliers: Mapping or None. What running statistics do not follow, by
-            its key in the logs. Defaults to `None`.
+        scales_loss: bool. Whether the optimizer scales the loss, and skips
+            updates with overflowing gradients, which is not a fault. Defaults
+            to `False`.
+        outliers: Mapping or None. The outliers of running statistics, by
+            their key in the logs. Defaults to `None`.
 
     Returns:
-        list of rules, fresh ones.
+        list of new rules.
     """
     rules: list[Rule] = [large_policy_step, UselessCritic(), many_dead_units]
     if discrete:
@@ -280,10 +279,10 @@ def rules_for(
 
 
 def get_state(rules: Iterable[Rule]) -> dict[str, dict[str, Any]]:
-    """Returns what rules have seen.
+    """Returns the state of rules.
 
     Args:
-        rules: Iterable of rules: those that have not warned yet.
+        rules: Iterable of the rules that have not warned yet.
 
     Returns:
         dict of plain data by the name of a rule.
@@ -299,14 +298,14 @@ def get_state(rules: Iterable[Rule]) -> dict[str, dict[str, Any]]:
 def set_state(
     rules: Iterable[Rule], state: Mapping[str, Mapping[str, Any]]
 ) -> list[Rule]:
-    """Returns the rules that have not warned yet, with what they have seen.
+    """Returns the rules that have not warned yet, with their state.
 
     Args:
-        rules: Iterable of rules, fresh ones.
+        rules: Iterable of new rules.
         state: dict, as returned by `get_state`.
 
     Returns:
-        list of those rules that are in the state.
+        list of the rules that are in the state.
     """
     left = [rule for rule in rules if _name(rule) in state]
     for rule in left:
@@ -314,7 +313,7 @@ def set_state(
     return left
 
 
-# Attributes of rules that compare what they see with what they saw before.
+# Attributes of the rules that compare epochs.
 _SEEN = ("first", "in_a_row")
 
 

@@ -1,4 +1,4 @@
-"""Signs of a training that goes wrong, and warnings that say what helps."""
+"""Measurements of a training, and warnings of known faults with remedies."""
 
 import os
 import warnings
@@ -14,18 +14,18 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks import diagnostic_rules
+from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
+from keras_rl2.callbacks.diagnostic_measures import TimeShares
+from keras_rl2.callbacks.diagnostic_measures import relative_change
 from keras_rl2.callbacks.diagnostic_rules import Rule
 from keras_rl2.callbacks.diagnostic_rules import TrainingWarning
 from keras_rl2.callbacks.diagnostic_rules import rules_for
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.callbacks.hidden_units import HiddenUnits
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import as_agent
 from keras_rl2.callbacks.protocols import env_steps
-from keras_rl2.callbacks.recent_steps import RecentSteps
-from keras_rl2.callbacks.time_shares import TimeShares
-from keras_rl2.callbacks.weight_change import relative_change
 
 _CHOICES = (
     gymnasium.spaces.Discrete,
@@ -35,36 +35,35 @@ _CHOICES = (
 
 
 class Diagnostics(keras.callbacks.Callback):
-    """Measures how a training is doing, and warns where it goes wrong.
+    """Measures the progress of a training, and warns of known faults.
 
-    To the logs it adds
+    It adds to the logs
 
-    - `update_norm`: the norm of what an epoch changed in the trainable
-      weights, over the norm of the weights;
+    - `update_norm`: the norm of an epoch's change of the trainable weights,
+      divided by the norm of the weights;
     - `dead_units`: the share of hidden ReLU units (of `Dense` layers in
-      functional networks) that gave 0 for all of some 256 recent
-      observations; not where there are no such units;
+      functional networks) that returned 0 for all of some 256 recent
+      observations; absent if there are no such units;
     - `environment_share`, `acting_share`, `preparing_share`, `update_share`
-      and `rest_share`: what the time went into since they were last logged:
-      steps of environments; choosing actions and keeping what came of them;
-      making minibatches; updates of the networks; all else, such as
-      evaluations.
+      and `rest_share`: shares of the time since they were last logged, for
+      steps of environments; choosing actions and storing steps; making
+      minibatches; updates of the networks; anything else, e.g. evaluations.
 
     Put it before a `TensorBoard` or `CSVLogger` that is to write them too. The
     training is the same with and without it.
 
-    Each epoch it looks for known faults, and warns of each at most once in a
-    `fit`, with a remedy: a policy that moves too far (`approx_kl`) or does not
-    explore any more (`entropy`), a critic that predicts nothing
+    In each epoch it checks for known faults, and warns of each at most once in
+    a `fit`, with a remedy: a policy that moves too far (`approx_kl`) or no
+    longer explores (`entropy`), a critic that predicts nothing
     (`explained_variance`), overestimated values (`q_value`), gradients that
-    are not finite (`gradient_norm`), dead units, single observations and
-    rewards that are far off (`clipped_observations`, `clipped_rewards`).
+    are not finite (`gradient_norm`), dead units, outliers among observations
+    and rewards (`clipped_observations`, `clipped_rewards`).
 
     Args:
-        log_dir: str or path or None. Where the above and `gradient_norm` are
-            written to for TensorBoard over environment steps, with tags
-            `diagnostics/...`; best a directory of its own below that of the
-            `TensorBoard` callback. Defaults to `None`.
+        log_dir: str or path or None. Directory for events of TensorBoard with
+            the above and `gradient_norm` over environment steps, with tags
+            `diagnostics/...`; preferably a separate directory below that of
+            the `TensorBoard` callback; None to write none. Defaults to `None`.
         every: int. Epochs from one measurement to the next; each takes some
             milliseconds for small networks. Defaults to `1`.
         warn: bool. Whether it warns. Defaults to `True`.
@@ -113,7 +112,7 @@ class Diagnostics(keras.callbacks.Callback):
         self._weights: list[np.ndarray] | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Begins to watch the agent and its dataset."""
+        """Starts observing the agent and its dataset."""
         # An earlier `fit` may have been interrupted.
         self._stop_watching()
         self._agent = agent = as_agent(self.model)
@@ -126,13 +125,13 @@ class Diagnostics(keras.callbacks.Callback):
         self._shares = TimeShares(self._stopwatch)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Leaves agent and dataset as they were."""
+        """Stops observing the agent and its dataset."""
         self._stop_watching()
 
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Keeps the weights, if what changes in them is to be measured."""
+        """Copies the weights, if their change is to be measured."""
         self._weights = self._present_weights() if self._is_due(epoch) else None
 
     def on_train_batch_begin(
@@ -150,7 +149,7 @@ class Diagnostics(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Measures if it is time to, and warns if there is reason to."""
+        """Measures and warns, if due."""
         logs = {} if logs is None else logs
         if self._is_due(epoch):
             logs.update(measured := self._measure())
@@ -160,7 +159,7 @@ class Diagnostics(keras.callbacks.Callback):
         self._check(logs)
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what a `fit` that is resumed goes on with."""
+        """Returns the state for a resumed `fit`."""
         return {
             "files": self._writer and self._writer.get_state(),
             "steps": self._steps.get_state(),
@@ -169,11 +168,11 @@ class Diagnostics(keras.callbacks.Callback):
         }
 
     def set_state(self, state: dict[str, Any] | None) -> None:
-        """Takes back what `get_state` gave; cuts off what was written since.
+        """Restores the state, and removes events written after it.
 
         Args:
-            state: dict, as returned by `get_state`; or what it gave in 0.2,
-                the files alone.
+            state: dict, as returned by `get_state`; in 0.2 it was that of the
+                files alone.
         """
         if state is None or "steps" not in state:
             state = {"files": state}
@@ -187,7 +186,7 @@ class Diagnostics(keras.callbacks.Callback):
             self._writer.set_state(state["files"])
 
     def _stop_watching(self) -> None:
-        """Is told nothing any more."""
+        """Stops observing."""
         if self._agent is not None:
             self._agent.observers.remove(self._steps.take)
         if self._rounds is not None:
@@ -196,19 +195,19 @@ class Diagnostics(keras.callbacks.Callback):
         self._agent = self._rounds = None
 
     def _is_due(self, epoch: int) -> bool:
-        """Says whether an epoch is one to measure."""
+        """Returns whether an epoch is to be measured."""
         return (epoch + 1) % self.every == 0
 
     def _present_weights(self) -> list[np.ndarray]:
-        """Copies the trainable weights."""
-        # To float32: differences of bfloat16 would be mere rounding.
+        """Returns a copy of the trainable weights."""
+        # In float32: differences of bfloat16 would be mere rounding.
         return [
             np.array(variable.value.numpy(), np.float32)
             for variable in self.model.trainable_variables
         ]
 
     def _measure(self) -> dict[str, float]:
-        """Returns what is added to the logs."""
+        """Returns the measurements for the logs."""
         measured = {}
         if self._weights is not None:
             measured["update_norm"] = relative_change(
@@ -223,7 +222,7 @@ class Diagnostics(keras.callbacks.Callback):
         return measured
 
     def _check(self, logs: dict[str, Any]) -> None:
-        """Warns by all rules that have not done so yet."""
+        """Applies all rules that have not warned yet."""
         values = {
             key: float(value)
             for key, value in logs.items()
@@ -250,18 +249,18 @@ class Diagnostics(keras.callbacks.Callback):
 
 
 def _stopwatch_of(rounds: Rounds | None) -> Stopwatch:
-    """Returns a dataset's stopwatch, or one of one's own without a dataset."""
+    """Returns the dataset's stopwatch, or a new one without a dataset."""
     if rounds is None:
         return Stopwatch()
     if rounds.stopwatch is None:
         rounds.stopwatch = Stopwatch()
-    # Where an interrupted `fit` has left it.
+    # An interrupted `fit` may have left it in another section.
     rounds.stopwatch.switch("rest")
     return rounds.stopwatch
 
 
 def _rules_of(model: Any, rounds: Rounds | None) -> list[Rule]:
-    """Returns the rules that make sense for a model."""
+    """Returns the rules that apply to a model."""
     return rules_for(
         discrete=isinstance(getattr(model, "action_space", None), _CHOICES),
         gamma=getattr(model, "gamma", None),

@@ -1,4 +1,4 @@
-"""Which way is better, for callbacks of Keras that watch a value."""
+"""The direction of improvement, for Keras' callbacks that monitor a value."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,13 +13,13 @@ _BETTER = {
 
 
 def better(name: str) -> str | None:
-    """Returns whether more or less of what the logs hold is better.
+    """Returns whether higher or lower values of a key of the logs are better.
 
     Args:
-        name: str. Key of the logs, that of an evaluation too.
+        name: str. A key of the logs, also of an evaluation.
 
     Returns:
-        `"max"` or `"min"`; None where that depends on the task.
+        `"max"` or `"min"`; None if it depends on the task.
 
     Example:
 
@@ -34,15 +34,16 @@ def better(name: str) -> str | None:
 
 
 def give_directions(callbacks: Iterable[keras.callbacks.Callback]) -> None:
-    """Tells callbacks of `mode="auto"` what they cannot find out.
+    """Sets the `mode` of callbacks with `mode="auto"`.
 
-    `EarlyStopping`, `ModelCheckpoint` and `ReduceLROnPlateau` know accuracies
-    and the like, since Keras' own metrics say privately which way they go;
-    what is not among the metrics of `compile` they refuse. `mode` is what a
-    user would have given them.
+    `EarlyStopping`, `ModelCheckpoint` and `ReduceLROnPlateau` know the
+    directions of Keras' own metrics only; for a value that is not among the
+    metrics of `compile` they raise an error. So `mode` is set as users would
+    pass it.
 
     Args:
-        callbacks: Iterable of `keras.callbacks.Callback`. Those of a `fit`.
+        callbacks: Iterable of `keras.callbacks.Callback`. The callbacks of a
+            `fit`.
 
     Example:
 
@@ -56,5 +57,5 @@ def give_directions(callbacks: Iterable[keras.callbacks.Callback]) -> None:
             continue
         mode = better(str(getattr(callback, "monitor", "")))
         if mode is not None:
-            # Has one: it was `"auto"`.
+            # The attribute exists: it was `"auto"`.
             cast(Any, callback).mode = mode

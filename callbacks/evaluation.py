@@ -1,4 +1,4 @@
-"""Evaluating during a `fit`."""
+"""Evaluation during a `fit`."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from keras_rl2.callbacks.protocols import Episodes
 class Evaluation(keras.callbacks.Callback):
     """Plays episodes every few epochs and adds `val_...` to the logs.
 
-    `Agent.fit` puts one in when it is given `validation_data`. Keras' own
-    validation runs batches of a dataset; what measures a policy is whole
+    `Agent.fit` adds one for its argument `validation_data`. Keras' own
+    validation evaluates batches of a dataset; a policy is measured by whole
     episodes.
 
     Args:
-        episodes: `keras_rl2.EvaluationDataset`. What is played.
+        episodes: `keras_rl2.EvaluationDataset`. The episodes to play.
         frequency: int. Epochs from one evaluation to the next. Defaults to
             `1`.
 

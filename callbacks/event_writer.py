@@ -1,4 +1,4 @@
-"""Writing what TensorBoard shows."""
+"""Writing event files for TensorBoard."""
 
 import math
 import os
@@ -15,8 +15,8 @@ _BINS = 30
 class EventWriter:
     """Writes a file of events for TensorBoard, over environment steps.
 
-    The file is made when there is something to write, and holds all that was
-    written after each call: whoever looks on sees it.
+    The file is made by the first event, and flushed after each call, so that
+    TensorBoard shows events at once.
 
     Args:
         log_dir: str or path. Directory of the file.
@@ -45,11 +45,11 @@ class EventWriter:
         """Writes curves and histograms by their tags.
 
         Args:
-            step: int. Place on the axis, in environment steps.
-            scalars: dict of floats. Those that are None or not finite are
+            step: int. Position on the axis, in environment steps.
+            scalars: dict of floats. Values that are None or not finite are
                 left out. Defaults to `None`.
-            histograms: dict of arrays of any shape, of which values that are
-                not finite are left out. Defaults to `None`.
+            histograms: dict of arrays of any shape. Values that are not finite
+                are left out. Defaults to `None`.
         """
         values = [
             tf.compat.v1.Summary.Value(tag=tag, simple_value=value)
@@ -67,10 +67,10 @@ class EventWriter:
     def image(
         self, step: int, tag: str, encoded: bytes, width: int, height: int
     ) -> None:
-        """Writes an image as it is encoded: of a GIF TensorBoard shows a film.
+        """Writes an encoded image; TensorBoard shows a GIF as a video.
 
         Args:
-            step: int. Place on the axis, in environment steps.
+            step: int. Position on the axis, in environment steps.
             tag: str. Name of the image.
             encoded: bytes. A PNG, JPEG or GIF.
             width: int. Pixels of a row.
@@ -88,7 +88,7 @@ class EventWriter:
         """Writes texts.
 
         Args:
-            step: int. Place on the axis, in environment steps.
+            step: int. Position on the axis, in environment steps.
             texts: dict of Markdown by tags.
         """
         with self._open().as_default():
@@ -107,15 +107,15 @@ class EventWriter:
         self._file.flush()
 
     def hyper_parameters(self, step: int, values: Mapping[str, Any]) -> None:
-        """Writes what the HParams tab shows beside the curves of a run.
+        """Writes the hyper-parameters for the HParams tab.
 
-        Runs of equal values are one row of its table.
+        Runs with equal values are one row of its table.
 
         Args:
-            step: int. Place on the axis, in environment steps.
+            step: int. Position on the axis, in environment steps.
             values: dict of numbers, booleans and texts.
         """
-        # Not needed where nothing is written.
+        # Imported on demand, since it is slow.
         from tensorboard.plugins.hparams import api
 
         self._write_serialized(
@@ -123,10 +123,10 @@ class EventWriter:
         )
 
     def end_of_run(self, step: int) -> None:
-        """Says in the HParams tab that the run has ended as it should.
+        """Marks the run as successful in the HParams tab.
 
         Args:
-            step: int. Place on the axis, in environment steps.
+            step: int. Position on the axis, in environment steps.
         """
         from tensorboard.plugins.hparams import api_pb2
         from tensorboard.plugins.hparams import summary
@@ -135,17 +135,17 @@ class EventWriter:
         self._write_serialized(step, ended.SerializeToString())
 
     def get_state(self) -> dict[str, int]:
-        """Returns how long the files of events are by now.
+        """Returns the present lengths of the event files.
 
         Returns:
-            dict of bytes by the name of a file.
+            dict from the name of a file to its bytes.
         """
         if self._file is not None:
             self._file.flush()
         return {each.name: each.stat().st_size for each in self._files()}
 
     def set_state(self, state: Mapping[str, int]) -> None:
-        """Cuts off what was written since, by a process that was killed.
+        """Removes events written after `get_state`, by a killed process.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -155,11 +155,11 @@ class EventWriter:
                 each.unlink()
             elif each.stat().st_size > state[each.name]:
                 os.truncate(each, state[each.name])
-        # A file that is not there any more would be written to.
+        # The writer of a removed file would go on with it.
         self._file = None
 
     def _files(self) -> list[Path]:
-        """Returns the files of events in the directory."""
+        """Returns the event files in the directory."""
         return sorted(Path(self.log_dir).glob("events.out.tfevents.*"))
 
     def _write(self, step: int, values: list[Any]) -> None:
@@ -175,14 +175,14 @@ class EventWriter:
         self._file.flush()
 
     def _open(self) -> Any:
-        """Returns the file, which the first call makes."""
+        """Returns the writer, made by the first call."""
         if self._file is None:
             self._file = tf.summary.create_file_writer(self.log_dir)
         return self._file
 
 
 def _counts(array: np.ndarray) -> Any:
-    """Counts values in bins, as TensorBoard stores them."""
+    """Returns a histogram in TensorBoard's form."""
     counts, edges = np.histogram(array, _BINS)
     return tf.compat.v1.HistogramProto(
         min=array.min(),

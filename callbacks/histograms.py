@@ -1,20 +1,20 @@
-"""What histograms of a training are made of."""
+"""Arrays for the histograms of a training."""
 
 from typing import Any
 
 import numpy as np
 from keras import ops
 
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import rollouts_of
-from keras_rl2.callbacks.recent_steps import RecentSteps
 from keras_rl2.spaces.trees import map_leaves
 
 _SAMPLE_KEYS = ("advantage", "returns", "action")
 
 
 def of_samples(model: Any) -> dict[str, np.ndarray]:
-    """Returns what the last rollout gave to learn from, by tags.
+    """Returns advantages, returns and actions of the last rollout, by tags.
 
     Args:
         model: `keras.Model`.
@@ -32,15 +32,15 @@ def of_samples(model: Any) -> dict[str, np.ndarray]:
 
 
 def of_steps(agent: LearningAgent, steps: RecentSteps) -> dict[str, np.ndarray]:
-    """Returns the last actions, and what critics think of them, by tags.
+    """Returns the last actions and their Q-values, by tags.
 
     Args:
         agent: `keras_rl2.Agent`.
-        steps: `RecentSteps`. What it has seen and done lately.
+        steps: `RecentSteps`. Its last observations and actions.
 
     Returns:
-        dict of arrays: `rollout/action`, and `rollout/q_value` of an agent
-        with critics. One that remembers values sequences, not single steps.
+        dict of arrays: `rollout/action`, and `rollout/q_value` for an agent
+        with critics, except for recurrent ones, which evaluate sequences.
     """
     if not len(steps):
         return {}
@@ -79,7 +79,7 @@ def of_weights(model: Any) -> dict[str, np.ndarray]:
             continue
         owner = owners.get(id(weight), model.name)
         tag = f"weights/{owner}/{weight.path.removeprefix(owner + '/')}"
-        # Networks that were loaded may hold layers of the same name.
+        # Loaded networks may have layers of the same name.
         while tag in tagged:
             tag += "_"
         tagged[tag] = array

@@ -1,4 +1,4 @@
-"""Optuna: giving up early on settings that do not learn."""
+"""Pruning of unpromising trials by Optuna."""
 
 import importlib
 import math
@@ -13,25 +13,25 @@ from keras_rl2.callbacks.protocols import rounds_of_fit
 
 
 class OptunaPruning(keras.callbacks.Callback):
-    """Tells Optuna how a trial is going, and ends one that it gives up on.
+    """Reports a trial's progress to Optuna, and ends trials that it prunes.
 
-    Reports at the end of each epoch that has the value in its logs, over
-    environment steps: trials whose rounds differ in size can be compared.
-    Pruners compare trials at the very same steps. So resets of NEXT_STEP
-    environments count too, as they do in `total_steps` of `fit`, and a round
-    of whole episodes counts as many steps as it may have.
+    It reports at the end of each epoch with the value in its logs, over
+    environment steps, so that trials with rounds of different sizes can be
+    compared. Pruners compare trials at exactly the same steps: so resets of
+    NEXT_STEP environments count as steps, as in `total_steps` of `fit`, and a
+    round of whole episodes counts as its largest number of steps.
 
-    What is not a number is not reported: there is no return before the first
-    episode has ended, and Optuna would take that for a failure.
+    NaN is not reported: there is no return before the first episode has
+    ended, and Optuna would treat it as a failure.
 
     Args:
-        trial: `optuna.Trial`. Reported to.
-        monitor: str. What is reported, a key of the logs; the study maximises
-            or minimises it. Defaults to `"val_episode_return"`.
+        trial: `optuna.Trial`. The trial to report to.
+        monitor: str. A key of the logs, whose value the study maximises or
+            minimises. Defaults to `"val_episode_return"`.
 
     Raises:
         ImportError: If Optuna is not installed.
-        optuna.TrialPruned: Out of `fit`, when the trial is to be given up.
+        optuna.TrialPruned: In `fit`, when Optuna prunes the trial.
 
     Example:
 
@@ -77,7 +77,7 @@ class OptunaPruning(keras.callbacks.Callback):
         self._steps_per_epoch = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Finds out how many steps an epoch has."""
+        """Computes the steps of an epoch."""
         self._seen = set()
         self._steps_per_epoch = 0
         rollouts = rounds_of_fit(self)
@@ -93,7 +93,7 @@ class OptunaPruning(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Reports, and ends the trial if Optuna wants it."""
+        """Reports the value, and ends the trial if Optuna prunes it."""
         logs = logs or {}
         self._epochs += 1
         self._seen.update(logs)
@@ -108,7 +108,7 @@ class OptunaPruning(keras.callbacks.Callback):
             )
 
     def get_state(self) -> dict[str, Any]:
-        """Returns where on Optuna's axis it is, for a resumed `fit`."""
+        """Returns the position on Optuna's axis, for a resumed `fit`."""
         return {
             "epochs": self._epochs,
             "seen": self._seen,
@@ -116,7 +116,7 @@ class OptunaPruning(keras.callbacks.Callback):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores the state that `get_state` returned.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -126,18 +126,18 @@ class OptunaPruning(keras.callbacks.Callback):
         self._steps = state["steps"]
 
     def _count(self, logs: dict[str, Any]) -> int:
-        """Counts an epoch, and returns the place on Optuna's axis."""
+        """Counts an epoch, and returns the position on Optuna's axis."""
         if self._steps is not None and self._steps_per_epoch:
             self._steps += self._steps_per_epoch
             return self._steps
         return int(logs.get("env_steps", self._epochs))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Warns if there never was anything to report."""
+        """Warns if the value was never in the logs."""
         if self.monitor not in self._seen:
             warnings.warn(
                 f"Expected {self.monitor!r} among the logs of `fit`, which "
-                "needs `validation_data` where it begins with val_. "
+                "needs `validation_data` for names that begin with val_. "
                 f"Received: {sorted(self._seen)}. Nothing was reported to "
                 "Optuna",
                 stacklevel=2,

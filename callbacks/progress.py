@@ -1,4 +1,4 @@
-"""One line that says how far a `fit` has got."""
+"""A line that shows the progress of a `fit`."""
 
 import math
 import shutil
@@ -22,38 +22,39 @@ from keras_rl2.callbacks.protocols import rounds_of_fit
 from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.callbacks.protocols import updates
 
-# Between two states of the line on a terminal; the eye follows no more.
+# Between two states of the line on a terminal: the eye follows no faster.
 _REDRAW_SECONDS = 0.1
-# What a browser draws has come through a socket.
+# In a browser each state comes through a socket.
 _NOTEBOOK_SECONDS = 0.5
-# Speed is that of so many seconds: rounds differ, and the first one compiles.
+# Period of the displayed speed: rounds differ, and the first one compiles.
 _SPEED_SECONDS = 30.0
 
 
 class Progress(keras.callbacks.Callback):
-    """Shows how many environment steps a `fit` has taken, and how fast.
+    """Shows the environment steps of a `fit`, and their speed.
 
-    Keras' own bar counts updates of one epoch. What a run of reinforcement
-    learning costs and is judged by are environment steps: this shows those of
+    Keras' own bar counts updates of one epoch. The cost of reinforcement
+    learning is measured in environment steps: this callback shows those of
     the whole `fit`, the share done, steps per second, the time left and the
-    mean return of the last episodes. An agent's `fit` inserts it unless it is
-    given one, or another `verbose` than `"auto"`. Where no steps are taken, on
-    an `OfflineDataset`, it counts updates.
+    mean return of the last episodes. An agent's `fit` adds one unless there is
+    one already, or `verbose` is not `"auto"`. With an `OfflineDataset`, which
+    takes no steps, it counts updates.
 
     On a terminal it is one line that is rewritten in place, at most ten times
     a second; in a notebook a bar and the line, one output for all; elsewhere
-    (a file, a job's log) a new line every so many seconds. The last line sums
-    up. Nothing is known of a round before it
-    is over, so lines are no closer together than rounds.
+    (a file, a job's log) a new line at intervals of `seconds`. The last line
+    is a summary. Steps are known at the end of a round, so lines are no closer
+    together than rounds.
 
     Args:
         total_steps: int or None. Environment steps that the `fit` is to take;
-            None for what its epochs make, or no share and no time left where
-            that is open, as with rounds of whole episodes. Defaults to `None`.
-        stream: Text stream or None. What is written to; None for
+            None to compute them from its epochs; without a share and a time
+            left if that is impossible, as with rounds of whole episodes.
+            Defaults to `None`.
+        stream: Text stream or None. The stream to write to; None for
             `sys.stdout`. Defaults to `None`.
-        seconds: float. Time from one line to the next where the stream is no
-            terminal and no notebook. Defaults to `5.0`.
+        seconds: float. Time from one line to the next if the stream is neither
+            a terminal nor a notebook. Defaults to `5.0`.
         clock: Callable. Returns the time in seconds. Defaults to
             `time.monotonic`.
 
@@ -97,7 +98,7 @@ class Progress(keras.callbacks.Callback):
         self._return: float | None = None
         self._epoch = 0
         self._unit = "steps"
-        # Of the whole `fit`.
+        # For the whole `fit`.
         self._updates: int | None = None
         self._expected: int | None = None
         self._shown = -1
@@ -122,7 +123,7 @@ class Progress(keras.callbacks.Callback):
         self._say_what_was_chosen()
 
     def _say_what_was_chosen(self) -> None:
-        """Names the settings of a round that the algorithm chose, if any."""
+        """Shows the settings chosen by the algorithm, if any."""
         rollouts = rounds_of_fit(self)
         own = {} if rollouts is None else rollouts.own_settings()
         if own:
@@ -132,7 +133,7 @@ class Progress(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Keeps in mind which epoch it is."""
+        """Stores the epoch, and computes the steps of the whole `fit`."""
         self._epoch = epoch
         if self._updates is None:
             self._updates = self._updates_left(epoch, 0)
@@ -141,14 +142,14 @@ class Progress(keras.callbacks.Callback):
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Draws what a round has added, which has just been collected."""
-        # The steps of the round that this batch is of have been taken.
+        """Draws the progress by a round that has just been collected."""
+        # The steps of this batch's round have been taken.
         self._draw(self._updates_left(self._epoch, batch) - 1)
 
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Draws; of a plain Keras model, the logs alone know the steps."""
+        """Draws; for a plain Keras model steps are known from the logs only."""
         logs = logs or {}
         self._return = logs.get("episode_return", self._return)
         if env_steps(self.model) is None:
@@ -156,7 +157,7 @@ class Progress(keras.callbacks.Callback):
         self._draw(self._updates_left(epoch + 1, 0))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Sums up, and ends the line."""
+        """Shows a summary, and ends the line."""
         self._count()
         seconds = self.clock() - self._started
         speed = self._steps / max(seconds, 1e-9)
@@ -166,7 +167,7 @@ class Progress(keras.callbacks.Callback):
         )
 
     def _draw(self, updates_left: int) -> None:
-        """Draws a line if it is time to."""
+        """Draws a line if due."""
         now = self.clock()
         pause = self._line.redraw_seconds or self.seconds
         if now - self._drawn < pause:
@@ -186,7 +187,7 @@ class Progress(keras.callbacks.Callback):
         self._line.show(self._text(total, to_come, share), share)
 
     def _count(self) -> None:
-        """Asks the agent what it has done by now."""
+        """Reads the steps and the return so far."""
         counted = self._counted()
         if counted is None:
             return
@@ -196,7 +197,7 @@ class Progress(keras.callbacks.Callback):
             self._return = rollouts.logs().get("episode_return")
 
     def _counted(self) -> int | None:
-        """Returns what is counted so far: steps, or else updates."""
+        """Returns the present count of steps, or else of updates."""
         if self._unit == "updates":
             return updates(self.model)
         return env_steps(self.model)
@@ -204,7 +205,7 @@ class Progress(keras.callbacks.Callback):
     def _text(
         self, total: int | None = None, to_come: int = 0, share: float = 0.0
     ) -> str:
-        """Returns the line for a number of steps in all, or none known."""
+        """Returns the line; without a share if the total is unknown."""
         speed = self._speed.per_second()
         unit = self._unit
         parts = [f"{self._steps:,} {unit}"]
@@ -216,24 +217,24 @@ class Progress(keras.callbacks.Callback):
         return "  ".join(parts) + self._episode_return("  ")
 
     def _episode_return(self, before: str) -> str:
-        """Returns the mean return as text; none before an episode ended."""
+        """Returns the mean return as text; empty before an episode ended."""
         if self._return is None or not math.isfinite(self._return):
             return ""
         return f"{before}episode_return {self._return:.1f}"
 
     def _updates_left(self, epoch: int, batch: int) -> int:
-        """Returns the updates of the `fit` from a place on; 0 if unknown."""
+        """Returns the updates of the `fit` from a batch on; 0 if unknown."""
         params = self.params or {}
         steps: int = params.get("steps") or 0
         epochs: int = params.get("epochs", 0)
         return max((epochs - epoch) * steps - batch, 0)
 
     def _total(self, to_come: int) -> int:
-        """Returns the steps of the whole `fit`, of which so many are to come.
+        """Returns the steps of the whole `fit`, given those to come.
 
-        It is known from the beginning and stays as it is. Resets of NEXT_STEP
-        environments are among what was asked for, but are no steps that were
-        taken: where none are to come, the total is what there was.
+        It is constant from the beginning to the end. Resets of NEXT_STEP
+        environments count for the expected steps, but not as steps taken: if
+        none are to come, the total is the number of steps taken.
         """
         if self._unit == "updates":
             return self._steps + to_come
@@ -242,7 +243,7 @@ class Progress(keras.callbacks.Callback):
         return self._expected if to_come and self._expected else self._steps
 
     def _to_come(self, updates_left: int) -> int | None:
-        """Returns what is to come of the `fit`, or None if that is open."""
+        """Returns the count that is to come; None if it is unknown."""
         if self._unit == "updates":
             return max((self._updates or 0) - self._steps, 0)
         if self.total_steps is not None:
@@ -250,7 +251,7 @@ class Progress(keras.callbacks.Callback):
         return self._steps_to_come(updates_left)
 
     def _steps_to_come(self, updates_left: int) -> int | None:
-        """Returns the steps of so many updates, or None if that is open."""
+        """Returns the steps of the updates left; None if it is unknown."""
         rollouts = rounds_of_fit(self)
         if rollouts is None:
             return None
@@ -262,13 +263,13 @@ class Progress(keras.callbacks.Callback):
 
 
 class _Speed:
-    """Steps per second of the last while."""
+    """Steps per second of the last `_SPEED_SECONDS`."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, int]] = deque()
 
     def add(self, now: float, steps: int) -> None:
-        """Takes in how many steps there are by now."""
+        """Adds the present number of steps."""
         self._points.append((now, steps))
         while now - self._points[1 % len(self._points)][0] > _SPEED_SECONDS:
             self._points.popleft()
@@ -280,7 +281,7 @@ class _Speed:
 
 
 class _Line:
-    """A line of text that is rewritten where that is possible.
+    """A line of text that is rewritten in place on a terminal.
 
     Args:
         stream: Text stream.
@@ -293,7 +294,7 @@ class _Line:
         self._length = 0
 
     def show(self, text: str, share: float | None = None) -> None:
-        """Shows the text; it names the share itself."""
+        """Shows the text, which includes the share."""
         del share
         if not self.in_place:
             self._write(f"{text}\n")
@@ -310,7 +311,7 @@ class _Line:
             self._write("\n")
 
     def _write(self, text: str) -> None:
-        """Writes at once."""
+        """Writes and flushes."""
         self._stream.write(text)
         self._stream.flush()
 

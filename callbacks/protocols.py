@@ -1,7 +1,7 @@
-"""What callbacks ask of an agent, of its dataset and of a trajectory.
+"""Protocols of an agent, its dataset and a trajectory, for callbacks.
 
-Callbacks know neither `keras_rl2.agents` nor `keras_rl2.data`: this is all
-that they rely on, and a plain Keras model has none of it.
+Callbacks import neither `keras_rl2.agents` nor `keras_rl2.data`, and need only
+these members; a plain Keras model has none of them.
 """
 
 from collections.abc import Mapping
@@ -40,20 +40,20 @@ class StepsTaken(Protocol):
 
 
 class Rounds(Protocol):
-    """A dataset that hands out rounds; see `keras_rl2.data.RoundDataset`."""
+    """A dataset of rounds; see `keras_rl2.data.RoundDataset`."""
 
-    #: Steps of a round, of all environments together; 0 where there are none.
+    #: Steps of a round, of all environments together; 0 without environments.
     steps_per_round: int
     #: Updates of a round.
     updates_per_round: int
     #: Rounds of one Keras epoch.
     rounds_per_epoch: int
-    #: Is told what a round is at; None where nobody measures.
+    #: Measures the sections of a round; None for no measurement.
     stopwatch: Stopwatch | None
 
     @property
     def agent(self) -> "LearningAgent":
-        """The agent that it is bound to."""
+        """The agent to which it is bound."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -61,60 +61,60 @@ class Rounds(Protocol):
 
     @property
     def fewest_steps_per_round(self) -> int:
-        """Steps that a round has at least."""
+        """The smallest number of steps of a round."""
 
     @property
     def steps_before_first_round(self) -> int:
-        """Steps that are still to be taken before there are any updates."""
+        """Steps that are still to be taken before the first update."""
 
     def begin(self) -> None:
-        """Drops what an earlier `fit` left over."""
+        """Discards leftover data from a previous `fit`."""
 
     def refresh(self) -> None:
         """Collects the next round."""
 
     def logs(self) -> dict[str, float]:
-        """Returns what the last rounds say about training."""
+        """Returns statistics of the last rounds."""
 
     @property
     def outliers(self) -> Mapping[str, Outliers]:
-        """What running statistics did not follow, by its key in the logs."""
+        """Outliers that running statistics ignore, by their key in the logs."""
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that it was made with."""
+        """Returns the arguments of its constructor."""
 
     def own_settings(self) -> dict[str, Any]:
-        """Returns those of them that the algorithm chose."""
+        """Returns the settings chosen by the algorithm."""
 
     def close(self) -> None:
-        """Closes environments, where it has some."""
+        """Closes environments, if it has any."""
 
     def shielded(self) -> AbstractContextManager[None]:
-        """Keeps signals from processes of environments, where it has some."""
+        """Keeps signals from processes of environments, if it has any."""
 
     def get_state(self, log: Any = None) -> dict[str, Any]:
-        """Returns all that later rounds depend on, as plain data."""
+        """Returns the state that later rounds depend on, as plain data."""
 
     def set_state(self, state: dict[str, Any], log: Any = None) -> None:
-        """Takes back what `get_state` gave."""
+        """Restores the state that `get_state` returned."""
 
 
 class SavedAgent(Protocol):
-    """A model that gives its state away and takes it back."""
+    """A model whose state can be saved and restored."""
 
     def get_state(self) -> dict[str, Any]:
-        """Returns all that later updates depend on, as plain data."""
+        """Returns the state that later updates depend on, as plain data."""
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave."""
+        """Restores the state that `get_state` returned."""
 
 
 class LearningAgent(Protocol):
     """A model that acts and counts its steps; see `keras_rl2.Agent`."""
 
-    #: Environment steps that it has been given so far.
+    #: Environment steps so far.
     env_steps: int
-    #: Are told of each trajectory.
+    #: Called with each trajectory.
     observers: Observers[Any]
     #: Its networks.
     layers: Sequence[keras.layers.Layer]
@@ -131,13 +131,13 @@ class LearningAgent(Protocol):
 
     @property
     def memory(self) -> Any:
-        """The network of the policy that remembers, if there is one."""
+        """The recurrent network of the policy, if there is one."""
 
     def values_of_taken(self, observation: Any, action: Any) -> list[Any]:
-        """Returns what each critic thinks of actions, `[B]`."""
+        """Returns each critic's Q-values of the given actions, `[B]`."""
 
     def encode(self, observation: Any) -> Any:
-        """Turns observations `[B, ...]` into what the networks take."""
+        """Turns observations `[B, ...]` into inputs of the networks."""
 
     def policy_function(self, deterministic: bool = True) -> Any:
         """Returns the policy as a `tf.function` of observations `[B, ...]`."""
@@ -147,7 +147,7 @@ class Episodes(Protocol):
     """Episodes to evaluate on; see `keras_rl2.EvaluationDataset`."""
 
     def play(self, agent: Any) -> dict[str, float]:
-        """Plays with the agent, and returns what it gave."""
+        """Plays with the agent, and returns statistics of the episodes."""
 
 
 def as_agent(model: Any) -> LearningAgent | None:
@@ -157,13 +157,13 @@ def as_agent(model: Any) -> LearningAgent | None:
         model: `keras.Model`.
 
     Returns:
-        The same; None if it is one that does not act.
+        The model; None if it does not act.
     """
     return model if hasattr(model, "policy_function") else None
 
 
 def env_steps(model: Any) -> int | None:
-    """Returns the environment steps that a model has been given so far.
+    """Returns the environment steps of a model so far.
 
     Args:
         model: `keras.Model`.
@@ -175,7 +175,7 @@ def env_steps(model: Any) -> int | None:
 
 
 def rollouts_of(model: Any) -> Rounds | None:
-    """Returns the dataset that a model has been trained on last.
+    """Returns the dataset of a model's last training.
 
     Args:
         model: `keras.Model`.
@@ -187,7 +187,7 @@ def rollouts_of(model: Any) -> Rounds | None:
 
 
 def updates(model: Any) -> int:
-    """Returns the updates that a model has made so far.
+    """Returns the updates of a model so far.
 
     Args:
         model: `keras.Model`, compiled.
@@ -201,27 +201,27 @@ def updates(model: Any) -> int:
 
 
 def takes_steps(rounds: Rounds | None) -> bool:
-    """Says whether the rounds of a dataset begin with environment steps.
+    """Returns whether the rounds of a dataset begin with environment steps.
 
     Args:
-        rounds: A dataset; None where it is not known.
+        rounds: A dataset; None if it is unknown.
 
     Returns:
-        bool. False for an `OfflineDataset`, of which updates are counted.
+        bool. False for an `OfflineDataset`, whose updates are counted.
     """
     return rounds is None or rounds.steps_per_round > 0
 
 
 def rounds_of_fit(callback: keras.callbacks.Callback) -> Rounds | None:
-    """Returns the dataset that the present `fit` trains an agent on.
+    """Returns the dataset of the present `fit`.
 
     Args:
-        callback: `keras.callbacks.Callback`. One that takes part in it.
+        callback: `keras.callbacks.Callback`. A callback of the `fit`.
 
     Returns:
-        The dataset; None for a plain Keras model, or where `fit` was given a
-        `tf.data.Dataset`: an agent then still has the rollouts of an earlier
-        one, which are told by their size.
+        The dataset; None for a plain Keras model, or for a `fit` with a
+        `tf.data.Dataset`: an agent then still has the dataset of an earlier
+        `fit`, which is recognized by its size.
     """
     rounds = rollouts_of(callback.model)
     updates = (callback.params or {}).get("steps")

@@ -1,4 +1,4 @@
-"""Videos of what the policy does, recorded while it is trained."""
+"""Videos of the policy, recorded during training."""
 
 import os
 import pathlib
@@ -27,41 +27,41 @@ _FORMATS = ("gif", "mp4")
 
 
 class RecordVideo(keras.callbacks.Callback):
-    """Plays episodes every so many environment steps and records them.
+    """Plays episodes at intervals of environment steps, and records them.
 
-    A curve says that a policy has become better, a video what it does: stands
-    still, runs in circles, has found a hole in the reward. The policy acts
-    greedily, in an environment of its own. Training is the same with and
-    without this callback: it draws none of the agent's or the dataset's
-    random numbers.
+    A curve shows that a policy has improved; a video shows its behavior, e.g.
+    that it stands still, runs in circles or exploits the reward. The policy
+    acts greedily, in a separate environment. Training is the same with and
+    without this callback: it draws no random numbers of the agent or the
+    dataset.
 
-    It looks at the end of each epoch whether another `every` steps have been
-    taken since it last did, and records the policy at the end of training too.
-    Files are named after the steps taken by then, `step-00050000.gif`.
+    It records at the end of an epoch if another `every` steps have been taken
+    since the last video, and at the end of training. Files are named after
+    the environment steps so far, e.g. `step-00050000.gif`.
 
-    An environment given by its id, the one that is trained on under this id,
-    is played in a process of its own, without TensorFlow: the renderer of
-    MuJoCo cannot live beside it where there is no GPU. What a function makes
-    is played in this process, but for MuJoCo.
+    An environment passed as an id is played in a separate process without
+    TensorFlow, since the renderer of MuJoCo cannot run beside it on a machine
+    without a GPU. The environment of a function is played in this process,
+    except for MuJoCo.
 
-    A notebook shows the newest film below the cell in which `fit` runs, and
+    A notebook shows the newest video below the cell in which `fit` runs, and
     below one that ends with the callback.
 
     Args:
         env: str or Callable. The id of an environment that Gymnasium makes, or
             a function that makes one with `render_mode="rgb_array"`.
-        directory: str or path. Where files go; made if it is not there.
+        directory: str or path. Folder of the videos; made if missing.
         every: int. Environment steps from one video to the next. Defaults to
             `50_000`.
         episodes: int. Episodes of one video. Defaults to `1`.
-        log_dir: str or path or None. Where the video is written to for
-            TensorBoard, as an animated GIF on its page of images; best a
-            directory of its own below that of the `TensorBoard` callback.
-            None for no such thing. Defaults to `None`.
+        log_dir: str or path or None. Directory for events of TensorBoard with
+            the video as an animated GIF; preferably a separate directory below
+            that of the `TensorBoard` callback; None to write none. Defaults to
+            `None`.
         fps: float or None. Frames per second, of a GIF at most 50; None for
             those that the environment declares, or 30. Defaults to `None`.
-        seed: int or None. Seed of the first episode, one more for each of the
-            others, so that videos can be compared; None for other episodes
+        seed: int or None. Seed of the first episode, plus one for each later
+            one, so that videos can be compared; None for different episodes
             each time. Defaults to `0`.
         format: str. `"gif"`, or `"mp4"` (smaller; needs imageio and
             imageio-ffmpeg). Defaults to `"gif"`.
@@ -75,8 +75,8 @@ class RecordVideo(keras.callbacks.Callback):
     Raises:
         ValueError: If a number is out of range, or the environment does not
             render arrays; when `fit` begins, if the agent does not fit it, or
-            the process would not survive to draw it.
-        ImportError: If what writes the format is not installed.
+            rendering would end the process.
+        ImportError: If the package that writes the format is not installed.
 
     Example:
 
@@ -134,7 +134,7 @@ class RecordVideo(keras.callbacks.Callback):
         self._display = notebook.Display()
 
     def _repr_html_(self) -> str | None:
-        """Returns the newest film for a notebook, which asks by this name."""
+        """Returns the newest video for a notebook, which calls this method."""
         return None if self._newest is None else notebook.film(self._newest)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -155,7 +155,7 @@ class RecordVideo(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Records if it is time to."""
+        """Records a video if due."""
         steps = self.model.env_steps
         due = steps // self.every > self._looked // self.every
         self._looked = steps
@@ -163,18 +163,18 @@ class RecordVideo(keras.callbacks.Callback):
             self._record()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Records what has come of it, and closes the environment."""
+        """Records the final policy, and closes the environment."""
         if self.model.env_steps > self._recorded:
             self._record()
         self._made.close()
         self._made = None
 
     def get_state(self) -> int:
-        """Returns at which step it has looked last, for a resumed `fit`."""
+        """Returns the step of the last check, for a resumed `fit`."""
         return self._looked
 
     def set_state(self, state: int) -> None:
-        """Takes back what `get_state` gave.
+        """Restores the state that `get_state` returned.
 
         Args:
             state: int, as returned by `get_state`.
@@ -185,8 +185,8 @@ class RecordVideo(keras.callbacks.Callback):
     def _plays_here(self) -> bool:
         """Whether this process plays, in the environment that it has made.
 
-        What a function makes may be the user's only one, and may be looked at
-        by them: it is the same for all videos.
+        The environment of a function may be the only one, and users may access
+        it: so it is the same for all videos.
         """
         return not (
             isinstance(self._make, recording.IdEnv)
@@ -194,9 +194,9 @@ class RecordVideo(keras.callbacks.Callback):
         )
 
     def _try_to_draw(self) -> None:
-        """Records one step for nobody: what fails is to fail before hours.
+        """Records one step as a test: an error is raised before training.
 
-        It is MuJoCo that asks for drivers which a machine may lack.
+        MuJoCo needs drivers that a machine may lack.
         """
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, f"try.{self.format}")
@@ -204,7 +204,7 @@ class RecordVideo(keras.callbacks.Callback):
             recording.record(self.model, self._make, asked)
 
     def _record(self) -> None:
-        """Plays, and writes the files."""
+        """Plays episodes, and writes the files."""
         steps = self._recorded = self.model.env_steps
         asked = recording.Recording(
             self.directory / f"step-{steps:08d}.{self.format}",
@@ -238,7 +238,7 @@ def _maker(
     env_kwargs: Mapping[str, Any] | None,
     wrappers: Sequence[EnvWrapper],
 ) -> Callable[[], Any]:
-    """Returns what makes the environment."""
+    """Returns a function that makes the environment."""
     if isinstance(env, str):
         return recording.IdEnv(env, env_kwargs, wrappers)
     if not callable(env):
@@ -248,20 +248,20 @@ def _maker(
         )
     if env_kwargs or wrappers:
         raise ValueError(
-            "Expected an id, of which environments are made with `env_kwargs` "
-            f"and `wrappers`. Received: env={env!r}, which makes its own"
+            "Expected an id as `env` with `env_kwargs` or `wrappers`. "
+            f"Received: env={env!r}, a function"
         )
     return env
 
 
 def _make(make: Callable[[], Any]) -> Any:
-    """Makes the environment, which is to render arrays."""
+    """Makes the environment, and checks that it renders arrays."""
     made = make()
     mode = getattr(made, "render_mode", None)
     if mode != "rgb_array":
         raise ValueError(
-            "Expected an environment made with render_mode='rgb_array': one "
-            "of your own has that as an attribute, and a method `render` that "
+            "Expected an environment made with render_mode='rgb_array': a "
+            "custom one has that as an attribute, and a method `render` that "
             "returns a picture, `[height, width, 3]` uint8. "
             f"Received: {made} with render_mode={mode!r}"
         )

@@ -1,4 +1,4 @@
-"""What callbacks remember of a `fit`, for one that is resumed."""
+"""The states of callbacks, for a `fit` that is resumed."""
 
 import contextlib
 import json
@@ -18,10 +18,10 @@ import keras
 from keras_rl2.callbacks import stock_files
 from keras_rl2.files import plain_data
 
-# What callbacks of others remember from one epoch to the next, by their class
-# and the package that it is from. They have no other way to give it away:
-# names that are not public stand here, and those of TensorBoard's writers in
-# `stock_files`; a test looks for others.
+# Attributes that other packages' callbacks keep from one epoch to the next, by
+# package and class. There is no public way to read them: private names are
+# listed here, and those of TensorBoard's writers in `stock_files`; a test
+# finds missing ones.
 KEPT: dict[str, tuple[str, ...]] = {
     "keras.CSVLogger": ("keys",),
     "keras.EarlyStopping": (
@@ -53,7 +53,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "wandb.WandbMetricsLogger": ("global_batch", "global_step"),
     "wandb.WandbModelCheckpoint": ("_local_best",),
 }
-# What they find out anew in each process, or only use within an epoch.
+# Attributes that are set anew in each process, or used within an epoch only.
 _MADE_ANEW: dict[str, tuple[str, ...]] = {
     "keras.Callback": ("_model", "params"),
     "keras.CSVLogger": ("writer", "csv_file", "append_header"),
@@ -81,31 +81,30 @@ _OWN = "keras_rl2"
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A callback that is to go on where another one was.
+    """A callback with a state that is saved and restored.
 
-    A callback of your own that remembers something has these two methods.
+    A custom callback with a state has these two methods.
     """
 
     def get_state(self) -> Any:
-        """Returns what is remembered, as plain data."""
+        """Returns the state as plain data."""
 
     def set_state(self, state: Any) -> None:
-        """Takes back what `get_state` gave."""
+        """Restores the state that `get_state` returned."""
 
 
 class CallbackStates:
-    """What the callbacks of one `fit` remember.
+    """The states of the callbacks of one `fit`.
 
-    To be made before they are told that training begins, which some take as a
-    reason to empty their files.
+    It is made before their `on_train_begin`, in which some empty their files.
 
     Args:
         callbacks: Sequence of `keras.callbacks.Callback`.
-        states: As returned by `read`, where the `fit` is resumed: what
-            callbacks have written since is cut off. None where it begins.
-            Defaults to `None`.
-        has_ended: bool. Whether nothing is left of the `fit`, and what it has
-            written stays as it is. Defaults to `False`.
+        states: The result of `read`, if the `fit` is resumed: lines written
+            after it are removed from the files of callbacks. None for a new
+            `fit`. Defaults to `None`.
+        has_ended: bool. Whether the `fit` has nothing left to do, so that
+            files stay unchanged. Defaults to `False`.
     """
 
     def __init__(
@@ -128,10 +127,10 @@ class CallbackStates:
         self._named: set[tuple[str, str]] = set()
 
     def begin(self) -> None:
-        """Takes a look at callbacks once all know that training begins.
+        """Records the attributes of callbacks after their `on_train_begin`.
 
-        What they remember later, and not now, is what a process that goes on
-        with the `fit` does not have. At any other time this does nothing.
+        A process that resumes the `fit` lacks attributes that change later.
+        Further calls do nothing.
         """
         self._opening.close()
         if self._at_first is None:
@@ -141,13 +140,13 @@ class CallbackStates:
             }
 
     def read(self) -> list[Any]:
-        """Returns what callbacks remember, and warns of what is not known.
+        """Returns the states of callbacks; warns of changes that it misses.
 
         Returns:
             list of plain data, copied.
 
         Raises:
-            TypeError: If a callback gives what is not plain data.
+            TypeError: If the state of a callback is not plain data.
         """
         self._warn_of_unknown()
         states = []
@@ -156,7 +155,7 @@ class CallbackStates:
             kept = {n: v for n, v in vars(callback).items() if n in names}
             state = {"name": name, "state": kept}
             if isinstance(callback, Resumable):
-                # Of a class derived from one of Keras', both.
+                # A class derived from one of Keras has both.
                 state |= {"state": callback.get_state(), "kept": kept}
             elif not kept:
                 continue
@@ -166,10 +165,10 @@ class CallbackStates:
         return states
 
     def write(self, states: Iterable[Any]) -> None:
-        """Gives callbacks back what those of their kind remembered.
+        """Restores the states of callbacks.
 
         Args:
-            states: As returned by `read`, by this version or another one. A
+            states: The result of `read`, by this version or another one. A
                 callback that is not among them begins anew.
         """
         for each in states:
@@ -187,7 +186,7 @@ class CallbackStates:
                 callback.set_state(each["state"])
 
     def _warn_of_unknown(self) -> None:
-        """Names, once, what callbacks remember and nobody keeps."""
+        """Warns once of each attribute that changes and is not saved."""
         for name, before in (self._at_first or {}).items():
             callback = self._callbacks[name]
             kind = type(callback).__name__
@@ -208,7 +207,7 @@ class CallbackStates:
 def _by_name(
     callbacks: Iterable[keras.callbacks.Callback],
 ) -> Iterator[tuple[str, keras.callbacks.Callback]]:
-    """Gives callbacks by their class, and a number where there are several."""
+    """Yields callbacks by their class and a number within it."""
     seen: Counter[str] = Counter()
     for callback in callbacks:
         kind = type(callback).__name__
@@ -219,7 +218,7 @@ def _by_name(
 def _listed(
     table: Mapping[str, tuple[str, ...]], callback: keras.callbacks.Callback
 ) -> set[str]:
-    """Returns what a table says of a callback's class and those above it."""
+    """Returns the attributes in a table for a callback's class and bases."""
     return {
         attribute
         for kind in type(callback).__mro__
@@ -228,18 +227,18 @@ def _listed(
 
 
 def _copied(state: dict[str, Any]) -> Any:
-    """Returns a copy of what a callback remembers."""
+    """Returns a copy of a callback's state."""
     try:
         return plain_data.copied(state)
     except TypeError as error:
         raise TypeError(
             f"Expected the callback {state['name'].partition('/')[0]} to "
-            f"remember plain data. Received: {error}"
+            f"have a state of plain data. Received: {error}"
         ) from error
 
 
 def _marks(callback: keras.callbacks.Callback) -> dict[str, Any]:
-    """Returns what tells changes of attributes that nothing else keeps."""
+    """Returns a mark of each attribute that is not saved, to detect changes."""
     packages = {_package(kind) for kind in type(callback).__mro__}
     if isinstance(callback, Resumable) or _package(type(callback)) == _OWN:
         return {}
@@ -247,17 +246,17 @@ def _marks(callback: keras.callbacks.Callback) -> dict[str, Any]:
     return {
         name: _mark(value)
         for name, value in vars(callback).items()
-        # What a class of this library has to itself it looks after itself.
+        # Classes of this library save their private attributes themselves.
         if name not in known and not (_OWN in packages and name[0] == "_")
     }
 
 
 def _mark(value: Any, depth: int = 4) -> Any:
-    """Returns what is another where a value is: objects, as far as plain."""
+    """Returns a mark that changes with a value; for objects as far as plain."""
     if isinstance(value, keras.Variable | keras.metrics.Metric):
         value = [v.numpy() for v in getattr(value, "variables", [value])]
     if isinstance(value, Mapping):
-        # Of a class derived from dict as well.
+        # Also for classes derived from dict.
         value = dict(value)
     if plain_data.is_plain(value):
         tree, arrays = plain_data.to_json(value)
@@ -270,11 +269,11 @@ def _mark(value: Any, depth: int = 4) -> Any:
     if isinstance(value, keras.layers.Layer) or _package(type(value)) in (
         *("keras", "tensorflow", _OWN),
     ):
-        # An agent, say, that is kept itself.
+        # E.g. an agent, which is saved itself.
         return id(value)
     return id(value), _mark(plain_data.plain_attributes(value))
 
 
 def _package(kind: type) -> str:
-    """Returns the package that a class is from."""
+    """Returns the package of a class."""
     return kind.__module__.partition(".")[0]

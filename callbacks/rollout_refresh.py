@@ -1,4 +1,4 @@
-"""Starting each round of a `fit`."""
+"""The beginning of each round of a `fit`."""
 
 import time
 from typing import Any
@@ -14,14 +14,14 @@ from keras_rl2.updates.skipped_updates import parts_of
 class RolloutRefresh(keras.callbacks.Callback):
     """Collects a new round before its first update, on the main thread.
 
-    `Agent.fit` puts one first among its callbacks when there is none. It also
-    adds what the round says to the logs of the epoch (`episode_return`,
+    `Agent.fit` adds one as its first callback if there is none. It also adds
+    the statistics of the round to the logs of the epoch (`episode_return`,
     `episode_length`, `env_steps`, `steps_per_second`, `learning_rate`, ...;
-    `updates_per_second` where a dataset takes no steps), before any other
+    `updates_per_second` if a dataset takes no steps), before any other
     callback sees them.
 
     Args:
-        rollouts: `keras_rl2.RolloutDataset`. What is refreshed.
+        rollouts: `keras_rl2.RolloutDataset`. The dataset to refresh.
 
     Example:
 
@@ -55,7 +55,7 @@ class RolloutRefresh(keras.callbacks.Callback):
         self._steps = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Drops what an earlier `fit` left over."""
+        """Discards leftover data from a previous `fit`."""
         self.rollouts.begin()
 
     def on_epoch_begin(
@@ -75,7 +75,7 @@ class RolloutRefresh(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Adds what the rounds say to the logs."""
+        """Adds the statistics of the rounds to the logs."""
         if logs is None:
             return
         env_steps = self.rollouts.agent.env_steps

@@ -10,26 +10,24 @@ import keras
 
 from keras_rl2.callbacks.protocols import Rounds
 
-# Of a `fit` of which nothing is left.
+# The epoch of a `fit` that has nothing left to do.
 _PAST_ALL_EPOCHS = 2**62
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """How far a `fit` is, which may be resumed in another process.
+    """The position of a `fit`, which may be resumed in another process.
 
     Attributes:
-        first_epoch: int. The Keras epoch that it began with.
-        warm_up: int. Environment steps that were to be taken before its first
-            update.
-        env_steps: int. Environment steps that the agent had been given by
-            then.
-        epoch: int. The Keras epoch that it is in.
+        first_epoch: int. The Keras epoch at its beginning.
+        warm_up: int. Environment steps before its first update.
+        env_steps: int. Environment steps of the agent at its beginning.
+        epoch: int. The present Keras epoch.
         rounds: int. Rounds of that epoch that are done.
-        total_steps: int or None. Environment steps that it was asked for;
-            None where it counts epochs.
-        last_epoch: int or None. The Keras epoch that it ends before; None
-            where it counts epochs.
+        total_steps: int or None. Environment steps to take; None if `fit`
+            counts epochs.
+        last_epoch: int or None. The Keras epoch that it ends before; None if
+            `fit` counts epochs.
     """
 
     first_epoch: int
@@ -42,7 +40,7 @@ class Run:
 
     @classmethod
     def beginning(cls, env_steps: int, rounds: Rounds, epoch: int) -> "Run":
-        """Returns that of a `fit` which is about to begin.
+        """Returns the position of a `fit` at its beginning.
 
         Args:
             env_steps: int. Environment steps that the agent has seen.
@@ -60,10 +58,10 @@ class Run:
         )
 
     def at(self, epoch: int, rounds: int = 0) -> "Run":
-        """Returns a later one of the same `fit`.
+        """Returns a later position of the same `fit`.
 
         Args:
-            epoch: int. The Keras epoch that it is in.
+            epoch: int. The Keras epoch.
             rounds: int. Rounds of that epoch that are done. Defaults to `0`.
 
         Returns:
@@ -72,10 +70,10 @@ class Run:
         return dataclasses.replace(self, epoch=epoch, rounds=rounds)
 
     def until(self, total_steps: int | None, epoch: int) -> "Run":
-        """Returns the same of a `fit` with another end.
+        """Returns the position with another end.
 
         Args:
-            total_steps: int or None. Environment steps that it is asked for.
+            total_steps: int or None. Environment steps to take.
             epoch: int. The Keras epoch that it ends before.
 
         Returns:
@@ -87,15 +85,15 @@ class Run:
             self, total_steps=total_steps, last_epoch=epoch
         )
 
-    # How much there is to do.
+    # The amount of training.
 
     def rounds_per_epoch(self, rounds: Rounds, total_steps: int | None) -> int:
-        """Returns the rounds of an epoch, no more than the steps asked for.
+        """Returns the rounds of an epoch, limited by the total steps.
 
         Args:
-            rounds: `keras_rl2.data.RoundDataset`. What is trained on.
-            total_steps: int or None. Environment steps that were asked for;
-                None where epochs were.
+            rounds: `keras_rl2.data.RoundDataset`. The training data.
+            total_steps: int or None. Environment steps to take; None if `fit`
+                counts epochs.
 
         Returns:
             int.
@@ -109,7 +107,7 @@ class Run:
             raise ValueError(
                 "Expected `total_steps` to be more than the "
                 f"{self.warm_up} steps that are taken before the first "
-                "update: ask for more, or for less of a `warm_up`. "
+                "update: pass more steps, or a smaller `warm_up`. "
                 f"Received: total_steps={total_steps}"
             )
         updating = total_steps - self.warm_up
@@ -120,8 +118,8 @@ class Run:
         """Returns the environment steps that an epoch takes at least.
 
         Args:
-            rounds: `keras_rl2.data.RoundDataset`. What is trained on.
-            total_steps: int or None. As of `rounds_per_epoch`.
+            rounds: `keras_rl2.data.RoundDataset`. The training data.
+            total_steps: int or None. See `rounds_per_epoch`.
 
         Returns:
             int.
@@ -136,14 +134,14 @@ class Run:
 
         Args:
             steps_per_epoch: int. Environment steps of an epoch, at least.
-            epochs: int or None. Epochs that were asked for.
-            total_steps: int or None. Environment steps that were asked for.
+            epochs: int or None. Epochs to train.
+            total_steps: int or None. Environment steps to take.
 
         Returns:
             int.
 
         Raises:
-            ValueError: If both were asked for.
+            ValueError: If both are passed.
         """
         if total_steps is None:
             return 1 if epochs is None else epochs
@@ -161,13 +159,13 @@ class Run:
     ) -> int:
         """Returns the Keras epoch that a resumed `fit` ends before, or 0.
 
-        Resets count as steps that were asked for, but not as steps taken.
-        Where more steps are asked for than before, and than were taken, there
-        is something to train, even if epochs of so many steps are over.
+        Resets count for `total_steps`, but are not steps of the agent. If
+        `total_steps` is higher than before, and than the steps taken, training
+        goes on, even if the epochs of so many steps are over.
 
         Args:
             steps_per_epoch: int. Environment steps of an epoch, at least.
-            total_steps: int or None. Environment steps that are asked for.
+            total_steps: int or None. Environment steps to take.
             env_steps: int. Environment steps that the agent has seen.
 
         Returns:
@@ -182,10 +180,10 @@ class Run:
             return 0
         return self.epoch - (-left // steps_per_epoch)
 
-    # One that is over.
+    # The end.
 
     def past_all(self) -> "Run":
-        """Returns that of a `fit` that has nothing left to do."""
+        """Returns the position of a `fit` that has nothing left to do."""
         return self.at(_PAST_ALL_EPOCHS)
 
     @property
@@ -199,17 +197,17 @@ _DONE, _STOPPED, _ERROR = "done", "stopped", "error"
 
 @dataclasses.dataclass(frozen=True)
 class RunEnd:
-    """What is noted in the last checkpoint of a `fit`, as JSON.
+    """The end of a `fit`, as noted in its last checkpoint.
 
     Attributes:
-        reason: str. `"done"`: all that was asked for; `"stopped"` by a
-            callback before that; `"error"`.
+        reason: str. `"done"` for a complete `fit`; `"stopped"` by a callback
+            before that; `"error"`.
         epochs: int. The Keras epoch that it was to end before.
-        total_steps: int or None. Environment steps that it was asked for;
-            None where it counted epochs.
+        total_steps: int or None. Environment steps to take; None if `fit`
+            counted epochs.
         stops: tuple of str. The callbacks that may have stopped it, with
             their arguments; see `described`.
-        error: str. What was raised; empty where nothing was.
+        error: str. The exception; empty without one.
 
     Example:
 
@@ -228,33 +226,33 @@ class RunEnd:
 
     @classmethod
     def of_error(cls, error: BaseException) -> "RunEnd":
-        """Returns that of a `fit` which raised something."""
+        """Returns the end of a `fit` by an exception."""
         return cls(_ERROR, error=f"{type(error).__name__}: {error}"[:500])
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "RunEnd":
-        """Returns what was noted, by this version or another one."""
+        """Returns an end from its JSON, by this version or another one."""
         names = [each.name for each in dataclasses.fields(cls)]
         known = {n: content[n] for n in names if n in content}
         return cls(**{**known, "stops": tuple(known.get("stops", ()))})
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what is noted."""
+        """Returns the end as JSON."""
         return dataclasses.asdict(self)
 
     def is_one_for(
         self, epochs: int, total_steps: int | None, callbacks: Iterable[str]
     ) -> bool:
-        """Whether a `fit` that is asked for as much has nothing left to do.
+        """Returns whether a `fit` has nothing left to do after this end.
 
         Args:
             epochs: int. The Keras epoch that it is to end before.
-            total_steps: int or None. Environment steps that it is asked for.
-            callbacks: Iterable of str. Its callbacks, as of `described`.
+            total_steps: int or None. Environment steps to take.
+            callbacks: Iterable of str. Its callbacks; see `described`.
 
         Returns:
-            bool. False where there is more to do, where what stopped the
-            other one is not there, and after an error.
+            bool. False if there is more to do, if the callback that stopped
+            the earlier `fit` is missing, and after an error.
         """
         if self.reason == _ERROR:
             return False
@@ -275,14 +273,14 @@ class RunEnd:
 
 
 def described(callback: keras.callbacks.Callback) -> str:
-    """Returns a callback's class, and the arguments that it keeps.
+    """Returns a callback's class and plain arguments.
 
     Args:
-        callback: `keras.callbacks.Callback`. One that has not been used.
+        callback: `keras.callbacks.Callback`, not used yet.
 
     Returns:
-        str. The same in each process that makes the same callback; of
-        arguments only those that are plain, under their own names.
+        str, equal in each process that makes the same callback. It has the
+        plain arguments that are attributes of the same name.
 
     Example:
 
@@ -296,14 +294,14 @@ def described(callback: keras.callbacks.Callback) -> str:
         if isinstance(kept.get(name, callback), bool | int | float | str | None)
     }
     if isinstance(callback, keras.callbacks.EarlyStopping):
-        # Keras changes its sign while it is used.
+        # Keras changes its sign when training begins.
         plain["min_delta"] = abs(callback.min_delta)
     shown = ", ".join(f"{name}={value!r}" for name, value in plain.items())
     return f"{type(callback).__name__}({shown})"
 
 
 def may_stop(callback: keras.callbacks.Callback) -> bool:
-    """Whether a callback may stop a `fit`: those of this library do not.
+    """Returns whether a callback may stop `fit`: this library's do not.
 
     Args:
         callback: `keras.callbacks.Callback`.
@@ -317,11 +315,12 @@ def who_stopped(
     """Returns the callbacks that may have stopped a `fit`.
 
     Args:
-        callbacks: dict of `keras.callbacks.Callback`, those that may, by what
-            they were `described` as.
+        callbacks: dict of the `keras.callbacks.Callback` that may, by their
+            description; see `described`.
 
     Returns:
-        tuple of str: the `EarlyStopping` that says so; all, where none does.
+        tuple of str: each `EarlyStopping` that has stopped it; all callbacks
+        if there is none.
     """
     own = [
         name

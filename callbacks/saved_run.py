@@ -1,4 +1,4 @@
-"""Which run a checkpoint is of, and how its agent is made again."""
+"""The identity of a run in its checkpoints, and the config of its agent."""
 
 import json
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ import keras
 
 
 def identity(agent: Any, rounds: Any) -> dict[str, Any]:
-    """Returns what makes a training another one.
+    """Returns the properties that distinguish trainings.
 
     Args:
         agent: `keras_rl2.Agent`.
-        rounds: `keras_rl2.data.RoundDataset`. Bound to it.
+        rounds: `keras_rl2.data.RoundDataset`, bound to the agent.
 
     Returns:
-        dict of plain data by what it is called in messages.
+        dict of plain data by the names in error messages.
     """
     env = getattr(rounds, "env", None)
     return {
@@ -29,11 +29,11 @@ def identity(agent: Any, rounds: Any) -> dict[str, Any]:
 def check_identity(
     saved: Mapping[str, Any] | None, own: Mapping[str, Any]
 ) -> None:
-    """Refuses the checkpoint of another training.
+    """Checks that a checkpoint is of the same training.
 
     Args:
-        saved: dict, as of `identity`; None of a release that kept none.
-        own: dict. That of the training which is to go on.
+        saved: dict; see `identity`; None if the checkpoint has none.
+        own: dict. The identity of the present training.
 
     Raises:
         ValueError: If they differ.
@@ -55,14 +55,14 @@ def check_identity(
 
 
 def model_as_json(agent: Any) -> str | None:
-    """Returns what Keras makes an agent from, but for its numbers.
+    """Returns the config of an agent, from which Keras makes it.
 
     Args:
         agent: `keras_rl2.Agent`, compiled.
 
     Returns:
-        str of JSON; None where a network does not say what it is made from:
-        the training goes on without, as its program makes the agent.
+        str of JSON; None if a network has no config: the training can be
+        resumed without it, since its program makes the agent.
     """
     try:
         return json.dumps(keras.saving.serialize_keras_object(agent))

@@ -1,4 +1,4 @@
-"""Being asked to stop by the system, and stopping when it is convenient."""
+"""Signals of the system to stop, handled at a convenient time."""
 
 import contextlib
 import signal
@@ -11,10 +11,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """Takes note of SIGINT and SIGTERM while it is entered.
+    """Records SIGINT and SIGTERM within a `with` statement.
 
-    A second signal, of either kind, does at once what it would have done
-    without.
+    A second signal, of either kind, has its usual effect at once.
 
     Attributes:
         received: int or None. The signal; None if there was none.
@@ -33,15 +32,16 @@ class StopSignal:
 
     @contextlib.contextmanager
     def noticed(self) -> Iterator[None]:
-        """Takes note of signals within a `with` statement.
+        """Records signals within a `with` statement.
 
-        Only in the main thread: no other is given any. One that is ignored, as
-        SIGINT is in the background of a shell script, stays ignored.
+        It works in the main thread only, which alone receives signals. A
+        signal that is ignored, e.g. SIGINT in the background of a shell
+        script, stays ignored.
         """
         self.received = None
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
-                # None where it is handled, but not in Python.
+                # None if its handler is not of Python.
                 if signal.getsignal(number) not in (None, signal.SIG_IGN):
                     self._before[number] = signal.signal(number, self._note)
         try:
@@ -50,11 +50,11 @@ class StopSignal:
             self._restore()
 
     def leave(self) -> None:
-        """Ends as the signal would have had the process end.
+        """Raises the exception for the recorded signal, if any.
 
         Raises:
-            KeyboardInterrupt: If it was SIGINT, which Python ends with 130.
-            SystemExit: If it was SIGTERM, with 128 + 15.
+            KeyboardInterrupt: If it was SIGINT; the exit status is 130.
+            SystemExit: If it was SIGTERM, with the exit status 128 + 15.
         """
         if self.received == signal.SIGINT:
             raise KeyboardInterrupt
@@ -62,13 +62,13 @@ class StopSignal:
             raise SystemExit(128 + self.received)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        """Remembers a signal; the next one is not for us."""
+        """Records a signal, and restores the handlers for the next one."""
         del frame
         self.received = number
         self._restore()
 
     def _restore(self) -> None:
-        """Leaves signals to whom they were left before."""
+        """Restores the handlers from before."""
         for number, before in self._before.items():
             signal.signal(number, before)
         self._before.clear()

@@ -1,4 +1,4 @@
-"""Files that Keras' own callbacks add to, cut where a resumed `fit` goes on."""
+"""Files of Keras' own callbacks, truncated to the state of a checkpoint."""
 
 import contextlib
 import csv
@@ -14,23 +14,23 @@ import keras
 
 from keras_rl2.callbacks.event_writer import EventWriter
 
-# What `TensorBoard` of Keras writes to, within its directory.
+# The directories of Keras' `TensorBoard`, within its own.
 _EVENTS = ("train", "validation")
 
 
 def read(callback: keras.callbacks.Callback) -> dict[str, Any]:
-    """Returns how far a callback has written its files.
+    """Returns the present sizes of a callback's files.
 
     Args:
         callback: `keras.callbacks.Callback`.
 
     Returns:
-        dict of plain data, empty for a callback that adds to no file.
+        dict of plain data, empty for a callback that appends to no file.
     """
     own = cast(Any, callback)
     if isinstance(callback, keras.callbacks.CSVLogger):
         if hasattr(own.csv_file, "fileno") and not own.csv_file.closed:
-            # A checkpoint survives a power cut, and so do its rows.
+            # A checkpoint survives a power cut, so its rows must, too.
             os.fsync(own.csv_file.fileno())
         path = Path(own.filename)
         return {"name": path.name, "size": _size(path)}
@@ -52,8 +52,8 @@ def added_to(
 
     Args:
         callback: `keras.callbacks.Callback`.
-        files: dict, as returned by `read`: what has been written since is cut
-            off. None to leave it there.
+        files: dict, as returned by `read`: later rows are removed. None to
+            keep them.
     """
     own = cast(Any, callback)
     if not isinstance(callback, keras.callbacks.CSVLogger) or not _is_cut(
@@ -72,10 +72,10 @@ def added_to(
 
 
 def write(callback: keras.callbacks.Callback, files: Mapping[str, Any]) -> None:
-    """Has a callback go on with the files that there are.
+    """Makes a callback append to its existing files.
 
     Args:
-        callback: `keras.callbacks.Callback`. Given back what it remembered.
+        callback: `keras.callbacks.Callback` whose state has been restored.
         files: dict, as returned by `read`.
     """
     own = cast(Any, callback)
@@ -87,8 +87,8 @@ def write(callback: keras.callbacks.Callback, files: Mapping[str, Any]) -> None:
                 own.csv_file, ["epoch", *own.keys], delimiter=own.sep
             )
     if isinstance(callback, keras.callbacks.TensorBoard):
-        # One that is open is of this process, and made anew when it is asked
-        # for: what has been written to it came before this.
+        # Open writers are of this process, and are made anew on demand: their
+        # events were written before the state was restored.
         own._pop_writer()
         own._close_writers()
         own._writers.clear()
@@ -98,7 +98,7 @@ def write(callback: keras.callbacks.Callback, files: Mapping[str, Any]) -> None:
 
 
 def _is_cut(path: Path, files: Mapping[str, Any] | None) -> bool:
-    """Cuts a file, and says whether it is the one that is gone on with."""
+    """Truncates a file; returns whether it is the one of the checkpoint."""
     if files is None:
         return True
     is_same = bool(path.name == files["name"])
@@ -106,7 +106,7 @@ def _is_cut(path: Path, files: Mapping[str, Any] | None) -> bool:
         os.truncate(path, files["size"])
     elif not is_same or _size(path) < files["size"]:
         warnings.warn(
-            f"{path} lacks rows from before the checkpoint, which knows "
+            f"{path} lacks rows from before the checkpoint, which has "
             f"{files['size']} bytes of {files['name']}.",
             stacklevel=2,
         )
@@ -114,5 +114,5 @@ def _is_cut(path: Path, files: Mapping[str, Any] | None) -> bool:
 
 
 def _size(path: Path) -> int:
-    """Returns the bytes of a file; 0 where there is none."""
+    """Returns the size of a file; 0 if it does not exist."""
     return path.stat().st_size if path.is_file() else 0

@@ -10,26 +10,27 @@ from keras_rl2.updates.target_networks import check_sync
 
 
 class TargetNetworkSync(keras.callbacks.Callback):
-    """Moves target networks towards their sources every so many updates.
+    """Updates target networks from their sources at intervals of updates.
 
-    Each `every` updates, `target = tau * source + (1 - tau) * target`. That
-    goes for trainable weights of floats (of a source that is not frozen); all
+    Each `every` updates, `target = tau * source + (1 - tau) * target`. This
+    holds for trainable weights of floats (if the source is not frozen); all
     others, such as the moving statistics of BatchNormalization, are copied.
 
-    The graph does it, as a part of the model's `train_step`, since many
-    updates may be one call of TensorFlow: a target is moved right after the
-    update that it is due at, whatever `steps_per_execution`, `jit_compile` and
-    `run_eagerly` are. Updates are counted by the variable `updates` of the
-    model if it has one, else by `optimizer.iterations`; both go on where a
-    saved model was. A `fit` that begins at 0 updates begins with a copy, since
-    the source may have been given weights after the target was made.
+    It happens in the graph, as a part of the model's `train_step`, since many
+    updates may be one call of TensorFlow: a target is updated right after the
+    update at which it is due, for all values of `steps_per_execution`,
+    `jit_compile` and `run_eagerly`. Updates are counted by the variable
+    `updates` of the model if it has one, else by `optimizer.iterations`; a
+    loaded model continues both. A `fit` that begins at 0 updates begins with a
+    copy, since the weights of the source may have been set after the target
+    was made.
 
-    An agent moves its targets by its own `tau` and `target_every` in whatever
-    way it is trained; for as long as a `fit` with this callback lasts, they
-    move as it says instead. In any other `keras.Model` only a `fit` with this
-    callback moves targets: what it adds to the model's `train_step` stays
-    there, switched off by a variable. Other settings than before trace again,
-    which takes a second or two for a small network.
+    An agent updates its targets by its own `tau` and `target_every`; during a
+    `fit` with this callback, the settings of the callback take precedence. In
+    any other `keras.Model` only a `fit` with this callback updates targets:
+    the addition to the model's `train_step` remains there, switched off by a
+    variable. Changed settings cause a retracing, which takes a second or two
+    for a small network.
 
     Targets are, in this order: `target` and `source` if given; the pairs of
     the model's `target_pairs`; the model's attribute `target`, with all other
@@ -39,12 +40,12 @@ class TargetNetworkSync(keras.callbacks.Callback):
         tau: float. Share of the source, over 0 and at most 1; 1 copies it.
             Defaults to `1.0`.
         every: int. Updates from one move to the next. Defaults to `1`.
-        target: `keras.layers.Layer` (a `keras.Model`, say) or str, the name of
-            an attribute of the model. What follows; None for the model's own
-            targets. Defaults to `None`.
-        source: `keras.layers.Layer` or str. What `target` follows; None for
-            the model's weights that are not those of `target`. Defaults to
-            `None`.
+        target: `keras.layers.Layer` (e.g. a `keras.Model`) or str, the name of
+            an attribute of the model. The network to update; None for the
+            model's own targets. Defaults to `None`.
+        source: `keras.layers.Layer` or str. The network that `target` follows;
+            None for the model's weights that are not those of `target`.
+            Defaults to `None`.
 
     Raises:
         ValueError: If `tau` or `every` is out of range; or when `fit` begins,
@@ -74,8 +75,8 @@ class TargetNetworkSync(keras.callbacks.Callback):
     0.0
 
     Reference:
-        [Mnih et al., 2015](https://doi.org/10.1038/nature14236): a copy every
-        so many updates.
+        [Mnih et al., 2015](https://doi.org/10.1038/nature14236): a copy at
+        intervals of updates.
         [Lillicrap et al., 2016](https://arxiv.org/abs/1509.02971): a small
         `tau` at each update.
     """
@@ -102,7 +103,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
         self._syncs: list[_Switched] = []
 
     def set_model(self, model: Any) -> None:
-        """Asks an agent to move its targets so, or has another model do it."""
+        """Sets the updates of an agent's targets, or adds them to a model."""
         _check_counted(model)
         updates = [
             TargetUpdate(target, weights, self.tau, self.every)
@@ -115,7 +116,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
         self._syncs = _SyncedTraining.of(model).install(updates)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Copies before the first update, and switches the moves on."""
+        """Copies before the first update, and enables the updates."""
         fresh = int(_count(self.model)) == 0
         if fresh and hasattr(self.model, "target_networks"):
             self.model.target_networks.copy()
@@ -125,7 +126,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
             sync.enabled.assign(True)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Leaves an agent to its own moves; switches those of others off."""
+        """Restores an agent's own updates; disables those of other models."""
         if hasattr(self.model, "target_networks"):
             self.model.target_networks.forget()
         for sync in self._syncs:
@@ -133,7 +134,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
 
 
 class _Switched:
-    """The moves of a target in a model that has none of its own.
+    """The updates of a target in a model that has none of its own.
 
     Args:
         update: `TargetUpdate`.
@@ -145,11 +146,10 @@ class _Switched:
 
 
 class _SyncedTraining:
-    """Stands in for the `train_step` of a model that knows of no targets.
+    """Replaces the `train_step` of a model that does not update targets.
 
-    A model of one's own has no other place for what is to be done after each
-    update. One for a model, with all its syncs: they are told apart by their
-    targets.
+    A custom model has no other place for code after each update. There is one
+    instance for each model, with all its syncs, keyed by their targets.
     """
 
     def __init__(self, model: Any) -> None:
@@ -163,12 +163,12 @@ class _SyncedTraining:
 
     @classmethod
     def of(cls, model: Any) -> "_SyncedTraining":
-        """Returns that of the model, which is made at the first call."""
+        """Returns the instance of a model, made by the first call."""
         owner = getattr(model.train_step, "__self__", None)
         return owner if isinstance(owner, cls) else cls(model)
 
     def install(self, updates: list[TargetUpdate]) -> list[_Switched]:
-        """Takes moves in, and returns those that the graph has for them."""
+        """Adds updates, and returns their counterparts in the graph."""
         for update in updates:
             installed = self._syncs.get(id(update.target))
             if (
@@ -180,16 +180,16 @@ class _SyncedTraining:
         return [self._syncs[id(update.target)] for update in updates]
 
     def make_train_function(self, force: bool = False) -> Any:
-        """Switches all syncs off: a `fit` begins that may be without them.
+        """Disables all syncs, since the next `fit` may be without them.
 
-        `on_train_end` is not enough: a `fit` that was interrupted skips it.
+        `on_train_end` is not enough: an interrupted `fit` skips it.
         """
         for sync in self._syncs.values():
             sync.enabled.assign(False)
         return self._make_train_function(force=force)
 
     def train_step(self, data: Any) -> Any:
-        """Makes an update from a minibatch, and what is due after it."""
+        """Makes an update from a minibatch, and due updates of targets."""
         before = _count(self._model)
         logs = self._train_step(data)
         after = _count(self._model)
@@ -208,7 +208,7 @@ def _count(model: Any) -> Any:
 
 
 def _check_counted(model: Any) -> None:
-    """Refuses a model whose updates nothing counts."""
+    """Raises an error for a model without a count of updates."""
     if _is_variable(getattr(model, "updates", None)):
         return
     if getattr(model, "optimizer", None) is None:
@@ -219,12 +219,12 @@ def _check_counted(model: Any) -> None:
 
 
 def _is_variable(value: Any) -> bool:
-    """Says whether something is a variable."""
+    """Returns whether a value is a variable."""
     return isinstance(value, keras.Variable | tf.Variable)
 
 
 def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
-    """Returns targets, each with the weights that its own ones follow."""
+    """Returns targets, each with the weights of its source."""
     pairs = getattr(model, "target_pairs", None)
     if target is not None or source is not None or pairs is None:
         target = "target" if target is None else target
@@ -232,8 +232,8 @@ def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
         if source is not None:
             source = _layer(model, "source", source)
         pairs = [(target, source)]
-    # `fit` brings this callback along for every agent that learns from replay,
-    # also for one that bootstraps from nothing.
+    # `fit` adds this callback for every agent that learns from replay, also for
+    # one without targets.
     if not pairs and not hasattr(model, "target_networks"):
         raise ValueError(
             "Expected a model with target networks. "
@@ -246,7 +246,7 @@ def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
 
 
 def _layer(model: Any, argument: str, value: Any) -> Any:
-    """Returns the layer that an argument means."""
+    """Returns the layer to which an argument refers."""
     layer = getattr(model, value, None) if isinstance(value, str) else value
     if not isinstance(layer, keras.layers.Layer):
         raise ValueError(
@@ -275,8 +275,8 @@ def _source_weights(model: Any, target: Any, source: Any) -> list[Any]:
         whose = "the model's other weights" if source is None else "the source"
         raise ValueError(
             "Expected a built target whose weights match those of its source "
-            "one by one in number and shape; pass `source` to say which "
-            f"network that is. Received: target {_describe(target)} with "
+            "one by one in number and shape; pass `source` to specify that "
+            f"network. Received: target {_describe(target)} with "
             f"{wanted}, {whose} with {shapes}"
         )
     return weights
@@ -288,5 +288,5 @@ def _shapes(weights: list[Any]) -> list[tuple[int, ...]]:
 
 
 def _describe(layer: Any) -> str:
-    """Names a layer in an error."""
+    """Returns a layer's class and name for error messages."""
     return f"{type(layer).__name__} {getattr(layer, 'name', '')!r}"

@@ -14,20 +14,20 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks import curves
 from keras_rl2.callbacks import histograms
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
 from keras_rl2.callbacks.event_writer import EventWriter
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import as_agent
-from keras_rl2.callbacks.recent_steps import RecentSteps
 
 
 class TensorBoard(keras.callbacks.Callback):
-    """Writes what `fit` logs for TensorBoard, over environment steps.
+    """Writes the logs of `fit` for TensorBoard, over environment steps.
 
     The tags are those of Stable-Baselines3 (`rollout/ep_rew_mean`,
     `train/approx_kl`, `eval/mean_reward`, `time/fps`), so that its dashboards
-    show both. Keras' own callback writes over epochs, which mean nothing where
-    rollouts differ in size, and starts its batch axis anew with each `fit`;
-    here a second `fit` goes on where the first one stopped. On an
+    show both. Keras' own callback writes over epochs, which cannot be compared
+    between rollouts of different sizes, and restarts its batch axis in each
+    `fit`; here a second `fit` continues the axis of the first. With an
     `OfflineDataset`, which takes no steps, the axis is that of updates.
 
     Values that are not finite are left out: before the first episode has
@@ -36,23 +36,22 @@ class TensorBoard(keras.callbacks.Callback):
     Args:
         log_dir: str or path. Directory to write to; each run needs its own.
         histogram_freq: int. Epochs from one set of histograms (advantages,
-            returns, actions and what critics think of them, every weight) to
-            the next, beginning with the first epoch; 0 for none. Defaults to
-            `10`.
+            returns, actions and their Q-values, every weight) to the next,
+            beginning with the first epoch; 0 for none. Defaults to `10`.
         write_hyper_parameters: bool. Whether settings of agent, optimizers and
             rollouts are written, for the HParams tab and as text, and the
             summary of the model. Defaults to `True`.
         write_graph: bool. Whether the graph of the greedy policy is written.
             Defaults to `True`.
-        hyper_parameters: Mapping of numbers, booleans and texts. What the
-            HParams tab shows of this run: what a tuner varies, say. Runs in
-            which all of it is the same, of several seeds, are shown as one,
-            with their mean; what is None is left out. None for all settings
-            but seeds. Defaults to `None`.
+        hyper_parameters: Mapping of numbers, booleans and texts. The
+            hyper-parameters of this run in the HParams tab, e.g. those that a
+            tuner varies. Runs with equal ones, e.g. of several seeds, are
+            shown as one, with their mean; values that are None are left out.
+            None for all settings except seeds. Defaults to `None`.
 
     Raises:
-        ValueError: If `histogram_freq` is negative, or a hyper-parameter is
-            none that the tab can show.
+        ValueError: If `histogram_freq` is negative, or the tab cannot show a
+            hyper-parameter.
 
     Example:
 
@@ -98,7 +97,7 @@ class TensorBoard(keras.callbacks.Callback):
         self._steps = RecentSteps()
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Describes a model not seen before."""
+        """Writes settings and graph of a new model."""
         if self._described is self.model:
             return
         self._described = self.model
@@ -111,7 +110,7 @@ class TensorBoard(keras.callbacks.Callback):
             )
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Says in the HParams tab that the run has come to its end."""
+        """Marks the run as finished in the HParams tab."""
         self._stop_watching()
         if self.write_hyper_parameters:
             self._writer.end_of_run(self._position(logs or {}))
@@ -119,7 +118,7 @@ class TensorBoard(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Watches what is done, if histograms are due and nothing else says."""
+        """Observes steps if histograms are due and there is no rollout."""
         # An earlier `fit` may have been interrupted.
         self._stop_watching()
         agent = as_agent(self.model)
@@ -144,11 +143,11 @@ class TensorBoard(keras.callbacks.Callback):
         self._stop_watching()
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what has been written so far, for a `fit` that is resumed."""
+        """Returns the state for a `fit` that is resumed."""
         return {"epochs": self._epochs, "files": self._writer.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave; cuts off what was written since.
+        """Restores the state, and removes events written after it.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -158,19 +157,19 @@ class TensorBoard(keras.callbacks.Callback):
 
     @property
     def _histograms_are_due(self) -> bool:
-        """Whether this epoch is one that has histograms."""
+        """Whether histograms of this epoch are written."""
         freq = self.histogram_freq
         return freq > 0 and self._epochs % freq == 0
 
     def _histograms(self) -> dict[str, Any]:
-        """Returns what histograms are made of."""
+        """Returns the arrays for histograms."""
         found = histograms.of_samples(self.model)
         if self._watched is not None:
             found |= histograms.of_steps(self._watched, self._steps)
         return found | histograms.of_weights(self.model)
 
     def _stop_watching(self) -> None:
-        """Is told of no more steps."""
+        """Stops observing steps."""
         if self._watched is not None:
             self._watched.observers.remove(self._steps.take)
             self._watched = None
@@ -185,7 +184,7 @@ class TensorBoard(keras.callbacks.Callback):
         self._writer.hyper_parameters(step, present(**shown))
 
     def _position(self, logs: dict[str, Any]) -> int:
-        """Returns the place on the axis."""
+        """Returns the position on the axis."""
         return curves.position(self.model, logs, self._epochs)
 
 
@@ -208,13 +207,13 @@ def _descriptions(model: Any) -> dict[str, str]:
 
 
 def _cell(value: Any) -> str:
-    """Returns a setting as it may stand in a table."""
+    """Returns a setting as text for a table."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.replace("|", "\\|")
 
 
 def _check_hyper_parameters(given: Any) -> None:
-    """Refuses what the HParams tab cannot show, before anything is trained."""
+    """Checks that the HParams tab can show the values, before training."""
     if isinstance(given, Mapping) and all(
         isinstance(name, str)
         and isinstance(value, bool | str | numbers.Real | None)

@@ -1,4 +1,4 @@
-"""What `fit` logs, for Weights & Biases, MLflow and the like."""
+"""Logs of `fit` for Weights & Biases, MLflow and other trackers."""
 
 import math
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from keras_rl2.callbacks import curves
 
 
 class Tracker(keras.callbacks.Callback):
-    """Hands what `fit` logs to an experiment tracker, over environment steps.
+    """Passes logs of `fit` to an experiment tracker, over environment steps.
 
-    Trackers have a function for numbers at a step, and one for settings. Those
-    are all that this callback asks for, so it works with any of them, and with
-    one of your own:
+    Trackers have a function for numbers at a step, and one for settings. This
+    callback needs no more, so it works with any tracker, and with a custom
+    one:
 
     | tracker | |
     | --- | --- |
@@ -23,11 +23,11 @@ class Tracker(keras.callbacks.Callback):
     | MLflow | `Tracker(mlflow.log_metrics, mlflow.log_params)` |
     | Comet | `Tracker(experiment.log_metrics, experiment.log_parameters)` |
 
-    Their own callbacks for Keras count epochs and batches, which mean nothing
-    where rollouts differ in size. Here the axis and the tags are those of
-    `keras_rl2.callbacks.TensorBoard` (`rollout/ep_rew_mean`,
-    `eval/mean_reward`), and a second `fit` goes on where the first one
-    stopped. On an `OfflineDataset` the axis is that of updates.
+    Their own callbacks for Keras count epochs and batches, which cannot be
+    compared between rollouts of different sizes. Here the axis and the tags
+    are those of `keras_rl2.callbacks.TensorBoard` (`rollout/ep_rew_mean`,
+    `eval/mean_reward`), and a second `fit` continues the axis of the first.
+    With an `OfflineDataset` the axis is that of updates.
 
     Values that are not finite are left out: before the first episode has
     ended there is no return.
@@ -36,7 +36,7 @@ class Tracker(keras.callbacks.Callback):
         log: Callable. Called after each epoch as `log(values, step=step)`,
             with a dict of floats by their tags and an int.
         log_settings: Callable or None. Called once with a dict of settings of
-            agent, optimizers and dataset by dotted names, `agent.gamma` say.
+            agent, optimizers and dataset by dotted names, e.g. `agent.gamma`.
             Defaults to `None`.
 
     Raises:
@@ -66,8 +66,8 @@ class Tracker(keras.callbacks.Callback):
         for name, value in given.items():
             if not callable(value):
                 raise TypeError(
-                    f"Expected `{name}` to be a function of a tracker, "
-                    "`wandb_run.log` or `mlflow.log_metrics` say. "
+                    f"Expected `{name}` to be a function of a tracker, e.g. "
+                    "`wandb_run.log` or `mlflow.log_metrics`. "
                     f"Received: {name}={value!r}"
                 )
         self.log = log
@@ -76,7 +76,7 @@ class Tracker(keras.callbacks.Callback):
         self._epochs = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Tells the settings of a model not seen before."""
+        """Passes the settings of a new model."""
         if self.log_settings is None or self._told_of is self.model:
             return
         self._told_of = self.model
@@ -85,7 +85,7 @@ class Tracker(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Tells the logs of the epoch."""
+        """Passes the logs of the epoch."""
         logs = logs or {}
         self._epochs += 1
         values = {

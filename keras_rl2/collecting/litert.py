@@ -18,16 +18,16 @@ class LiteRTRunner:
     """Runs a converted policy whose weights are inputs.
 
     Args:
-        converted: bytes. The model, with inputs for observations, perhaps
+        converted: bytes. The model, with inputs for observations, optionally
             `noise`, and `weight_0`, `weight_1`, ...
-        num_weights: int. How many weights it was made with.
+        num_weights: int. Number of weights.
         threads: int or None. Threads of the interpreter; None for its own
             choice.
-        observations: Sequence of str. What the inputs for the arrays of an
-            observation are called, in the order of `trees.leaves`. Defaults to
+        observations: Sequence of str. Names of the inputs for the arrays of
+            an observation, in the order of `trees.leaves`. Defaults to
             `("observation",)`, one array.
-        states: int. Arrays of the state of a policy that remembers. Defaults
-            to `0`.
+        states: int. Arrays of the state of a recurrent policy. Defaults to
+            `0`.
 
     Attributes:
         converted: bytes. The model.
@@ -60,7 +60,7 @@ class LiteRTRunner:
         # The converter drops inputs that the policy does not use.
         self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
         memory = ("begins", *map("state_{}".format, range(states)))
-        # Of what the policy does not look at there is none.
+        # Unused inputs have no index.
         self._inputs = [
             details.get(name) for name in (*observations, "noise", *memory)
         ]
@@ -101,12 +101,11 @@ class LiteRTPolicy:
         converted: bytes. The model for a batch of one; see `LiteRTRunner`.
         weights: list of arrays. Its weights.
         threads: int or None. Threads of the interpreter.
-        observation: tree of `ArraySpec`. What the model takes, of one
-            observation.
-        inputs: tuple of str. As `observations` of `LiteRTRunner`.
-        action: tree of `ArraySpec`. What the action space holds.
-        initial_state: tuple of arrays `[1, ...]`. What a policy that remembers
-            has when an episode begins. Defaults to `()`.
+        observation: tree of `ArraySpec`. The form of one observation.
+        inputs: tuple of str. See `observations` of `LiteRTRunner`.
+        action: tree of `ArraySpec`. The form of one action.
+        initial_state: tuple of arrays `[1, ...]`. The state of a recurrent
+            policy when an episode begins. Defaults to `()`.
     """
 
     converted: bytes
@@ -118,18 +117,18 @@ class LiteRTPolicy:
     initial_state: tuple[np.ndarray, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leaves out the interpreter, which is made anew where it is used."""
+        """Returns the fields without the interpreter, which is made anew."""
         return {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
         }
 
     def begin(self) -> None:
-        """Says that the next observation is the first of an episode."""
+        """Resets the state: the next observation begins an episode."""
         self._memory[:] = self._first_memory()
 
     def __call__(self, observation: Any) -> Any:
-        """Returns the action for one observation, as the space has it."""
+        """Returns the action for one observation, in the form of its space."""
         batch = map_leaves(_batch_of_one, self.observation, observation)
         outputs = self._runner(batch, None, self._memory)
         count = len(self.initial_state)
@@ -145,19 +144,19 @@ class LiteRTPolicy:
         )
 
     def _first_memory(self) -> list[np.ndarray]:
-        """Returns what is remembered before an episode."""
+        """Returns the state before an episode."""
         if not self.initial_state:
             return []
         return [np.ones(1, np.float32), *self.initial_state]
 
     @functools.cached_property
     def _memory(self) -> list[np.ndarray]:
-        """What is remembered now, changed with each call."""
+        """The present state, changed by each call."""
         return self._first_memory()
 
     @functools.cached_property
     def _runner(self) -> LiteRTRunner:
-        """The interpreter, made where it is used."""
+        """The interpreter, made in the process that uses it."""
         runner = LiteRTRunner(
             self.converted,
             len(self.weights),
@@ -170,12 +169,12 @@ class LiteRTPolicy:
 
 
 def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
-    """Returns the action that an environment takes, of what a policy gave.
+    """Returns the environment's action from the outputs of a policy.
 
     Args:
         action: tree of `ArraySpec`. Of the action space.
-        outputs: list. The policy's own action, and then each array of the
-            environment's, where that is another.
+        outputs: list. The normalized action, then each array of the
+            environment's action, if that is different.
 
     Returns:
         A tree of `[B, ...]`.
@@ -186,5 +185,5 @@ def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
 
 
 def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
-    """Returns what the interpreter takes, `[1, ...]`."""
+    """Returns a batch of one observation for the interpreter, `[1, ...]`."""
     return np.ascontiguousarray(np.asarray(array, spec.dtype)[None])

@@ -1,6 +1,6 @@
-"""Exported policies: what a file says of itself, and how it is run.
+"""Exported policies: writing them, their manifests, and running them.
 
-Needs neither Keras nor TensorFlow, but for a SavedModel: what is here runs
-where a policy is used, not where it was trained. Nothing is imported before it
-is needed, since the command line asks for the names of formats.
+Running a file needs neither Keras nor TensorFlow, except for a SavedModel: it
+happens where a policy is deployed, not where it was trained. Modules are
+imported on demand, since the command line needs the names of formats only.
 """

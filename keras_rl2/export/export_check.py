@@ -1,4 +1,4 @@
-"""An exported policy beside the agent that it came from."""
+"""Comparison of an exported policy with its agent."""
 
 import dataclasses
 import os
@@ -27,31 +27,30 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training.evaluating import refuse_settings
 
-# What computing in another order may change, of a number of an action; and
-# weights in 16 bits.
+# Tolerated differences of an action: by the order of operations, and by weights
+# in 16 bits.
 _TOLERANCES = {None: 1e-4, "float16": 1e-2}
-# Of either, which are shares and differences.
+# Upper bound of `loss` and `tolerance`, which are shares and differences.
 _MOST = 1e9
 
 
 @dataclasses.dataclass(frozen=True)
 class ExportCheck:
-    """What a comparison of an exported policy with its agent has found.
+    """The result of comparing an exported policy with its agent.
 
     Attributes:
-        manifest: dict. What the file says of itself.
-        observations: int. On how many both were asked.
-        difference: float. The largest one of a number of an action; 0.0 where
-            actions are choices.
-        disagreements: float. The share of observations on which a choice was
-            another; 0.0 where actions are numbers.
-        episode_return: float. Mean of the agent's episodes.
-        file_episode_return: float. Mean of the file's, in environments of the
-            same seeds.
-        tolerance: float or None. What `difference` and `disagreements` may
-            be; None where the file is judged by its return.
-        loss: float. What the file's return may be less, as a share of the
-            agent's.
+        manifest: dict. The manifest of the file.
+        observations: int. Number of observations on which both acted.
+        difference: float. The largest difference of a number of an action;
+            0.0 for discrete actions.
+        disagreements: float. The share of observations with different discrete
+            actions; 0.0 for continuous ones.
+        episode_return: float. Mean return of the agent.
+        file_episode_return: float. Mean return of the file, in environments
+            with the same seeds.
+        tolerance: float or None. Largest `difference` and `disagreements` that
+            pass; None if the file is judged by its return.
+        loss: float. Largest relative drop in return that passes.
 
     Example:
 
@@ -76,7 +75,7 @@ class ExportCheck:
 
     @property
     def lost(self) -> float:
-        """What the file's return is less, as a share of the agent's."""
+        """Relative drop of the file's return below the agent's."""
         less = self.episode_return - self.file_episode_return
         return less / max(abs(self.episode_return), 1e-9)
 
@@ -86,7 +85,7 @@ class ExportCheck:
         if self.tolerance is None:
             return self.lost <= self.loss
         worst = max(self.difference, self.disagreements)
-        # Not the other way round: NaN is no pass.
+        # Not negated, so that NaN does not pass.
         return bool(worst <= self.tolerance)
 
 
@@ -102,18 +101,18 @@ def check_export(
     """Plays an exported policy against its agent; see `Agent.check_export`.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it should be.
-        filepath: str or path. What `export` wrote.
+        agent: `ModelPolicy`. The agent that was exported.
+        filepath: str or path. The exported file or folder.
         env: An environment or id string.
-        tolerance: float or None. As of `Agent.check_export`.
-        loss: float. As of `Agent.check_export`.
+        tolerance: float or None. See `Agent.check_export`.
+        loss: float. See `Agent.check_export`.
         **kwargs: Arguments of an `EvaluationDataset`.
 
     Returns:
         `ExportCheck`.
 
     Raises:
-        TypeError: If there is an argument that is not taken.
+        TypeError: If there is an unknown argument.
         ValueError: If the file is of another agent or environment.
     """
     check_in_range(loss=(loss, 0.0, _MOST))
@@ -160,7 +159,7 @@ def check_export(
 
 
 def _open(agent: ModelPolicy, filepath: str | os.PathLike[str]) -> PolicyFile:
-    """Opens a file, one of an earlier release by what the agent says."""
+    """Opens a file; describes one of an earlier release by the agent."""
     if has_manifest(filepath):
         return PolicyFile(filepath)
     runtime = runtime_of(filepath, format_of(filepath))
@@ -176,7 +175,7 @@ class _FunctionRunner:
         self._function = agent.policy_function(deterministic)
 
     def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
-        """Does nothing: they are the agent's own."""
+        """Does nothing: the function uses the agent's weights."""
 
     def __call__(
         self,
@@ -190,13 +189,13 @@ class _FunctionRunner:
 
 
 class _FileRunner:
-    """Runs a file as a policy of the agent is run."""
+    """Runs a file by the interface of the agent's policy."""
 
     def __init__(self, file: PolicyFile) -> None:
         self._file = file
 
     def set_weights(self, weights: list[npt.NDArray[Any]]) -> None:
-        """Does nothing: they are in the file."""
+        """Does nothing: the weights are in the file."""
 
     def __call__(
         self,
@@ -204,12 +203,12 @@ class _FileRunner:
         noise: npt.NDArray[Any] | None,
         memory: Sequence[npt.NDArray[Any]] = (),
     ) -> list[npt.NDArray[Any]]:
-        """Gives actions as the environment takes them, and the state."""
+        """Returns the environment's actions, and the state."""
         if not memory:
             action = self._file.act(observation, noise=noise)
             return _as_outputs(action)
         begins, *state = memory
-        # Zeros are the state of a beginning: a file knows no other way.
+        # A file has no input for the begin of episodes: zeros are the state.
         state = [
             np.where(np.reshape(begins, (-1, *[1] * (each.ndim - 1))), 0, each)
             for each in state
@@ -219,13 +218,13 @@ class _FileRunner:
 
 
 def _as_outputs(action: Any) -> list[npt.NDArray[Any]]:
-    """Returns an action as policies give it: first their own, then each."""
+    """Returns an action in the order of a policy's outputs."""
     arrays = leaves(action)
     return [arrays[0], *arrays]
 
 
 def _file_actor(file: PolicyFile, num_envs: int) -> PolicyActor:
-    """Returns a file as what acts in environments, and remembers."""
+    """Returns an actor that runs a file, with its state."""
     return PolicyActor(
         _FileRunner(file),
         action_spec(file.action_space),
@@ -236,7 +235,7 @@ def _file_actor(file: PolicyFile, num_envs: int) -> PolicyActor:
 
 
 class _Compared(PolicyActor):
-    """Acts as the agent does, and looks at what the file would have done."""
+    """Acts by the agent, and compares each action with that of the file."""
 
     def __init__(
         self, agent: ModelPolicy, file: PolicyFile, num_envs: int
@@ -256,7 +255,7 @@ class _Compared(PolicyActor):
     def __call__(
         self, observation: Any, noise: npt.NDArray[Any] | None = None
     ) -> Actions:
-        """Asks both, and does what the agent says."""
+        """Runs both, and returns the agent's action."""
         own, action = super().__call__(observation, noise)
         _, other = self._other(observation, noise)
         self._compare(action, other)
@@ -268,12 +267,12 @@ class _Compared(PolicyActor):
         return own, action
 
     def begin(self, envs: npt.NDArray[Any]) -> None:
-        """Says so to both."""
+        """Begins episodes in both."""
         super().begin(envs)
         self._other.begin(envs)
 
     def _compare(self, action: Any, other: Any) -> None:
-        """Counts what is different."""
+        """Updates the largest difference and the disagreements."""
         same = np.ones(self.num_envs, np.bool_)
         for space, ours, theirs in zip(
             self._spaces, leaves(action), leaves(other), strict=True

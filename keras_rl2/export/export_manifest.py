@@ -1,4 +1,4 @@
-"""What an exported policy is told to say of itself."""
+"""The manifest of an exported policy, made from its agent."""
 
 import importlib.util
 import os
@@ -21,17 +21,17 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.version import __version__
 
-#: What a policy's only action is called where nothing else is given.
+#: Name of a policy's only output in a SavedModel.
 _ONLY_OUTPUT = "output_0"
 
 
 def policy_inputs(
     agent: ModelPolicy, deterministic: bool, batch_size: int | None = None
 ) -> list[keras.InputSpec]:
-    """Returns what a policy takes: observations, noise, and its state.
+    """Returns the inputs of a policy: observations, noise, and its state.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
+        agent: `ModelPolicy`. The agent with the policy.
         deterministic: bool. Whether there is no noise.
         batch_size: int or None. Observations of each call, B; None for any
             number. Defaults to `None`.
@@ -67,24 +67,26 @@ def names_in_file(
     format: str,
     deterministic: bool,
 ) -> tuple[list[str], list[str]]:
-    """Returns the names of inputs and outputs that a written policy has.
+    """Returns the names of inputs and outputs in an exported file.
+
+    They differ from those of the policy: converters drop unused inputs, and
+    choose the name of a single output.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
-        path: str or path. Where it was written.
+        agent: `ModelPolicy`. The agent with the policy.
+        path: str or path. The file or folder.
         format: str. One of `formats.ENDINGS`.
         deterministic: bool. Whether there is no noise.
 
     Returns:
-        tuple of two lists: converters drop inputs that a policy does not look
-        at, and call a single output as they like.
+        tuple of two lists of str.
 
     Raises:
-        Exception: If nothing runs the file, for operations that its format
-            does not have.
+        Exception: If the file cannot be run, because of operations that its
+            format does not have.
     """
     if format == formats.SAVED_MODEL:
-        # Reading it would make all of its variables once more.
+        # Reading it would make a second copy of all variables.
         names = [str(each.name) for each in policy_inputs(agent, deterministic)]
         outputs = [*_described_outputs(agent, deterministic)]
         return names, outputs if len(outputs) > 1 else [_ONLY_OUTPUT]
@@ -94,7 +96,7 @@ def names_in_file(
     import onnx
 
     model = onnx.load(path)
-    # The converter writes down operations that ONNX does not know.
+    # The converter also writes operations that are not in ONNX.
     onnx.checker.check_model(model)
     return (
         [each.name for each in model.graph.input],
@@ -103,12 +105,12 @@ def names_in_file(
 
 
 def name_batch_axes(path: str | os.PathLike[str]) -> None:
-    """Calls the first axis of all that goes in and out of ONNX `batch`.
+    """Names the first axis of all inputs and outputs of an ONNX file `batch`.
 
-    The converter calls axes of unknown length `unk__` and a number.
+    The converter names axes of unknown length `unk__` and a number.
 
     Args:
-        path: str or path. Where the policy was written.
+        path: str or path. The file.
     """
     import onnx
 
@@ -123,16 +125,16 @@ def name_batch_axes(path: str | os.PathLike[str]) -> None:
 def run_once(
     path: str | os.PathLike[str], format: str, manifest: dict[str, Any]
 ) -> None:
-    """Runs a written policy on zeros, where what runs it is installed.
+    """Runs an exported file on zeros, if its runtime is installed.
 
-    Converters write down what nothing runs: LiteRT files that need TensorFlow
-    too, and numbers of bfloat16 that ONNX Runtime does not compute with. A
-    SavedModel is TensorFlow's own.
+    Converters also write files that cannot be run: LiteRT files that need
+    TensorFlow, and bfloat16 operations that ONNX Runtime does not have. A
+    SavedModel is not run, since TensorFlow itself has written it.
 
     Args:
-        path: str or path. Where it was written.
+        path: str or path. The file or folder.
         format: str. One of `formats.ENDINGS`.
-        manifest: dict. As of `manifest_of`.
+        manifest: dict. See `manifest_of`.
 
     Raises:
         Exception: If it does not run.
@@ -158,24 +160,24 @@ def manifest_of(
     quantization: str | None = None,
     batch_size: int | None = None,
 ) -> dict[str, Any]:
-    """Describes a policy.
+    """Returns the manifest of a policy.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
-        names: tuple of two sequences of str. Of the inputs and outputs that
-            there are.
+        agent: `ModelPolicy`. The agent with the policy.
+        names: tuple of two sequences of str. Names of the inputs and outputs
+            in the file.
         deterministic: bool. Whether there is no noise.
-        quantization: str or None. How its weights were made smaller. Defaults
-            to `None`.
-        batch_size: int or None. As of `policy_inputs`. Defaults to `None`.
+        quantization: str or None. Quantization of its weights. Defaults to
+            `None`.
+        batch_size: int or None. See `policy_inputs`. Defaults to `None`.
 
     Returns:
-        dict of plain data: as of `keras_rl2.read_manifest`.
+        dict of plain data; see `keras_rl2.read_manifest`.
     """
     taken, given = names
     roles = _roles_of_inputs(agent)
     described = _described_outputs(agent, deterministic, batch_size)
-    # A single action is called differently by each format.
+    # Each format has another name for a single action.
     only = next(iter(described.values()))
     return {
         "kind": manifests.KIND,
@@ -210,7 +212,7 @@ def manifest_of(
 
 
 def _roles_of_inputs(agent: ModelPolicy) -> dict[str, dict[str, Any]]:
-    """Returns what each input is for, by its name."""
+    """Returns the role of each input, by its name."""
     roles: dict[str, dict[str, Any]] = {"noise": {"role": "noise"}}
     seen = input_specs(agent.observation_spec)
     paths = [path for path, _ in named_leaves(agent.observation_spec)]
@@ -224,7 +226,7 @@ def _roles_of_inputs(agent: ModelPolicy) -> dict[str, dict[str, Any]]:
 def _described_outputs(
     agent: ModelPolicy, deterministic: bool, batch_size: int | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Returns what each output is, by its name; first the actions."""
+    """Returns the role of each output, by its name; first the actions."""
     function = agent.policy_function(deterministic).get_concrete_function()
     tensors = [*function.structured_outputs]
     states = agent.initial_state(1)
@@ -245,6 +247,6 @@ def _described_outputs(
 
 
 def _described(tensor: Any, batch_size: int | None) -> dict[str, Any]:
-    """Returns shape and dtype of a tensor that was traced for any batch."""
+    """Returns shape and dtype of a tensor with any batch size."""
     shape = [batch_size, *tensor.shape[1:]]
     return {"shape": shape, "dtype": tensor.dtype.name}

@@ -1,4 +1,4 @@
-"""The policy as a model of its own."""
+"""Export of a policy as a model of its own."""
 
 import contextlib
 import importlib.util
@@ -35,7 +35,7 @@ from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import named_leaves
 
-# What a SavedModel is made of.
+# The files of a SavedModel.
 _SAVED_MODEL = frozenset(
     {
         "assets",
@@ -45,12 +45,12 @@ _SAVED_MODEL = frozenset(
         "variables",
     }
 )
-# What is taken by formats that pass over all else in silence.
+# Arguments of the formats that ignore unknown ones silently.
 _TAKEN = {
     formats.SAVED_MODEL: ("input_signature", "verbose"),
     formats.ONNX: ("input_signature", "opset_version", "verbose"),
 }
-# What a misspelt argument may have been meant to be.
+# Arguments of `Agent.export` itself, suggested for a misspelt one.
 _OWN = (
     "accept",
     "batch_size",
@@ -59,7 +59,7 @@ _OWN = (
     "quantize",
     "representative",
 )
-# What TensorFlow calls a disk that is full, read-only or gone.
+# TensorFlow's errors for a disk that is full, read-only or gone.
 _DISK_ERRORS = (
     tf.errors.FailedPreconditionError,
     tf.errors.NotFoundError,
@@ -72,10 +72,10 @@ _DISK_ERRORS = (
 
 
 class ExportedPolicy(keras.Model):
-    """From raw observations, and noise perhaps, to the environment's actions.
+    """Maps raw observations, and optional noise, to the environment's actions.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
+        agent: `ModelPolicy`. The agent with the policy.
         deterministic: bool. Whether there is no noise.
     """
 
@@ -90,17 +90,19 @@ class ExportedPolicy(keras.Model):
         self.built = True
 
     def call(self, *inputs: Tensor) -> Any:
-        """Returns actions as the environment takes them.
+        """Returns the environment's actions.
 
-        Of a Dict or Tuple, a dict from the path of each array, `"arm_angle"`
-        for a key within a key: files know no trees. A policy that remembers
-        gives a dict too, of `"action"` and the state after the step,
-        `"next_state_0"` and so on, which goes in with the next observation.
+        For a Dict or Tuple it is a dict from the path of each array, e.g.
+        `"arm_angle"` for a key within a key, since files have no trees. For a
+        recurrent policy it is a dict, too, of `"action"` and the state after
+        the step, `"next_state_0"` and so on: inputs beside the next
+        observation.
         """
         count = self._states
         given = [*inputs]
         if count:
-            # Zeros are the state of a beginning: nobody has to say so.
+            # An input for the begin of episodes is not needed: zeros are the
+            # state then.
             begins = ops.zeros_like(inputs[-1][:, 0], "float32")
             given.insert(len(given) - count, begins)
         outputs = [*self._decide(*given)]
@@ -114,7 +116,7 @@ class ExportedPolicy(keras.Model):
             path.replace(".", "_"): array
             for path, array in named_leaves(action)
         }
-        # Not as the inputs: ONNX knows one name for one thing.
+        # Not the names of the inputs: names are unique in ONNX.
         states = {f"next_state_{k}": each for k, each in enumerate(after)}
         return {**named, **states}
 
@@ -132,27 +134,27 @@ def export(
 ) -> None:
     """Writes the policy in a format of `keras.Model.export`.
 
-    Whole or not at all: what was there before stays until then.
+    An existing file is replaced once the new one is complete.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
-        filepath: str or path. Where to write.
+        agent: `ModelPolicy`. The agent with the policy.
+        filepath: str or path. The file or folder to write.
         format: str. A format of `keras.Model.export`.
         deterministic: bool. Whether the most probable action is taken; if not,
             noise is a second input.
         quantize: str or None. One of `formats.QUANTIZATIONS`. Defaults
             to `None`.
-        representative: As of `Agent.export`. Defaults to `None`.
-        batch_size: int or None. As of `Agent.export`. Defaults to `None`.
-        accept: Callable or None. As of `Agent.export`. Defaults to `None`.
+        representative: See `Agent.export`. Defaults to `None`.
+        batch_size: int or None. See `Agent.export`. Defaults to `None`.
+        accept: Callable or None. See `Agent.export`. Defaults to `None`.
         **kwargs: Further arguments of `keras.Model.export`.
 
     Raises:
-        ImportError: If what writes the format is not installed.
+        ImportError: If the converter of the format is not installed.
         OSError: If it cannot be written.
-        TypeError: If the format's writer does not take an argument.
-        ValueError: If the format does not hold such a policy, or it would
-            replace a folder that holds something else.
+        TypeError: If the converter does not support an argument.
+        ValueError: If the format does not support such a policy, or a folder
+            with other files would be replaced.
     """
     require_replaceable(filepath, _SAVED_MODEL)
     check_arguments(filepath, format, quantize, representative)
@@ -162,7 +164,7 @@ def export(
     if quantize == formats.INT8:
         refuse_eight_bits(agent, deterministic)
     inputs = policy_inputs(agent, deterministic, batch_size)
-    # Who chooses the operations knows what has them.
+    # Users who choose the operations know the runtimes that have them.
     asked = frozenset(kwargs)
     kwargs = {
         "verbose": False,
@@ -175,9 +177,9 @@ def export(
     policy = ExportedPolicy(agent, deterministic)
     with replacing(filepath) as unfinished:
         with _explained(agent, filepath, format), warnings.catch_warnings():
-            # That TensorFlow calibrates by an interpreter that will move.
+            # TensorFlow calibrates by an interpreter that is deprecated.
             warnings.filterwarnings("ignore", ".*tf.lite.Interpreter.*")
-            # What Keras asks of NumPy before it hands over to tf2onnx.
+            # Keras uses an alias of NumPy before it calls tf2onnx.
             warnings.filterwarnings("ignore", ".*np.object", FutureWarning)
             policy.export(str(unfinished), format=format, **kwargs)
             if format == formats.ONNX:
@@ -201,16 +203,16 @@ def check_arguments(
     quantize: str | None,
     representative: Any,
 ) -> None:
-    """Refuses what could not be exported, before anything is done.
+    """Checks the arguments of an export before anything is written.
 
     Args:
-        filepath: str or path. Where to write.
-        format: str. As of `Agent.export`.
-        quantize: str or None. As of `Agent.export`.
-        representative: As of `Agent.export`.
+        filepath: str or path. The file or folder to write.
+        format: str. See `Agent.export`.
+        quantize: str or None. See `Agent.export`.
+        representative: See `Agent.export`.
 
     Raises:
-        ImportError: If what writes the format is not installed.
+        ImportError: If the converter of the format is not installed.
         ValueError: If arguments do not fit each other.
     """
     known = [*formats.ENDINGS, "openvino"]
@@ -249,13 +251,13 @@ def check_arguments(
     if (quantize == formats.INT8) != (representative is not None):
         raise ValueError(
             'Expected `representative` observations with `quantize="int8"`, '
-            "which chooses ranges by them, and without it none. Received: "
+            "which determines ranges by them, and only with it. Received: "
             f"quantize={quantize!r}, representative={representative!r:.60}"
         )
 
 
 def _check_of_writer(format: str, given: Mapping[str, Any]) -> None:
-    """Refuses what is passed over by what writes a format."""
+    """Raises an error for arguments that the converter would ignore."""
     check_choice(verbose=(given.get("verbose"), (None, False, True)))
     if format in _TAKEN:
         allowed = {*_OWN, *_TAKEN[format]}
@@ -266,7 +268,7 @@ def _check_of_writer(format: str, given: Mapping[str, Any]) -> None:
 def _explained(
     agent: ModelPolicy, filepath: str | os.PathLike[str], format: str
 ) -> Iterator[None]:
-    """Says in one line what a converter, or the disk, would not do."""
+    """Turns an error of a converter or the disk into one line."""
     try:
         yield
     except _DISK_ERRORS as error:
@@ -278,7 +280,7 @@ def _explained(
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(
-            f"Expected a policy that {format} can hold, and arguments of its "
+            f"Expected a policy that {format} supports, and arguments of its "
             f"converter; nothing was written. Received: {type(agent).__name__}"
-            f", of which it says: {lines[0]}"
+            f", with the error: {lines[0]}"
         ) from error

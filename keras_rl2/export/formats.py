@@ -1,4 +1,4 @@
-"""The formats of exported policies, and how to tell a file's."""
+"""The formats of exported policies, and their detection."""
 
 import os
 import textwrap
@@ -9,7 +9,7 @@ from keras_rl2.files.plain_files import require_file
 SAVED_MODEL = "tf_saved_model"
 ONNX = "onnx"
 LITERT = "litert"
-#: Formats whose files say what they hold, and how their names end.
+#: Formats whose files have a manifest, and the endings of their names.
 ENDINGS = {SAVED_MODEL: "", ONNX: ".onnx", LITERT: ".tflite"}
 
 FLOAT16, INT8 = "float16", "int8"
@@ -17,12 +17,12 @@ FLOAT16, INT8 = "float16", "int8"
 QUANTIZATIONS = (FLOAT16, INT8)
 
 _LONGEST_REASON = 300
-# Of every file of LiteRT, after the offset of its root.
+# It follows the offset of the root in each LiteRT file.
 _LITERT_IDENTIFIER = b"TFL3"
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Tells the format of an exported policy, by what is there.
+    """Returns the format of an exported policy, detected from its content.
 
     Args:
         path: str or path. A folder or a file.
@@ -31,9 +31,9 @@ def format_of(path: str | os.PathLike[str]) -> str:
         str: one of `ENDINGS`.
 
     Raises:
-        FileNotFoundError: If there is nothing.
-        ValueError: If it is a folder that holds no SavedModel, or neither a
-            folder nor a file.
+        FileNotFoundError: If the path does not exist.
+        ValueError: If it is a folder without a SavedModel, or neither a folder
+            nor a file.
     """
     path = Path(path)
     if path.is_dir():
@@ -47,11 +47,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def no_policy(path: str | os.PathLike[str], reason: object) -> ValueError:
-    """Returns what is raised of a file that holds no exported policy.
+    """Returns the error for a file that holds no exported policy.
 
     Args:
         path: str or path. The file or folder.
-        reason: What is wrong with it, an error perhaps.
+        reason: str or exception. The reason for the error.
     """
     text = str(reason) or type(reason).__name__
     return ValueError(

@@ -1,9 +1,9 @@
-"""What an exported policy says of itself, within its file.
+"""The manifest of an exported policy, within its file.
 
-In a SavedModel it is a file of `assets.extra`, the folder that TensorFlow
-leaves to others; in an ONNX file an entry of `metadata_props`; in a LiteRT file
-an associated file, a zip archive that is appended to the model. Whoever loads
-the model sees nothing of it.
+In a SavedModel it is a file in `assets.extra`, the folder for files of others;
+in an ONNX file an entry of `metadata_props`; in a LiteRT file an associated
+file, a zip archive that is appended to the model. Other programs that load the
+model are not affected.
 """
 
 import json
@@ -20,11 +20,11 @@ from keras_rl2.files.plain_files import MOST_BYTES
 from keras_rl2.files.plain_files import parse_json
 from keras_rl2.files.plain_files import read_json
 
-#: What a manifest is called, in whatever holds it.
+#: Name of the manifest within each format.
 NAME = "keras_rl2.json"
-#: What it says it is, and the newest form of it that is known here.
+#: Kind of manifest, and its newest version that this release supports.
 KIND, NEWEST = "keras_rl2 policy", 1
-# Of entries, without which a policy could not be run.
+# Types of the entries that are needed to run a policy.
 _REQUIRED: dict[str, type | tuple[type, ...]] = {
     "algorithm": str,
     "deterministic": bool,
@@ -33,7 +33,7 @@ _REQUIRED: dict[str, type | tuple[type, ...]] = {
     "inputs": list,
     "outputs": list,
 }
-# What arrays are for.
+# Roles of arrays.
 _ROLES = {
     "inputs": ("observation", "noise", "state"),
     "outputs": ("action", "next_state"),
@@ -46,20 +46,20 @@ _DTYPES = frozenset(
         *("uint8", "uint16", "uint32", "uint64"),
     ]
 )
-# As of spaces: a few bytes could ask for any amount of memory.
+# As for spaces: a few bytes could ask for any amount of memory.
 _MOST_AXES, _MOST_ELEMENTS = 32, 2**24
-# Zip archives know no year before it; files that are alike should be the same.
+# The earliest date of zip archives: equal manifests make equal files.
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns what an exported policy says of itself.
+    """Returns the manifest of an exported policy.
 
     Reading it needs the standard library only.
 
     Args:
-        path: str or path. What `agent.export` wrote: a `.tflite` or `.onnx`
-            file, or the folder of a SavedModel.
+        path: str or path. The result of `agent.export`: a `.tflite` or
+            `.onnx` file, or the folder of a SavedModel.
 
     Returns:
         dict of plain data: `algorithm`; `keras_rl2`, `keras` and `tensorflow`,
@@ -68,12 +68,12 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         `inputs` and `outputs`, for each array its `name` in the file, `shape`
         (None for the batch), `dtype`, `role` (`"observation"`, `"noise"`,
         `"state"`; `"action"`, `"next_state"`) and, within a Dict or Tuple,
-        its `path`; and `noise`, what the noise is drawn from.
+        its `path`; and `noise`, the distributions of the noise.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it holds no manifest, as those of releases before 0.2,
-            or one that is not to be understood.
+        ValueError: If it holds no manifest, like files of releases before 0.2,
+            or an invalid one.
 
     Example:
 
@@ -101,42 +101,42 @@ def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def has_manifest(path: str | os.PathLike[str]) -> bool:
-    """Says whether an exported policy holds a manifest, readable or not.
+    """Returns whether an exported policy holds a manifest, valid or not.
 
     Args:
-        path: str or path. As of `read_manifest`.
+        path: str or path. See `read_manifest`.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, or no exported policy.
+        ValueError: If it is damaged, or not an exported policy.
     """
     return _READERS[formats.format_of(path)](Path(path)) is not None
 
 
 def check(manifest: Any, name: str) -> dict[str, Any]:
-    """Refuses what is no manifest of a form that is known.
+    """Checks that a manifest is valid.
 
     Args:
         manifest: plain data.
-        name: str. Where it is from, for messages.
+        name: str. Its origin, for error messages.
 
     Returns:
         dict: the same.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is not a manifest of a supported version.
     """
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise ValueError(
-            f"Expected a manifest of kind {KIND!r}. Received: {name}, of which "
-            "it is another"
+            f"Expected a manifest of kind {KIND!r}. Received: {name}, with one "
+            "of another kind"
         )
     version = manifest.get("version")
     if version not in range(1, NEWEST + 1):
         raise ValueError(
-            f"Expected a manifest of a version up to {NEWEST}: a newer release "
-            f"of keras_rl2 wrote it, perhaps. Received: {name}, of version "
-            f"{version!r}"
+            f"Expected a manifest of a version up to {NEWEST}: it may have "
+            f"been written by a newer release of keras_rl2. Received: {name}, "
+            f"of version {version!r}"
         )
     for key, kind in _REQUIRED.items():
         if not isinstance(manifest.get(key), kind):
@@ -172,7 +172,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _check_array(each: Any, roles: tuple[str, ...], where: str) -> None:
-    """Refuses what does not describe an array that could be allocated."""
+    """Checks the description of an array that is to be allocated."""
     each = _dict(each)
     shape, name = each.get("shape"), each.get("name")
     if (
@@ -194,7 +194,7 @@ def _check_array(each: Any, roles: tuple[str, ...], where: str) -> None:
 def write_manifest(
     path: str | os.PathLike[str], format: str, manifest: dict[str, Any]
 ) -> None:
-    """Puts a manifest into what was exported.
+    """Adds a manifest to an exported policy.
 
     Args:
         path: str or path. The file or folder.
@@ -206,20 +206,20 @@ def write_manifest(
 
 
 def _read_saved_model(path: Path) -> Any:
-    """Returns what the file of `assets.extra` holds, None without one."""
+    """Returns the content of the file in `assets.extra`; None without one."""
     file = path / "assets.extra" / NAME
     return read_json(file) if file.exists() else None
 
 
 def _write_saved_model(path: Path, text: str) -> None:
-    """Writes a file of `assets.extra`."""
+    """Writes a file in `assets.extra`."""
     folder = path / "assets.extra"
     folder.mkdir(exist_ok=True)
     (folder / NAME).write_text(text, encoding="utf-8")
 
 
 def _read_litert(path: Path) -> Any:
-    """Returns what the archive after the model holds, None without one."""
+    """Returns the content of the appended archive; None without one."""
     if not zipfile.is_zipfile(path):
         return None
     try:
@@ -227,20 +227,20 @@ def _read_litert(path: Path) -> Any:
             content = file.read(MOST_BYTES + 1)
     except KeyError:
         return None
-    # Of any type: of an unknown compression, a password, damaged data.
+    # Errors of any type: unknown compression, a password, damaged data.
     except Exception as error:
         reason = f"a damaged archive: {error}"
         raise formats.no_policy(path, reason) from error
     if len(content) > MOST_BYTES:
         raise ValueError(
             f"Expected a manifest of at most {MOST_BYTES:,} bytes. Received: "
-            f"{path}, where it has more"
+            f"{path}, with a larger one"
         )
     return parse_json(content, str(path))
 
 
 def _write_litert(path: Path, text: str) -> None:
-    """Appends an archive to the model, as associated files of LiteRT are."""
+    """Appends an archive to the model, as LiteRT does for associated files."""
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(
             zipfile.ZipInfo(NAME, _FIRST_DATE), text, zipfile.ZIP_DEFLATED
@@ -248,7 +248,7 @@ def _write_litert(path: Path, text: str) -> None:
 
 
 def _read_onnx(path: Path) -> Any:
-    """Returns an entry of the metadata, None without one."""
+    """Returns an entry of the metadata; None without one."""
     text = OnnxModel(path).metadata.get(NAME)
     return None if text is None else parse_json(text, str(path))
 

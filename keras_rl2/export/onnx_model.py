@@ -1,4 +1,4 @@
-"""An ONNX file, read without running anything, nor any other file."""
+"""An ONNX file, read without running anything or reading other files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ from keras_rl2.files.plain_files import read_bytes
 # More than a protocol buffer can hold.
 _MOST_BYTES = 2**31
 _MOST_LEVELS = 64
-# A network of a thousand layers; of weights one field is all numbers.
+# A network of a thousand layers; all numbers of a weight are one field.
 _MOST_FIELDS = 2**19
 
-# Fields of ONNX' messages that hold others, down to weights.
+# Fields of ONNX messages that hold other messages, down to weights.
 _WITHIN = {
     "model": {7: "graph", 14: "entry", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -27,15 +27,15 @@ _WITHIN = {
     },
     "sparse": {1: "tensor", 2: "tensor"},
 }
-# Where a tensor says that it is in another file, and in which.
+# Fields of a tensor that is in another file.
 _EXTERNAL_DATA, _LOCATION = 13, 14
 
 
 class OnnxModel:
-    """What an ONNX file says, with all of its weights in it.
+    """The content of an ONNX file, checked to have all weights in it.
 
-    A file may name others for its weights, of any path, which whoever loads it
-    would read.
+    A file could name other files of any path for its weights, and loading it
+    would read them.
 
     Args:
         path: Path.
@@ -45,7 +45,7 @@ class OnnxModel:
         metadata: dict from str to bytes. Entries of `metadata_props`.
 
     Raises:
-        ValueError: If it is no ONNX file, or has weights in others.
+        ValueError: If it is not an ONNX file, or has weights in others.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +59,7 @@ class OnnxModel:
             raise formats.no_policy(path, error) from error
 
     def _look_into(self, kind: str, message: bytes, level: int) -> set[str]:
-        """Goes through a message; returns what kinds of others it holds."""
+        """Walks through a message; returns the kinds of messages in it."""
         if level > _MOST_LEVELS:
             raise ValueError(f"graphs more than {_MOST_LEVELS} levels deep")
         found = set()
@@ -79,20 +79,20 @@ class OnnxModel:
         return found
 
     def _refuse_external(self, tensor: bytes) -> None:
-        """Refuses weights that are in other files."""
+        """Raises an error for weights in other files."""
         for number, value in self._fields(tensor):
             if number == _EXTERNAL_DATA or (number == _LOCATION and value != 0):
                 raise ValueError("weights in other files, which are not read")
 
     def _add(self, entry: bytes) -> None:
-        """Keeps an entry of the metadata."""
+        """Adds an entry to the metadata."""
         parts = dict(self._fields(entry))
         key, value = parts.get(1, b""), parts.get(2, b"")
         if isinstance(key, bytes) and isinstance(value, bytes):
             self.metadata[key.decode(errors="replace")] = value
 
     def _fields(self, message: bytes) -> Iterator[tuple[int, Value]]:
-        """Reads the fields of a message, of all together not too many."""
+        """Reads the fields of a message, up to a limit for the whole file."""
         for field in fields(message):
             self._fields_left -= 1
             if self._fields_left < 0:

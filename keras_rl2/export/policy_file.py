@@ -1,4 +1,4 @@
-"""An exported policy that acts."""
+"""An exported policy, run from its file."""
 
 import os
 from collections.abc import Mapping
@@ -26,28 +26,28 @@ from keras_rl2.spaces.trees import with_leaves
 
 
 class PolicyFile:
-    """An exported policy, which acts as the agent does that it came from.
+    """An exported policy, which acts like the agent that was exported.
 
-    It is run by what its format needs: LiteRT, which comes with keras_rl2;
-    `onnxruntime`; or TensorFlow for a SavedModel. Neither of the first two
-    imports Keras or TensorFlow. Anybody may have made it: before a SavedModel
-    is loaded, its operations are compared with those that policies are made
-    of, and an ONNX file may not have weights in other files.
+    Its format determines the runtime: LiteRT, which comes with keras_rl2;
+    `onnxruntime`; or TensorFlow for a SavedModel. The first two import neither
+    Keras nor TensorFlow. The file need not be trusted: before a SavedModel is
+    loaded, its operations are compared with a list of those that policies
+    need, and an ONNX file with weights in other files raises an error.
 
     Args:
-        path: str or path. What `agent.export` wrote.
-        manifest: dict or None. What it is to say of itself; None for what it
-            does say. Defaults to `None`.
+        path: str or path. The result of `agent.export`.
+        manifest: dict or None. A manifest in place of that in the file; None
+            for that in the file. Defaults to `None`.
 
     Attributes:
-        manifest: dict. As of `read_manifest`.
+        manifest: dict. See `read_manifest`.
         format: str. `"tf_saved_model"`, `"onnx"` or `"litert"`.
         observation_space: `gymnasium.Space`. Of one observation.
         action_space: `gymnasium.Space`. Of one action.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ImportError: If what runs it is not installed.
+        ImportError: If the runtime is not installed.
         ValueError: If it has no manifest, cannot be run, or would do more than
             compute actions.
 
@@ -76,7 +76,7 @@ class PolicyFile:
         self.manifest = (
             manifests.read_manifest(path)
             if manifest is None
-            else manifests.check(manifest, "what was given")
+            else manifests.check(manifest, "the argument `manifest`")
         )
         self.observation_space = space_from_config(
             self.manifest["observation_space"]
@@ -100,17 +100,17 @@ class PolicyFile:
 
     @property
     def deterministic(self) -> bool:
-        """Whether it takes the most probable action, and no noise."""
+        """Whether it takes the most probable action, without noise."""
         return bool(self.manifest["deterministic"])
 
     def initial_state(self, batch_size: int) -> tuple[npt.NDArray[Any], ...]:
-        """Returns what it remembers when an episode begins: zeros.
+        """Returns the recurrent state when an episode begins: zeros.
 
         Args:
             batch_size: int. Episodes, B; 1 for a single observation.
 
         Returns:
-            tuple of `[B, ...]`, for `act`; empty if it remembers nothing.
+            tuple of `[B, ...]`, for `act`; empty if it is not recurrent.
         """
         check_positive(batch_size=batch_size)
         return tuple(
@@ -129,20 +129,19 @@ class PolicyFile:
         Args:
             observation: `[...]` or `[B, ...]`. One raw observation or a batch;
                 for a Dict or Tuple space a dict or tuple of these.
-            state: Sequence of `[B, ...]` or None. What it remembers: at first
-                `initial_state(B)`, then what the last call gave. Defaults to
-                `None`: nothing.
-            noise: `[...]` or `[B, ...]` float32, of the distribution that the
-                manifest names; None if it is `deterministic`. Defaults to
-                `None`.
+            state: Sequence of `[B, ...]` or None. The recurrent state: first
+                `initial_state(B)`, then that from the last call; None for
+                `initial_state(B)`. Defaults to `None`.
+            noise: `[...]` or `[B, ...]` float32, of the distribution in the
+                manifest; None if it is `deterministic`. Defaults to `None`.
 
         Returns:
-            np.ndarray: the action as the environment takes it, or `[B, ...]`;
-            with `state` a tuple of that and the state after the step.
+            np.ndarray: the environment's action, or `[B, ...]`; with `state` a
+            tuple of that and the state after the step.
 
         Raises:
-            ValueError: If an observation does not fit the space, or there is
-                noise where none is taken, or none where it is.
+            ValueError: If an observation does not fit the space, or noise is
+                missing or not expected.
         """
         if (noise is None) != self.deterministic:
             raise ValueError(
@@ -163,7 +162,7 @@ class PolicyFile:
         return action, tuple(outputs[name] for name in self._next_states())
 
     def _check_arrays(self, path: str | os.PathLike[str]) -> None:
-        """Refuses a manifest of other arrays than the spaces have."""
+        """Checks that the manifest has the arrays of the spaces."""
         given, found = self.manifest["inputs"], self.manifest["outputs"]
         paths = [path for path, _ in named_leaves(self._action)]
         states = [*range(len(self.manifest.get("states", [])))]
@@ -176,13 +175,13 @@ class PolicyFile:
             or noises > (not self.deterministic)
         ):
             raise formats.no_policy(
-                path, "a manifest of other arrays than its spaces have"
+                path, "a manifest whose arrays differ from its spaces"
             )
 
     def _memory(
         self, state: Sequence[Any] | None, count: int
     ) -> Sequence[npt.NDArray[Any]]:
-        """Returns what it remembers, refusing what has another shape."""
+        """Returns the recurrent state; raises an error for other shapes."""
         initial = self.initial_state(count)
         if state is None:
             return initial
@@ -193,7 +192,7 @@ class PolicyFile:
         if shapes != expected:
             received = repr(state) if shapes is None else f"shapes {shapes}"
             raise ValueError(
-                f"Expected a state of arrays of shapes {expected}, as of "
+                f"Expected a state of arrays of shapes {expected}, like "
                 f"`initial_state({count})`. Received: {received:.200}"
             )
         return [
@@ -208,7 +207,7 @@ class PolicyFile:
         noise: Any,
         single: bool,
     ) -> dict[str, npt.NDArray[Any]]:
-        """Gives each input of the file what it is for."""
+        """Runs the file with an array for each input."""
         given = {}
         for each in self.manifest["inputs"]:
             role = each["role"]
@@ -229,7 +228,7 @@ class PolicyFile:
     def _actions(
         self, outputs: Mapping[str, npt.NDArray[Any]], count: int
     ) -> Any:
-        """Returns the action as the space has it: trees, and dtypes."""
+        """Returns the action in the form of its space: tree, and dtypes."""
         by_path = {
             each.get("path", ""): outputs[each["name"]]
             for each in self.manifest["outputs"]
@@ -254,7 +253,7 @@ class PolicyFile:
         return map_leaves(cast, self._action, action)
 
     def _next_states(self) -> list[str]:
-        """Returns the names of the states after a step, in their order."""
+        """Returns the names of the outputs for the next state, in order."""
         by_index = {
             each["index"]: each["name"]
             for each in self.manifest["outputs"]
@@ -266,6 +265,6 @@ class PolicyFile:
 def _of_role(
     arrays: Sequence[Mapping[str, Any]], role: str, key: str
 ) -> list[Any]:
-    """Returns what arrays of a role are for: a path, or a state's number."""
+    """Returns the paths, or numbers of states, of arrays with a role."""
     default = "" if key == "path" else None
     return [each.get(key, default) for each in arrays if each["role"] == role]

@@ -1,4 +1,4 @@
-"""Smaller exported policies: weights in 16 bits, or all in 8."""
+"""Quantization of exported policies: weights in 16 bits, or all in 8."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,19 +15,19 @@ from keras_rl2.policies.policy import ModelPolicy
 
 
 def refuse_eight_bits(agent: ModelPolicy, deterministic: bool) -> None:
-    """Refuses a policy that 256 steps of a number cannot hold.
+    """Raises an error for a policy that 8 bits cannot represent.
 
-    What is forbidden, and what chance forces upon values, stands far from all
-    other numbers, so that steps between it and them would leave none for the
-    others.
+    The values of forbidden actions, and those that noise assigns to random
+    actions, are far from all other numbers, so that the 256 steps between
+    them would leave none for the others.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
+        agent: `ModelPolicy`. The agent with the policy.
         deterministic: bool. Whether there is no noise.
 
     Raises:
-        ValueError: If it is one with action masks, or with random actions as
-            of epsilon-greedy.
+        ValueError: If the policy has action masks or epsilon-greedy
+            exploration.
     """
     found = None
     if agent.is_masked:
@@ -51,13 +51,13 @@ def converter_arguments(
     inputs: list[keras.InputSpec],
     deterministic: bool,
 ) -> dict[str, Any]:
-    """Returns what Keras is to set of `tf.lite.TFLiteConverter`.
+    """Returns the attributes of `tf.lite.TFLiteConverter` for quantization.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
+        agent: `ModelPolicy`. The agent with the policy.
         quantize: str or None. One of `formats.QUANTIZATIONS`.
-        representative: As of `Agent.export`.
-        inputs: list of `keras.InputSpec`. What the policy takes.
+        representative: See `Agent.export`.
+        inputs: list of `keras.InputSpec`. The inputs of the policy.
         deterministic: bool. Whether there is no noise.
 
     Returns:
@@ -84,5 +84,5 @@ def converter_arguments(
 
 
 def _named(names: list[str], row: Row) -> dict[str, npt.NDArray[Any]]:
-    """Gives each input of the policy its array of one step."""
+    """Returns the arrays of one step by the names of the policy's inputs."""
     return dict(zip(names, map(np.ascontiguousarray, row), strict=True))

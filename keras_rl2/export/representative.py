@@ -1,7 +1,7 @@
-"""What a policy sees: observations by which the ranges of numbers are chosen.
+"""Representative inputs of a policy, which determine ranges of numbers.
 
-With them go the noise and what is remembered, of which a policy that is put
-into 8 bits needs to know the ranges too.
+They include the noise and the recurrent state, whose ranges quantization to 8
+bits needs as well.
 """
 
 from typing import Any
@@ -23,22 +23,22 @@ from keras_rl2.spaces.trees import map_leaves
 #: Arrays `[1, ...]` of one step, in the order of a policy's inputs.
 Row: TypeAlias = list[npt.NDArray[Any]]
 
-#: Steps that are played or looked at, at most.
+#: Most steps that are used.
 MOST_STEPS = 2048
-#: Environments that are made of an id.
+#: Environments that are made from an id.
 NUM_ENVS = 16
 
 
 def representative_rows(
     agent: ModelPolicy, representative: Any, deterministic: bool
 ) -> list[Row]:
-    """Returns what an agent was given in steps of episodes.
+    """Returns the inputs of an agent's policy in steps of episodes.
 
     Args:
-        agent: `ModelPolicy`. Who acts.
+        agent: `ModelPolicy`. The acting agent.
         representative: An environment or its id, to be played in; or
-            observations `[N, ...]`, of which `MOST_STEPS` are taken, evenly;
-            an agent with memory takes the first ones, as one episode.
+            observations `[N, ...]`, of which `MOST_STEPS` evenly spaced ones
+            are used, or for a recurrent agent the first ones as one episode.
         deterministic: bool. Whether it acts without noise.
 
     Returns:
@@ -53,8 +53,8 @@ def representative_rows(
     batch, single = as_batch(agent.observation_spec, representative)
     if single:
         raise ValueError(
-            "Expected observations [N, ...] that are representative, some "
-            "hundreds of them, or an environment to play in. "
+            "Expected some hundreds of representative observations [N, ...], "
+            "or an environment to play in. "
             "Received: one observation"
         )
     count = len(leaves(batch)[0])
@@ -84,11 +84,11 @@ def _played(
     deterministic: bool,
     generator: np.random.Generator,
 ) -> list[Row]:
-    """Plays in environments, and writes down what the agent is given.
+    """Plays in environments, and returns the inputs of the policy.
 
-    A policy that knows its task sees little beside its own path, and would
-    not know its way back to it: the first environment has no random actions,
-    and the last one no others.
+    A trained policy sees little besides its own path, and its ranges would not
+    cover the way back to it: so the share of random actions rises from 0 in
+    the first environment to 1 in the last.
     """
     env = as_vector_env(env, NUM_ENVS if isinstance(env, str) else 1)
     check_same(
@@ -137,12 +137,12 @@ def _mixed(
     random: npt.NDArray[np.bool_],
     generator: np.random.Generator,
 ) -> list[Any]:
-    """Returns a policy's actions, some of them at random, as policies do."""
+    """Returns a policy's actions, some of them replaced by random ones."""
     head = agent.policy_head
     mask = None
     if agent.is_masked:
         mask = np.array(observation[ACTION_MASK])
-        # Where an episode is over nothing is allowed, and nothing is done.
+        # After the end of an episode no action is allowed, and none is used.
         mask[~mask.astype(np.bool_).any(axis=-1)] = 1
     drawn = head.random_action(generator, (len(own),), mask)
     own = np.where(_over(random, drawn), drawn, own).astype(own.dtype)

@@ -1,4 +1,4 @@
-"""What runs an exported policy, from arrays by name to arrays by name."""
+"""Runtimes of exported policies, which map named arrays to named arrays."""
 
 import os
 from collections.abc import Callable
@@ -21,19 +21,19 @@ class Runtime(Protocol):
     """Runs a file.
 
     Attributes:
-        inputs: list of str. Names of what it takes.
-        outputs: list of str. Names of what it gives.
+        inputs: list of str. Names of its inputs.
+        outputs: list of str. Names of its outputs.
     """
 
     inputs: list[str]
     outputs: list[str]
 
     def __call__(self, given: Arrays) -> dict[str, np.ndarray]:
-        """Returns the outputs for inputs by name, which are all needed."""
+        """Returns the outputs by name; all inputs are needed."""
 
 
 def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
-    """Returns what runs a file.
+    """Returns the runtime of a file.
 
     Args:
         path: str or path. The file or folder.
@@ -43,7 +43,7 @@ def runtime_of(path: str | os.PathLike[str], format: str) -> Runtime:
         `Runtime`.
 
     Raises:
-        ImportError: If what is needed is not installed.
+        ImportError: If the package that runs the format is not installed.
         ValueError: If the file cannot be run.
     """
     return _RUNTIMES[format](str(path))
@@ -75,7 +75,7 @@ class _ONNX:
     def __init__(self, path: str) -> None:
         import onnxruntime
 
-        # What was looked at is what is run.
+        # The checked bytes are run: the file may have changed since.
         content = OnnxModel(Path(path)).content
         try:
             session = onnxruntime.InferenceSession(
@@ -101,7 +101,7 @@ class _SavedModel:
 
         try:
             saved_model.check(Path(path))
-            # Held on to: the signature does not keep the variables alive.
+            # Kept, since the signature does not keep the variables alive.
             self._model: Any = tf.saved_model.load(path)
             self._serve = self._model.signatures[SIGNATURE]
             self.inputs = sorted(self._serve.structured_input_signature[1])

@@ -1,8 +1,8 @@
-"""A SavedModel, looked at before TensorFlow loads anything of it.
+"""A SavedModel, checked before TensorFlow loads any part of it.
 
 Loading one runs parts of it, and calling it the rest: a graph may write files
-as well as multiply. So what it says is read as plain data, and all operations
-that could be run are compared with those that policies are made of.
+as well as multiply. So the graph is read as plain data, and all operations
+that could run are compared with a list of those that policies need.
 """
 
 import math
@@ -16,16 +16,16 @@ from keras_rl2.export.wire_format import fields
 from keras_rl2.files.plain_files import read_bytes
 from keras_rl2.files.plain_files import require_file
 
-#: The signature that policies are called by.
+#: The signature of exported policies.
 SIGNATURE = "serving_default"
 # A graph of a thousand layers: weights are in other files.
 _MOST_BYTES = 2**24
 _META_GRAPH = 2
-# Nodes once all functions stand where they are called, and depth of the calls.
+# Nodes once all functions are inlined, and depth of the calls.
 _MOST_NODES, _MOST_LEVELS = 2**17, 64
-# Numbers of all constants: a few bytes can stand for any number of them.
+# Numbers of all constants: a few bytes can declare any number of them.
 _MOST_NUMBERS = 2**24
-# What TensorFlow makes objects of that are no code of somebody's.
+# Kinds of objects that run no code of their own.
 _KINDS = frozenset(
     {
         "bare_concrete_function",
@@ -33,7 +33,7 @@ _KINDS = frozenset(
         "constant",
         "function",
         "variable",
-        # Objects of somebody's, which come without their code.
+        # Objects of user classes, restored without their code.
         "_generic_user_object",
         "signature_map",
         "trackable_dict_wrapper",
@@ -41,24 +41,24 @@ _KINDS = frozenset(
         "trackable_tuple_wrapper",
     }
 )
-# By which one function can take the place of another that calls are of.
+# Prefix of attributes by which one function can replace another.
 _REPLACING = "api_"
 
 
 def check(path: Path) -> None:
-    """Refuses what no exported policy is, with nothing loaded.
+    """Checks that a SavedModel only computes actions; loads nothing.
 
     Args:
         path: Path. The folder.
 
     Raises:
-        ValueError: If it holds files that are none, operations or objects
-            that no policy is made of, or more than it has numbers for.
+        ValueError: If it holds pipes or devices, operations or objects that
+            policies do not need, or declares more numbers than it has.
     """
     _require_files(path)
     graph = _meta_graph(path)
     if graph.asset_file_def:
-        raise ValueError("files beside its weights, which no policy has")
+        raise ValueError("files besides its weights, which no policy has")
     if SIGNATURE not in graph.signature_def:
         raise ValueError(f"no signature {SIGNATURE!r}")
     _check_objects(graph.object_graph_def.nodes)
@@ -67,7 +67,7 @@ def check(path: Path) -> None:
 
 
 def _require_files(path: Path) -> None:
-    """Refuses pipes and devices, which may never end."""
+    """Raises an error for pipes and devices, which may never end."""
     require_file(path / "saved_model.pb")
     others = (
         path / "fingerprint.pb",
@@ -79,7 +79,7 @@ def _require_files(path: Path) -> None:
 
 
 def _meta_graph(path: Path) -> Any:
-    """Returns the only graph, as TensorFlow describes it."""
+    """Returns the only graph, as a message of TensorFlow."""
     import tensorflow as tf
 
     content = read_bytes(path / "saved_model.pb", _MOST_BYTES)
@@ -87,16 +87,16 @@ def _meta_graph(path: Path) -> Any:
         value for number, value in fields(content) if number == _META_GRAPH
     ]
     if len(graphs) != 1:
-        raise ValueError(f"{len(graphs)} graphs, in the place of one")
+        raise ValueError(f"{len(graphs)} graphs instead of one")
     graph = tf.compat.v1.MetaGraphDef.FromString(graphs[0])
-    # Of TensorFlow 1: its loader runs what the graph says at once.
+    # The loader of TensorFlow 1 runs operations of the graph at once.
     if not graph.HasField("object_graph_def"):
-        raise ValueError("a graph of TensorFlow 1, which policies are not")
+        raise ValueError("a graph of TensorFlow 1, which no policy has")
     return graph
 
 
 def _check_objects(objects: Any) -> None:
-    """Refuses objects that are more than functions and variables."""
+    """Raises an error for objects other than functions and variables."""
     for each in objects:
         kind = each.WhichOneof("kind")
         if each.registered_name or each.registered_saver:
@@ -110,10 +110,10 @@ def _check_objects(objects: Any) -> None:
 
 
 class _Functions:
-    """The functions of a graph, of which those that could run are checked.
+    """The functions of a graph; those that could run are checked.
 
-    The others save and restore, and are for other programs: TensorFlow takes
-    the variables from their files by itself.
+    The others save and restore variables for other programs: TensorFlow itself
+    reads the variables from their files.
 
     Args:
         graph: `MetaGraphDef`.
@@ -133,11 +133,11 @@ class _Functions:
         self._numbers = 0
 
     def check(self) -> None:
-        """Refuses operations, numbers and calls that no policy has."""
+        """Raises an error for operations and calls that no policy has."""
         for each in self._functions.values():
             if any(name.startswith(_REPLACING) for name in each.attr):
-                raise ValueError("functions that stand for others")
-        # What captured constants are taken from.
+                raise ValueError("functions that replace others")
+        # Captured constants are nodes of the graph itself.
         for node in self._graph.graph_def.node:
             self._count_numbers(node)
         for name in _entries(self._graph.object_graph_def):
@@ -158,7 +158,7 @@ class _Functions:
             if node.op not in OPERATIONS and node.op not in self._functions:
                 raise ValueError(
                     f"the operation {node.op!r:.80}, which no policy needs; "
-                    "what you trust runs by tf.saved_model.load"
+                    "tf.saved_model.load runs a model that you trust"
                 )
             for called in self._called(node):
                 size += self._check(called, (*within, name))
@@ -178,12 +178,12 @@ class _Functions:
                 yield each.name
 
     def _count_numbers(self, node: Any) -> None:
-        """Refuses constants of more numbers than a policy has."""
+        """Raises an error for constants of more numbers than a policy has."""
         for value in node.attr.values():
             for tensor in (value.tensor, *value.list.tensor):
                 sizes = [dim.size for dim in tensor.tensor_shape.dim]
                 if min(sizes, default=0) < 0:
-                    raise ValueError("a constant of no shape")
+                    raise ValueError("a constant without a shape")
                 self._numbers += math.prod(sizes)
         if self._numbers > _MOST_NUMBERS:
             raise ValueError(
@@ -192,7 +192,7 @@ class _Functions:
 
 
 def _entries(objects: Any) -> set[str]:
-    """Returns the names of the functions that objects are made of."""
+    """Returns the names of the functions of objects."""
     found = {*objects.concrete_functions}
     for each in objects.nodes:
         found.update(each.function.concrete_functions)
@@ -202,7 +202,7 @@ def _entries(objects: Any) -> set[str]:
 
 
 def _check_variables(path: Path) -> None:
-    """Refuses weights that would be larger than the files they are in."""
+    """Raises an error for weights larger than the files they are in."""
     import tensorflow as tf
 
     folder = path / "variables"

@@ -1,7 +1,7 @@
-"""Operations of TensorFlow that a policy may be made of.
+"""The operations of TensorFlow that a policy may contain.
 
-Those that compute numbers from numbers, as Keras' layers and `keras.ops` do.
-None of them reads or writes a file, prints, opens a connection, or runs code.
+They compute numbers from numbers, as Keras' layers and `keras.ops` do. None of
+them reads or writes a file, prints, opens a connection, or runs code.
 """
 
 _ARITHMETIC = """

@@ -1,21 +1,21 @@
 """Messages of protocol buffers, read field by field without their classes.
 
-Of each field comes its number and its value, an int or bytes: what the bytes
-are, text, a message or numbers side by side, says whoever knows the message.
+Each field has a number and a value, an int or bytes; whether the bytes are
+text, a message or packed numbers is known from the definition of the message.
 """
 
 from collections.abc import Iterator
 
 Value = int | bytes
 
-# How values are written: as varints, of fixed sizes, or with their length.
+# Encodings of values: as varints, of fixed sizes, or with their length.
 _VARINT, _EIGHT, _COUNTED, _FOUR = 0, 1, 2, 5
 _FIXED = {_EIGHT: 8, _FOUR: 4}
 _MOST_BITS = 64
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """Reads the fields of a message, in the order in which they are written.
+    """Reads the fields of a message, in the order of the file.
 
     Args:
         message: bytes.
@@ -24,7 +24,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         Number and value of each.
 
     Raises:
-        ValueError: If it is no such message.
+        ValueError: If `message` is not a valid one.
 
     Example:
 
@@ -53,7 +53,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Returns a number of seven bits a byte, and where it ends."""
+    """Returns a number of seven bits per byte, and the position after it."""
     found = 0
     for shift in range(0, _MOST_BITS, 7):
         if position == len(message):

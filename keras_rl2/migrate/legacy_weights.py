@@ -73,12 +73,9 @@ def _of_hdf5(
             _check_count(f"weights of {name}", len(names), len(layer.weights))
             values = []
             for each, variable in zip(names, layer.weights, strict=True):
-                member = group
-                for part in each.split("/"):
-                    member = hdf5_arrays.open_member(member, part)
+                member = hdf5_arrays.open_member(group, each)
                 _check_shape(each, member.shape, variable)
-                array = np.empty(variable.shape, "float32")
-                hdf5_arrays.read(member, 0, array)
+                array = hdf5_arrays.read(member).astype("float32")
                 values.append(_finite(each, array))
             read.append(values)
     return read

@@ -1,1 +1,1 @@
-"""Recorded data: written, read, summed up, and learned from."""
+"""Recorded data: datasets, their files, and evaluation from them."""

@@ -1,4 +1,4 @@
-"""Episodes in arrays, one behind the other."""
+"""Episodes in arrays, one behind another."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,13 @@ import numpy as np
 
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import piece_starts
+from keras_rl2.offline.episode_rows import stored_dtype
 from keras_rl2.offline.file_array import FileArray
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
-# Those of D4RL, which many files still have.
+# The names of D4RL, which many files still have.
 _OTHER_NAMES = {"terminals": "terminations", "timeouts": "truncations"}
 _NEEDED = ("observations", "actions", "rewards", "terminations", "truncations")
 _NEXT = "next_observations"
@@ -21,19 +22,19 @@ _COMPARED_ROWS = 65536
 
 
 class ArraySource:
-    """A long record of N steps, in order, cut where episodes end.
+    """A record of N steps in temporal order, cut where episodes end.
 
-    What follows on the last step of an episode only `next_observations` says.
-    Without them, the last step of a truncated episode is left out: there is
-    nothing to bootstrap from. Where they are given and a step's is not the
-    observation of the next step, the episode was broken off there, and counts
-    as truncated.
+    The observation after the last step of an episode is known only from
+    `next_observations`. Without them, the last step of a truncated episode is
+    left out: there is nothing to bootstrap from. If a step's next observation
+    differs from the observation of the next step, the episode was broken off
+    there, and counts as truncated.
 
     Args:
         arrays: dict of `observations` and `actions` `[N, ...]`, arrays or trees
             of them; `rewards`, `terminations` and `truncations` `[N]`; and
-            perhaps `next_observations` `[N, ...]`.
-        name: str. What it is called in messages.
+            optionally `next_observations` `[N, ...]`.
+        name: str. The name of the source in error messages.
         observation_space: `gymnasium.Space` or None. Defaults to `None`.
         action_space: `gymnasium.Space` or None. Defaults to `None`.
 
@@ -68,7 +69,7 @@ class ArraySource:
         self.row_bytes = 6 + sum(map(_bytes_of_row, stored))
 
     def _find_episodes(self, count: int) -> None:
-        """Says where episodes begin, how long they are, and their returns."""
+        """Sets the first steps, lengths and returns of episodes."""
         ended = self._terminated | self._truncated
         if self._next is not None:
             ended = ended | self._broken_off(count)
@@ -82,16 +83,16 @@ class ArraySource:
         kept = lengths > 0
         if not kept.any():
             raise ValueError(
-                f"Expected a transition at least in {self.name}: without "
+                f"Expected at least one transition in {self.name}: without "
                 "`next_observations`, the last step of an episode that was "
-                f"not terminated is none. Received: {count} steps"
+                f"not terminated is left out. Received: {count} steps"
             )
         self._begin, self._whole = begin[kept], (last - begin + 1)[kept]
         self.lengths = lengths[kept].astype(np.int64)
         self.returns = returns[kept]
 
     def _broken_off(self, count: int) -> np.ndarray:
-        """Says after which steps the record goes on somewhere else, `[N]`."""
+        """Returns for each step whether the record jumps after it, `[N]`."""
         broken = np.zeros(count, np.bool_)
         for here, following in zip(
             leaves(self._observation), leaves(self._next), strict=True
@@ -113,7 +114,7 @@ class ArraySource:
         ]
 
         def steps_of(array: Any) -> np.ndarray:
-            out = np.zeros((count, *array.shape[1:]), _stored(array.dtype))
+            out = np.zeros((count, *array.shape[1:]), stored_dtype(array.dtype))
             for row, start, length in spans:
                 out[row : row + length] = array[start : start + length]
             return out
@@ -152,23 +153,23 @@ class ArraySource:
         )
 
     def close(self) -> None:
-        """Lets go of the arrays, when nothing more is to be read."""
+        """Frees the arrays, when nothing more is to be read."""
         self._observation = self._next = self._action = None
 
 
 def _check_keys(given: Mapping[str, Any], name: str) -> None:
-    """Refuses a record that lacks something, or has what nobody reads."""
+    """Raises an error for missing or unknown keys."""
     missing = [key for key in _NEEDED if key not in given]
     unknown = sorted(set(given) - {*_NEEDED, _NEXT})
     if missing or unknown:
         raise ValueError(
-            f"Expected {', '.join(_NEEDED)} and perhaps {_NEXT} in {name}. "
+            f"Expected {', '.join(_NEEDED)} and optionally {_NEXT} in {name}. "
             f"Received: {', '.join(sorted(given)) or 'nothing'}"
         )
 
 
 def _check_lengths(given: Mapping[str, Any], name: str) -> int:
-    """Returns the steps of the record, where all arrays agree on them."""
+    """Returns the number of steps; raises an error if arrays disagree."""
     found: dict[str, tuple[int, ...]] = {}
     for key, tree in given.items():
         for path, array in named_leaves(tree):
@@ -181,13 +182,13 @@ def _check_lengths(given: Mapping[str, Any], name: str) -> int:
     lengths = {shape[0] if shape else 0 for shape in found.values()}
     if len(lengths) != 1 or not max(lengths):
         raise ValueError(
-            f"Expected arrays of one length, of a step at least, in {name}. "
+            f"Expected arrays of one length, of at least one step, in {name}. "
             f"Received: {', '.join(f'{k} {v}' for k, v in found.items())}"
         )
     for key in ("rewards", "terminations", "truncations"):
         if len(found.get(key, ())) != 1:
             raise ValueError(
-                f"Expected {key} to be one number a step in {name}. Received: "
+                f"Expected {key} of one number per step in {name}. Received: "
                 f"{ {k: v for k, v in found.items() if k.startswith(key)} }"
             )
     if _NEXT in given:
@@ -197,14 +198,14 @@ def _check_lengths(given: Mapping[str, Any], name: str) -> int:
         ]
         if specs[0] != specs[1]:
             raise ValueError(
-                f"Expected {_NEXT} alike the observations in {name}, "
+                f"Expected {_NEXT} of the shapes of observations in {name}, "
                 f"{specs[0]}. Received: {specs[1]}"
             )
     return max(lengths)
 
 
 def _as_array(array: Any) -> Any:
-    """Returns what is read from: an array, or the file behind a mapped one."""
+    """Returns an array, or the file behind a memory map."""
     if isinstance(array, FileArray):
         return array
     if isinstance(array, np.memmap):
@@ -213,7 +214,7 @@ def _as_array(array: Any) -> Any:
 
 
 def _column(array: Any, kinds: str, dtype: Any) -> np.ndarray:
-    """Returns one number for each step, whole."""
+    """Returns an array of one number for each step."""
     if array.dtype.kind not in kinds:
         raise ValueError(
             f"Expected a column of numbers of kinds {kinds!r}. Received: "
@@ -222,12 +223,7 @@ def _column(array: Any, kinds: str, dtype: Any) -> np.ndarray:
     return np.asarray(array[0 : array.shape[0]]).astype(dtype)
 
 
-def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns the dtype in which numbers are held: float32 for float64."""
-    return np.dtype(np.float32) if dtype == np.float64 else dtype
-
-
 def _bytes_of_row(array: Any) -> int:
-    """Returns what a step's part of an array takes in memory."""
+    """Returns the bytes of one row of an array in memory."""
     size = int(np.prod(array.shape[1:], dtype=np.int64))
-    return size * _stored(array.dtype).itemsize
+    return size * stored_dtype(array.dtype).itemsize

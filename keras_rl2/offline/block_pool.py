@@ -1,4 +1,4 @@
-"""Transitions of data that does not fit into memory."""
+"""Draws from data that does not fit into memory."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,32 +11,33 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.spaces.trees import map_leaves
 
-# Blocks that are drawn from at a time; the older ones make room.
+# Blocks in the pool at a time; the oldest one is replaced.
 _BLOCKS = 16
-# Pieces of a block, where episodes are that short.
+# Pieces of a block, at least.
 _PIECES = 32
 
-# From pieces `[P, 3]`, and how many steps of each may be drawn, `[P]`.
+# From pieces `[P, 3]` and the number of drawable steps of each, `[P]`.
 ReadBlock = Callable[[np.ndarray, np.ndarray], TransitionBlock]
 
 
 class BlockPool:
-    """Draws from a few blocks at a time, which change as they are used up.
+    """A pool of a few blocks of transitions, each replaced once used up.
 
-    All data is cut into pieces, runs of steps of one episode. Shuffled anew
-    each time through, they are read as blocks of many pieces; the pool holds
-    16 blocks, draws uniformly from all of them, and exchanges the oldest one
-    for the next when as many transitions have been drawn as a block has. So
-    all are drawn about equally often, and each is read once for the times that
-    it is drawn.
+    All data is cut into pieces, runs of steps of one episode. They are
+    shuffled anew in each pass through the data, and read as blocks of many
+    pieces. The pool holds 16 blocks, draws uniformly from all of them, and
+    replaces the oldest one when as many transitions have been drawn as it
+    has. So all transitions are drawn about equally often, and each is read
+    once for all of its draws.
 
     Args:
         lengths: `[E]` int64. Steps of each episode.
         episodes: `[K]` int64. The episodes to draw from.
-        rows: int. Rows that may be held.
-        n_step: int. Rewards of a transition: a piece is read so much further.
+        rows: int. Most rows to hold in memory.
+        n_step: int. Rewards of a transition: n - 1 more steps of each piece
+            are read.
         read: Callable. Reads a block.
-        seed: `np.random.SeedSequence`. Shuffles.
+        seed: `np.random.SeedSequence`. Shuffles the pieces.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class BlockPool:
         self._read = read
         self._ahead = n_step - 1
         self._lengths = lengths
-        # One more than are held is read at a time.
+        # One more block is in memory while it is read.
         self._rows = max(rows // (_BLOCKS + 2), 1)
         self._pieces = cut(
             lengths[episodes], episodes, max(self._rows // _PIECES, 1)
@@ -59,7 +60,7 @@ class BlockPool:
         self._generator = np.random.default_rng(seed)
         self._order: deque[int] = deque()
         self._blocks: deque[TransitionBlock] = deque()
-        # What each of the blocks was read from.
+        # Numbers of the pieces of each block.
         self._pieces_held: deque[list[int]] = deque()
         self._drawn = 0
 
@@ -86,13 +87,13 @@ class BlockPool:
         return mixed
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Gives what is held at present; see `TransitionStore`."""
+        """Yields the steps in memory; see `TransitionStore`."""
         self._refill()
         for block in self._blocks:
             yield from block.trajectories()
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what is held, by its place in the data, and what follows."""
+        """Returns the numbers of the pieces in memory, and of the next ones."""
         return {
             "order": [*self._order],
             "held": [*self._pieces_held],
@@ -101,7 +102,7 @@ class BlockPool:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Reads what was held by then; see `get_state`.
+        """Restores the state, and reads its pieces; see `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -113,12 +114,12 @@ class BlockPool:
         self._generator.bit_generator.state = state["generator"]
 
     def _refill(self) -> None:
-        """Reads blocks where they are missing, or have been used up."""
+        """Reads blocks that are missing, and replaces those used up."""
         while len(self._blocks) < _BLOCKS:
             self._blocks.append(self._next())
         while self._drawn >= len(self._blocks[0]):
             self._drawn -= len(self._blocks[0])
-            # Before the next one is read: both need not fit.
+            # Before the next one is read: both may not fit into memory.
             self._blocks.popleft()
             self._pieces_held.popleft()
             self._blocks.append(self._next())
@@ -154,7 +155,7 @@ def cut(lengths: np.ndarray, episodes: np.ndarray, most: int) -> np.ndarray:
 
     Args:
         lengths: `[K]` int64. Steps of each of the episodes.
-        episodes: `[K]` int64. What they are called.
+        episodes: `[K]` int64. Numbers of the episodes.
         most: int. Steps of a piece at most.
 
     Returns:

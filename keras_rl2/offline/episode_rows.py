@@ -1,4 +1,4 @@
-"""Episodes in memory, laid out so that a next observation is the next row."""
+"""Episodes in memory, with each next observation in the next row."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -22,21 +22,21 @@ _ROUNDING = 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class EpisodeRows:
-    """Pieces of episodes, one behind the other.
+    """Pieces of episodes, one behind another.
 
     A piece of m steps takes m + 1 rows: that of its last observation has no
-    action, and what stands there in other arrays means nothing.
+    action, and its values in the other arrays are meaningless.
 
     Attributes:
         observation: `[R, ...]`. A tree of arrays.
-        action: `[R, ...]`. As the environment took it, a tree of arrays.
+        action: `[R, ...]`. In the environment's form, a tree of arrays.
         reward: `[R]` float32.
         terminated: `[R]` bool.
         truncated: `[R]` bool.
-        episode: `[P]` int64. Which episode each piece is of.
-        first: `[P]` int64. The step of its episode that a piece begins with.
-        start: `[P]` int64. The row that it begins with.
-        steps: `[P]` int64. Its steps, m.
+        episode: `[P]` int64. The episode of each piece.
+        first: `[P]` int64. The first step of each piece within its episode.
+        start: `[P]` int64. The first row of each piece.
+        steps: `[P]` int64. Steps of each piece, m.
     """
 
     observation: Tree[np.ndarray]
@@ -57,7 +57,7 @@ class EpisodeRows:
         return is_step
 
     def place(self, row: int) -> str:
-        """Says for people where a row comes from.
+        """Returns the origin of a row in words: its episode and step.
 
         Args:
             row: int.
@@ -68,28 +68,37 @@ class EpisodeRows:
 
 
 def piece_starts(pieces: np.ndarray) -> tuple[np.ndarray, int]:
-    """Lays pieces out.
+    """Returns the first row of each piece, and the number of rows.
 
     Args:
         pieces: `[P, 3]` int64. Episode, first step, and the step to stop at.
 
     Returns:
-        The row that each begins with, `[P]`, and the number of rows.
+        Tuple of `[P]` int64 and int.
     """
     rows = pieces[:, 2] - pieces[:, 1] + 1
     ends = np.cumsum(rows)
     return ends - rows, int(ends[-1]) if len(ends) else 0
 
 
+def stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Returns the dtype of numbers in memory: float32 for float64.
+
+    Args:
+        dtype: NumPy dtype. Of the source.
+    """
+    return np.dtype(np.float32) if dtype == np.float64 else dtype
+
+
 def check_rows(rows: EpisodeRows, name: str) -> None:
-    """Refuses numbers that are not finite.
+    """Checks that all numbers are finite.
 
     Args:
         rows: `EpisodeRows`.
-        name: str. What they were read from.
+        name: str. The name of their source.
 
     Raises:
-        ValueError: If there is one; it names the episode and the step.
+        ValueError: If one is not; it names the episode and the step.
     """
     is_step = rows.is_step
     for key, array in _named(rows):
@@ -111,15 +120,15 @@ def check_rows(rows: EpisodeRows, name: str) -> None:
 def check_actions(
     rows: EpisodeRows, space: gymnasium.Space[Any], name: str
 ) -> None:
-    """Refuses actions that are not members of a space.
+    """Checks that all actions are members of a space.
 
     Args:
         rows: `EpisodeRows`.
         space: `gymnasium.Space`. Of one action.
-        name: str. What they were read from.
+        name: str. The name of their source.
 
     Raises:
-        ValueError: If there is one; it names the episode and the step.
+        ValueError: If one is not; it names the episode and the step.
     """
     leaves = dict(named_leaves(space_tree(space)))
     given = dict(named_leaves(rows.action))
@@ -147,7 +156,7 @@ def check_actions(
 
 
 def _inside(space: gymnasium.Space[Any], array: np.ndarray) -> np.ndarray:
-    """Says of each number of actions whether the space has it."""
+    """Returns for each number of actions whether it is within the space."""
     kinds = "fiu" if isinstance(space, Box) else "iub"
     if array.dtype.kind not in kinds:
         return np.zeros(array.shape, np.bool_)
@@ -168,7 +177,7 @@ def _inside(space: gymnasium.Space[Any], array: np.ndarray) -> np.ndarray:
 
 
 def _named(rows: EpisodeRows) -> Iterator[tuple[str, np.ndarray]]:
-    """Gives the arrays of floats with names for people."""
+    """Yields the arrays of floats with their names."""
     for name, tree in (
         ("observations", rows.observation),
         ("actions", rows.action),

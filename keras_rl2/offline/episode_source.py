@@ -1,24 +1,34 @@
-"""What offline data can be read from."""
+"""Recorded episodes in any form, read piece by piece."""
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from typing import Protocol
 
 import gymnasium
 import numpy as np
 
+from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.offline.array_source import ArraySource
 from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.offline.file_array import open_npy_folder
+from keras_rl2.offline.file_array import open_npz
+from keras_rl2.offline.minari_folder import MAIN_FILE
+from keras_rl2.offline.minari_folder import MinariFolder
+from keras_rl2.spaces.trees import map_leaves
 
 
 class EpisodeSource(Protocol):
     """Recorded episodes, read piece by piece.
 
     Attributes:
-        name: str. What it is called in messages.
-        observation_space: `gymnasium.Space` or None where nobody has said.
-        action_space: `gymnasium.Space` or None, alike.
+        name: str. The name of the source in error messages.
+        observation_space: `gymnasium.Space` or None if the source has none.
+        action_space: `gymnasium.Space` or None, likewise.
         lengths: `[E]` int64. Transitions of each episode.
         returns: `[E]` float64. Sum of the rewards of each episode.
-        row_bytes: int. What a step takes in memory.
+        row_bytes: int. Bytes of one step in memory.
     """
 
     name: str
@@ -39,8 +49,82 @@ class EpisodeSource(Protocol):
             `EpisodeRows`.
 
         Raises:
-            ValueError: If there is something in them that cannot be used.
+            ValueError: If the data in them is damaged.
         """
 
     def close(self) -> None:
-        """Lets go of files, when nothing more is to be read."""
+        """Closes files or frees arrays, when nothing more is to be read."""
+
+
+def open_source(source: Any) -> EpisodeSource:
+    """Opens recorded episodes.
+
+    Args:
+        source: See `keras_rl2.OfflineDataset`.
+
+    Returns:
+        `EpisodeSource`.
+
+    Raises:
+        ValueError: If `source` is of no supported form.
+    """
+    if isinstance(source, (ArraySource, MinariFolder)):
+        return source
+    if isinstance(source, ReplayDataset):
+        return _open_replay(source)
+    if isinstance(source, Mapping):
+        return ArraySource(source, "the arrays")
+    if isinstance(source, (str, os.PathLike)):
+        return _open_path(Path(source))
+    if hasattr(source, "iterate_episodes") and hasattr(source, "storage"):
+        return _open_minari(source)
+    raise ValueError(
+        "Expected a dict of arrays, the path of an .npz file, of a folder of "
+        ".npy files or of a Minari dataset, a `minari.MinariDataset`, or a "
+        f"`keras_rl2.ReplayDataset`. Received: {source!r}"
+    )
+
+
+def _open_path(path: Path) -> EpisodeSource:
+    """Opens a file or folder in the form that its content has."""
+    if path.is_file() and path.suffix == ".npz":
+        return ArraySource(open_npz(path), str(path))
+    if path.is_dir() and [*path.glob("*.npy")]:
+        return ArraySource(open_npy_folder(path), str(path))
+    if any((path / part / MAIN_FILE).is_file() for part in ("", "data")):
+        return MinariFolder(path)
+    raise ValueError(
+        "Expected the path of an .npz file, of a folder of .npy files, or of a "
+        f"Minari dataset with data/main_data.hdf5. Received: {path} "
+        f"({'nothing of these' if path.exists() else 'which does not exist'})"
+    )
+
+
+def _open_minari(dataset: Any) -> EpisodeSource:
+    """Opens the episodes that a `minari.MinariDataset` points to."""
+    path = Path(dataset.storage.data_path)
+    if not (path / MAIN_FILE).is_file():
+        raise ValueError(
+            "Expected a Minari dataset that is kept as HDF5. Received: "
+            f"{path}, of the format {dataset.storage.FORMAT!r}"
+        )
+    return MinariFolder(path, [*dataset.episode_indices])
+
+
+def _open_replay(replay: ReplayDataset) -> EpisodeSource:
+    """Returns the present content of a replay buffer."""
+    if replay.buffer is None or replay.agent is None:
+        raise ValueError(
+            "Expected a ReplayDataset that has stored something: `fit` an "
+            "agent with it, or call `bind(agent)` and `fill(steps)`. "
+            "Received: no buffer"
+        )
+    arrays = replay.buffer.record()
+    taken = replay.agent.policy_head.to_environment(arrays["actions"])
+    arrays["actions"] = map_leaves(np.asarray, taken)
+    return ArraySource(
+        arrays,
+        f"the replay of {replay.env.name}",
+        replay.env.observation_space,
+        replay.env.action_space,
+    )

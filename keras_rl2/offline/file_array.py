@@ -1,4 +1,4 @@
-"""Arrays that stay in their files."""
+"""Arrays that are read from their files slice by slice."""
 
 import math
 import mmap
@@ -14,20 +14,21 @@ import numpy as np
 from keras_rl2.files.plain_files import require_file
 
 _NPY = ".npy"
-# What is compressed is read whole. Zeros become a thousandth.
+# For compressed arrays, which are read whole. Zeros are packed to a
+# thousandth.
 _MOST_BYTES = 2**28
 _MOST_EXPANSION = 100
 
 
 class FileArray:
-    """An array in a file, of which slices are read.
+    """An array in a file, read by slices.
 
-    Not a memory map: the pages that one has touched count as the process's
-    own, until as much lies in memory as the file is long.
+    It is not a memory map, since the pages that a map has touched count as
+    memory of the process, up to the size of the file.
 
     Args:
         path: path. The file.
-        offset: int. Where its numbers begin, in bytes.
+        offset: int. Position of its numbers, in bytes.
         shape: tuple of int. `[N, ...]`.
         dtype: NumPy dtype.
 
@@ -56,7 +57,7 @@ class FileArray:
 
     @classmethod
     def of(cls, array: np.memmap[Any, Any]) -> Any:
-        """Returns the file behind a memory map, or the map where it is a part.
+        """Returns the file behind a memory map, or the map if it is a view.
 
         Args:
             array: `np.memmap`.
@@ -77,15 +78,15 @@ class FileArray:
 
         Args:
             path: path. The file.
-            start: int. Where it begins, in bytes. Defaults to `0`.
-            end: int or None. Where it ends; None for the end of the file.
-                Defaults to `None`.
+            start: int. Its first byte. Defaults to `0`.
+            end: int or None. The byte after its last; None for the end of the
+                file. Defaults to `None`.
 
         Returns:
             `FileArray`.
 
         Raises:
-            ValueError: If it is none, is cut off, or holds objects.
+            ValueError: If it is of another format, cut off, or holds objects.
         """
         require_file(path)
         with open(path, "rb") as file:
@@ -112,7 +113,7 @@ class FileArray:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        """Reads rows that follow on each other.
+        """Reads consecutive rows.
 
         Args:
             rows: slice, without a step.
@@ -134,7 +135,7 @@ class FileArray:
 def _header(
     file: IO[bytes], path: str | os.PathLike[str]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Reads what an array is: its shape, whether by columns, and its dtype."""
+    """Reads an array's header: shape, whether in Fortran order, and dtype."""
     try:
         version = np.lib.format.read_magic(file)
         read = {
@@ -144,7 +145,7 @@ def _header(
         header: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
     except (ValueError, KeyError, EOFError) as error:
         raise ValueError(
-            f"Expected an array as `np.save` writes it. Received: "
+            "Expected an array in the format of `np.save`. Received: "
             f"{path} ({error})"
         ) from error
     return header
@@ -153,7 +154,7 @@ def _header(
 def open_npz(path: Path) -> dict[str, Any]:
     """Opens the arrays of an `.npz` file.
 
-    What is stored as it is stays in the file; what is compressed is read.
+    Uncompressed arrays stay in the file; compressed ones are read.
 
     Args:
         path: path.
@@ -163,7 +164,7 @@ def open_npz(path: Path) -> dict[str, Any]:
         `"camera"` of a dict.
 
     Raises:
-        ValueError: If it is no such file, or holds objects.
+        ValueError: If it is not such a file, or holds objects.
     """
     arrays: dict[str, Any] = {}
     try:
@@ -180,14 +181,14 @@ def open_npz(path: Path) -> dict[str, Any]:
                     arrays[key] = _numbers(loaded, key, path)
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise ValueError(
-            f"Expected an .npz file, as `np.savez` writes it. Received: {path} "
-            f"({error})"
+            "Expected an .npz file in the format of `np.savez`. Received: "
+            f"{path} ({error})"
         ) from error
     return _nested(arrays)
 
 
 def _check_packed(archive: zipfile.ZipFile, size: int, path: Path) -> None:
-    """Refuses arrays that take far more memory than the file has bytes."""
+    """Checks that arrays take not far more memory than the file has bytes."""
     packed = [
         entry
         for entry in archive.infolist()
@@ -211,20 +212,20 @@ def _check_packed(archive: zipfile.ZipFile, size: int, path: Path) -> None:
 
 
 def open_npy_folder(path: Path) -> dict[str, Any]:
-    """Opens a folder of `.npy` files, each named after what it holds.
+    """Opens a folder of `.npy` files, each named after its array.
 
     Args:
         path: path.
 
     Returns:
-        dict as of `open_npz`.
+        dict; see `open_npz`.
     """
     files = sorted(path.glob(f"*{_NPY}"))
     return _nested({file.stem: FileArray.open(file) for file in files})
 
 
 def _numbers(loaded: Any, key: str, path: Path) -> np.ndarray:
-    """Reads an array that was compressed."""
+    """Reads a compressed array."""
     try:
         array: np.ndarray = loaded[key]
     except ValueError as error:
@@ -235,14 +236,14 @@ def _numbers(loaded: Any, key: str, path: Path) -> np.ndarray:
 
 
 def _stored_member(path: Path, entry: zipfile.ZipInfo) -> FileArray:
-    """Returns a member of an archive that is not compressed."""
+    """Returns an uncompressed member of an archive."""
     with open(path, "rb") as file:
         file.seek(entry.header_offset)
         header = file.read(30)
     if len(header) < 30 or header[:4] != b"PK\x03\x04":
         raise zipfile.BadZipFile(f"no header of {entry.filename}")
-    # Lengths of the name and of what follows on it, which differ from those
-    # of the directory.
+    # Lengths of the name and of the extra field, which differ from those in
+    # the directory.
     skipped = sum(
         int.from_bytes(header[at : at + 2], "little") for at in (26, 28)
     )
@@ -251,7 +252,7 @@ def _stored_member(path: Path, entry: zipfile.ZipInfo) -> FileArray:
 
 
 def _nested(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes trees of what has dots in its name."""
+    """Makes trees of the arrays with dots in their names."""
     tree: dict[str, Any] = {}
     for key, array in arrays.items():
         *folders, last = key.split(".")
@@ -263,7 +264,7 @@ def _nested(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_tuples(branch: Any) -> Any:
-    """Makes tuples of what is counted from 0 on."""
+    """Makes tuples of dicts whose keys are "0", "1" and so on."""
     if not isinstance(branch, dict):
         return branch
     inner = {key: _with_tuples(each) for key, each in branch.items()}

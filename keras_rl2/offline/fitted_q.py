@@ -1,4 +1,4 @@
-"""Fitted Q evaluation: what a fixed policy is worth, by recorded steps."""
+"""Fitted Q evaluation: the value of a fixed policy from recorded steps."""
 
 from typing import Any
 from typing import cast
@@ -32,11 +32,11 @@ _OPTIONS = {
 
 
 def networks_beside(agent: ModelPolicy, seed: int | None) -> NetworkBuilder:
-    """Returns what makes networks for the observations of an agent.
+    """Returns a builder of networks for the observations of an agent.
 
     Args:
-        agent: `keras_rl2.Agent` whose spaces are set.
-        seed: int or None. Of the weights.
+        agent: `keras_rl2.Agent`, bound to its spaces.
+        seed: int or None. Seeds the weights.
     """
     return NetworkBuilder(
         agent.observation_space,
@@ -49,18 +49,18 @@ def networks_beside(agent: ModelPolicy, seed: int | None) -> NetworkBuilder:
 
 
 class FittedQ:
-    """Values of a fixed policy, learned from what another one did.
+    """Values of a fixed policy, learned from the steps of another one.
 
-    A network of its own learns what the policy's actions bring,
+    A separate network learns the action values of the policy,
 
         Q(s, a) = r + discount Q'(s', a'),    a' ~ π(s')
 
-    with a target network Q', so that it has no part in what the agent's critic
-    is wrong about. It has two hidden layers of 64 units, or the convolutions
-    that `for_env` makes.
+    with a target network Q'. It does not share the errors of the agent's
+    critic. It has two hidden layers of 64 units, or the convolutions of
+    `for_env`.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose policy it is, of Box or Discrete
+        agent: `keras_rl2.Agent`. The agent with the policy, of Box or Discrete
             actions.
         deterministic: bool. Whether the policy takes its most probable
             actions.
@@ -107,7 +107,7 @@ class FittedQ:
     def fit(
         self, episodes: RecordedEpisodes, updates: int, batch_size: int
     ) -> None:
-        """Learns from minibatches that are drawn uniformly.
+        """Updates the network by minibatches that are drawn uniformly.
 
         Args:
             episodes: `RecordedEpisodes`.
@@ -123,7 +123,7 @@ class FittedQ:
             )
 
     def values(self, observation: Any) -> np.ndarray:
-        """Returns what the policy is worth where it is asked, `[B]`.
+        """Returns the estimated state values `[B]`.
 
         Args:
             observation: `[B, ...]`. Raw observations.
@@ -132,7 +132,7 @@ class FittedQ:
         return np.array(self._value(self._network, observation, *noise))
 
     def _noise(self, count: int) -> tuple[Any, ...]:
-        """Draws what the policy chooses by, if it leaves anything to chance."""
+        """Returns noise for a stochastic policy, else nothing."""
         if self._deterministic:
             return ()
         return (self._agent.draw_noise(self._generator, (count,))[0],)
@@ -158,7 +158,7 @@ class FittedQ:
         return values
 
     def _updated(self, batch: dict[str, Any], *noise: Tensor) -> None:
-        """Makes one step along the TD errors of a minibatch."""
+        """Makes one gradient step on the TD errors of a minibatch."""
         following = self._value(self._target, batch["next_observation"], *noise)
         target = batch["reward"] + batch["discount"] * following
         with tf.GradientTape() as tape:

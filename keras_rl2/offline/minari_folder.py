@@ -1,35 +1,44 @@
 """Episodes in the folder of a Minari dataset."""
 
-import functools
+import contextlib
+import dataclasses
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import h5py
 import numpy as np
 
 from keras_rl2.files import hdf5_arrays
 from keras_rl2.files.hdf5_arrays import Hdf5Error
+from keras_rl2.files.plain_files import read_json
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import piece_starts
-from keras_rl2.offline.minari_metadata import read_metadata
+from keras_rl2.offline.episode_rows import stored_dtype
+from keras_rl2.spaces.space_configs import space_from_config
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
-#: Where Minari keeps the episodes, and what it says of them.
+#: The files of Minari: the episodes, and a description of them.
 MAIN_FILE = "main_data.hdf5"
 METADATA_FILE = "metadata.json"
-#: How it names the parts of a Tuple.
+#: The names that Minari gives to the parts of a Tuple, and to the spaces
+#: within a space.
 TUPLE_ITEM = "_index_"
+SUBSPACES = "subspaces"
 
 _EPISODE = re.compile(r"episode_(\d+)")
+# Bounds of pictures are written one by one.
+_MOST_BYTES = 2**26
 
 
 class MinariFolder:
-    """A dataset as Minari keeps it on disk, read without Minari.
+    """A dataset in Minari's format on disk, read without Minari.
 
     Each episode is a group of `observations` `[T + 1, ...]`, `actions`
     `[T, ...]`, `rewards`, `terminations` and `truncations` `[T]`; a group in
@@ -50,9 +59,9 @@ class MinariFolder:
     ) -> None:
         folder = path if (path / MAIN_FILE).exists() else path / "data"
         self.name = str(path)
-        metadata = read_metadata(folder / METADATA_FILE)
-        self.observation_space = metadata["observation_space"]
-        self.action_space = metadata["action_space"]
+        self.observation_space, self.action_space = _read_spaces(
+            folder / METADATA_FILE
+        )
         try:
             self._file = h5py.File(folder / MAIN_FILE, "r")
         except OSError as error:
@@ -86,80 +95,60 @@ class MinariFolder:
         return [found[number] for number in wanted]
 
     def _scan(self) -> None:
-        """Reads how long episodes are, what they returned, what they hold."""
-        lengths, returns = [], []
+        """Reads the rewards of all episodes, and the structure of the first."""
+        rewards = []
         for number in range(len(self._groups)):
-            reward = self._told(number, self._rewards)
-            lengths.append(len(reward))
-            returns.append(reward.sum(dtype=np.float64))
-        self.lengths = np.array(lengths, np.int64)
-        self.returns = np.array(returns, np.float64)
-        self._observation = self._told(0, lambda g: _form(g, "observations"))
-        self._action = self._told(0, lambda g: _form(g, "actions"))
-        self.row_bytes = 6 + sum(
-            int(np.prod(leaf.shape, dtype=np.int64)) * leaf.dtype.itemsize
-            for form in (self._observation, self._action)
-            for leaf in leaves(form)
+            with self._episode(number) as group:
+                rewards.append(_rewards(group))
+        self.lengths = np.array([*map(len, rewards)], np.int64)
+        self.returns = np.array(
+            [reward.sum(dtype=np.float64) for reward in rewards], np.float64
         )
+        with self._episode(0) as group:
+            observation = _columns(group, "observations", more=1)
+            action = _columns(group, "actions", more=0)
+        flags = np.dtype(np.bool_)
+        #: Tree of `_Column`, with the names of `EpisodeRows`.
+        self._rows = {
+            "observation": observation,
+            "action": action,
+            "reward": _Column("rewards", (), np.dtype(np.float32)),
+            "terminated": _Column("terminations", (), flags),
+            "truncated": _Column("truncations", (), flags),
+        }
+        self.row_bytes = sum(each.row_bytes for each in leaves(self._rows))
 
-    def _told(self, number: int, function: Callable[[Any], Any]) -> Any:
-        """Reads of an episode, and names it where that fails."""
+    @contextlib.contextmanager
+    def _episode(self, number: int) -> Iterator[Any]:
+        """Opens an episode; errors within the block name it."""
         name = self._groups[number]
         try:
-            group = hdf5_arrays.open_member(self._root, name)
-            return function(group)
+            yield hdf5_arrays.open_member(self._root, name)
         except (Hdf5Error, OSError, RuntimeError, KeyError, TypeError) as error:
             raise ValueError(
                 "Expected an episode as Minari writes it. Received: "
                 f"{name} of {self.name} with {error}"
             ) from error
 
-    def _rewards(self, group: Any) -> np.ndarray:
-        """Reads the rewards of an episode, and checks the ends beside them."""
-        reward = hdf5_arrays.open_member(group, "rewards")
-        if len(reward.shape) != 1 or not reward.shape[0]:
-            raise Hdf5Error(f"rewards of shape {reward.shape}, not [T]")
-        for key in ("terminations", "truncations"):
-            flags = hdf5_arrays.open_member(group, key)
-            if flags.shape != reward.shape:
-                raise Hdf5Error(
-                    f"{key} of shape {flags.shape} beside rewards of shape "
-                    f"{reward.shape}"
-                )
-        numbers = np.empty(reward.shape, np.float32)
-        hdf5_arrays.read(reward, 0, numbers)
-        if not np.isfinite(numbers).all():
-            raise Hdf5Error("rewards that are not finite")
-        return numbers
-
     def read(self, pieces: np.ndarray) -> EpisodeRows:
         """Reads pieces of episodes; see `EpisodeSource`."""
         starts, count = piece_starts(pieces)
         episode, first, stop = pieces.T
-        arrays = _Arrays(self._observation, self._action, count)
-        for number, row, begin, end in zip(
-            episode.tolist(),
-            starts.tolist(),
-            first.tolist(),
-            stop.tolist(),
-            strict=True,
+        rows: dict[str, Any] = map_leaves(
+            lambda column: np.zeros((count, *column.shape), column.dtype),
+            self._rows,
+        )
+        arrays = [*zip(leaves(self._rows), leaves(rows), strict=True)]
+        for start, (number, begin, end) in zip(
+            starts.tolist(), pieces.tolist(), strict=True
         ):
-            self._told(
-                number,
-                functools.partial(
-                    arrays.fill,
-                    row=row,
-                    begin=begin,
-                    end=end,
-                    length=int(self.lengths[number]),
-                ),
-            )
+            length = int(self.lengths[number])
+            with self._episode(number) as group:
+                for column, out in arrays:
+                    part = column.read(group, begin, end, length)
+                    out[start : start + len(part)] = part
         return EpisodeRows(
-            observation=arrays.observation,
-            action=arrays.action,
-            reward=arrays.scalars["rewards"],
-            terminated=arrays.scalars["terminations"],
-            truncated=arrays.scalars["truncations"],
+            **rows,
             episode=episode,
             first=first,
             start=starts,
@@ -167,108 +156,122 @@ class MinariFolder:
         )
 
     def close(self) -> None:
-        """Closes the file, when nothing more is to be read."""
+        """Closes the file."""
         self._file.close()
 
 
-class _Leaf:
-    """Where an array lies within an episode, and what its rows are like."""
+@dataclasses.dataclass(frozen=True)
+class _Column:
+    """An array that each episode has.
 
-    def __init__(
-        self, path: tuple[str, ...], shape: tuple[int, ...], dtype: Any
-    ) -> None:
-        self.path = path
-        self.shape = shape
-        # As observations are stored.
-        self.dtype = np.dtype(np.float32 if dtype == np.float64 else dtype)
+    Attributes:
+        path: str. Where it lies within an episode.
+        shape: tuple of int. Of one row.
+        dtype: NumPy dtype. As it is held in memory.
+        kind: str. The kind of dtype in the file; empty for any.
+        more: int. Rows beyond the number of steps: 1 for observations.
+    """
 
+    path: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    kind: str = ""
+    more: int = 0
 
-class _Arrays:
-    """What pieces of episodes are read into, one after the other."""
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
-    def __init__(
-        self, observation: Tree[_Leaf], action: Tree[_Leaf], count: int
-    ) -> None:
-        def zeros(leaf: _Leaf) -> np.ndarray:
-            return np.zeros((count, *leaf.shape), leaf.dtype)
-
-        self.observation = map_leaves(zeros, observation)
-        self.action = map_leaves(zeros, action)
-        self.scalars = {
-            "rewards": np.zeros(count, np.float32),
-            "terminations": np.zeros(count, np.bool_),
-            "truncations": np.zeros(count, np.bool_),
-        }
-        # Of an episode there is one observation more.
-        self._parts = [
-            *(
-                (leaf.path, out, 1)
-                for leaf, out in zip(
-                    leaves(observation), leaves(self.observation), strict=True
-                )
-            ),
-            *(
-                (leaf.path, out, 0)
-                for leaf, out in zip(
-                    leaves(action), leaves(self.action), strict=True
-                )
-            ),
-        ]
-
-    def fill(
-        self, group: Any, row: int, begin: int, end: int, length: int
-    ) -> None:
-        """Reads steps of an episode into rows."""
-        for path, out, more in self._parts:
-            array = _open(group, path)
-            _check_shape(array, path, out, length + more)
-            rows = slice(row, row + end - begin + more)
-            hdf5_arrays.read(array, begin, out[rows])
-        for key, out in self.scalars.items():
-            array = hdf5_arrays.open_member(group, key)
-            part = np.empty(end - begin, array.dtype)
-            hdf5_arrays.read(array, begin, part)
-            out[row : row + end - begin] = part
+    def read(self, group: Any, begin: int, end: int, length: int) -> np.ndarray:
+        """Reads the rows of some steps of an episode of a given length."""
+        array = hdf5_arrays.open_member(group, self.path)
+        if not isinstance(array, h5py.h5d.DatasetID):
+            raise Hdf5Error(f"a group {self.path}, an array elsewhere")
+        shape = (length + self.more, *self.shape)
+        if array.shape != shape or self.kind not in ("", array.dtype.kind):
+            raise Hdf5Error(
+                f"{self.path} of shape {array.shape} and dtype {array.dtype}, "
+                f"not {shape} and {self.dtype}"
+            )
+        return hdf5_arrays.read(array, begin, end + self.more)
 
 
-def _form(group: Any, *path: str) -> Tree[_Leaf]:
-    """Returns what lies at a place, as a tree."""
-    found = hdf5_arrays.open_member(group, path[-1])
+def _columns(group: Any, path: str, more: int) -> Tree[_Column]:
+    """Returns the arrays at a place of an episode, as a tree."""
+    found = hdf5_arrays.open_member(group, path)
     if isinstance(found, h5py.h5d.DatasetID):
         if not found.shape:
-            raise Hdf5Error(f"{'/'.join(path)} of no length")
-        return _Leaf(path, found.shape[1:], found.dtype)
-    return _form_of_group(found, path)
-
-
-def _form_of_group(group: Any, path: tuple[str, ...]) -> Tree[_Leaf]:
-    """Returns a dict, or a tuple where the names are those of one."""
-    keys = hdf5_arrays.names(group)
-    if not keys:
-        raise Hdf5Error(f"{'/'.join(path)} with nothing in it")
-    counted = [f"{TUPLE_ITEM}{index}" for index in range(len(keys))]
-    inner = {key: _form(group, *path, key) for key in keys}
-    if sorted(keys) == sorted(counted):
+            raise Hdf5Error(f"{path} of no length")
+        dtype = found.dtype
+        return _Column(
+            path, found.shape[1:], stored_dtype(dtype), dtype.kind, more
+        )
+    inner = {
+        key: _columns(group, f"{path}/{key}", more)
+        for key in hdf5_arrays.names(found)
+    }
+    if not inner:
+        raise Hdf5Error(f"{path} with nothing in it")
+    counted = [f"{TUPLE_ITEM}{index}" for index in range(len(inner))]
+    if sorted(inner) == sorted(counted):
         return tuple(inner[key] for key in counted)
     return inner
 
 
-def _open(group: Any, path: tuple[str, ...]) -> Any:
-    """Opens an array of an episode."""
-    for name in path:
-        group = hdf5_arrays.open_member(group, name)
-    if not isinstance(group, h5py.h5d.DatasetID):
-        raise Hdf5Error(f"a group {'/'.join(path)}, an array elsewhere")
-    return group
+def _rewards(group: Any) -> np.ndarray:
+    """Reads the rewards of an episode, and checks the flags beside them."""
+    reward = hdf5_arrays.open_member(group, "rewards")
+    if len(reward.shape) != 1 or not reward.shape[0]:
+        raise Hdf5Error(f"rewards of shape {reward.shape}, not [T]")
+    for key in ("terminations", "truncations"):
+        flags = hdf5_arrays.open_member(group, key)
+        if flags.shape != reward.shape:
+            raise Hdf5Error(
+                f"{key} of shape {flags.shape} beside rewards of shape "
+                f"{reward.shape}"
+            )
+    numbers = hdf5_arrays.read(reward).astype(np.float32)
+    if not np.isfinite(numbers).all():
+        raise Hdf5Error("rewards that are not finite")
+    return numbers
 
 
-def _check_shape(
-    array: Any, path: tuple[str, ...], out: np.ndarray, length: int
-) -> None:
-    """Refuses an array that is not as those of the first episode."""
-    expected = (length, *out.shape[1:])
-    if array.shape != expected or array.dtype.kind != out.dtype.kind:
-        raise Hdf5Error(
-            f"{'/'.join(path)} of shape {array.shape} and dtype {array.dtype}, "
-            f"not {expected} and {out.dtype}"
-        )
+def _read_spaces(path: Path) -> list[gymnasium.Space[Any] | None]:
+    """Reads the two spaces in `metadata.json`; None for one that is missing."""
+    try:
+        metadata = read_json(path, _MOST_BYTES)
+        if not isinstance(metadata, dict):
+            raise ValueError(f"a {type(metadata).__name__}")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            "Expected a metadata.json as Minari writes it. Received: "
+            f"{path} ({error})"
+        ) from error
+    found: list[gymnasium.Space[Any] | None] = []
+    for key in ("observation_space", "action_space"):
+        text = metadata.get(key)
+        try:
+            given = json.loads(text) if isinstance(text, str) else text
+            found.append(
+                None if given is None else space_from_config(_config(given))
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(
+                "Expected a space of a kind that agents support as "
+                f"{key} of {path}. Received: {error}"
+            ) from error
+    return found
+
+
+def _config(given: Any) -> Any:
+    """Turns a space as Minari writes it into the library's own config."""
+    kind = given.get("type") if isinstance(given, dict) else None
+    if kind == "Dict":
+        inner = given[SUBSPACES].items()
+        return {"type": kind, "spaces": {k: _config(v) for k, v in inner}}
+    if kind == "Tuple":
+        return {"type": kind, "spaces": [*map(_config, given[SUBSPACES])]}
+    if kind == "MultiBinary":
+        return {"type": kind, "shape": np.atleast_1d(given["n"]).tolist()}
+    return given

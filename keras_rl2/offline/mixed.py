@@ -1,4 +1,4 @@
-"""Minibatches of recorded and of new transitions."""
+"""Minibatches of recorded and new transitions."""
 
 import contextlib
 import operator
@@ -21,25 +21,25 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class MixedDataset(RoundDataset):
-    """Minibatches that are part recorded, part from replay.
+    """Minibatches of recorded transitions and of those from replay.
 
-    Steps are taken as the `ReplayDataset` takes them, with its warm-up, its
-    rounds and its number of updates; each minibatch of its `batch_size` then
-    has a fixed share of the `OfflineDataset`. Half and half is what RLPD calls
-    symmetric sampling.
+    Steps are taken by the `ReplayDataset`, with its warm-up, its rounds and
+    its number of updates; a fixed share of each minibatch of its `batch_size`
+    comes from the `OfflineDataset`. The share 0.5 is RLPD's symmetric
+    sampling.
 
     Args:
-        offline: `OfflineDataset`. What was recorded.
-        replay: `ReplayDataset`. What is collected; not prioritised.
-        ratio: float. Share of a minibatch that was recorded, between 0 and 1.
-            Defaults to `0.5`.
+        offline: `OfflineDataset`. The recorded transitions.
+        replay: `ReplayDataset`. The collected transitions; not prioritised.
+        ratio: float. Share of recorded transitions in a minibatch, between 0
+            and 1. Defaults to `0.5`.
 
     Attributes:
-        env: `VectorEnvAdapter`. That of the replay.
+        env: `VectorEnvAdapter`. The environment of the replay.
 
     Raises:
-        ValueError: If the ratio is out of bounds, the two add up rewards over
-            different numbers of steps, or the replay is prioritised.
+        ValueError: If the ratio is out of bounds, the two datasets have
+            different `n_step`, or the replay is prioritised.
 
     Example:
 
@@ -72,21 +72,21 @@ class MixedDataset(RoundDataset):
             )
         if not is_number(ratio) or not 0.0 < ratio < 1.0:
             raise ValueError(
-                "Expected `ratio` to be between 0 and 1: one of the datasets "
-                f"alone is what there is besides. Received: ratio={ratio}"
+                "Expected `ratio` to be between 0 and 1; otherwise pass one "
+                f"of the datasets alone. Received: ratio={ratio}"
             )
         if offline.n_step != replay.n_step:
             raise ValueError(
                 "Expected the same `n_step` of both datasets. Received: "
-                f"{offline.n_step} of what was recorded, {replay.n_step} of "
-                "the replay"
+                f"n_step={offline.n_step} of the recorded data, "
+                f"n_step={replay.n_step} of the replay"
             )
         if replay.prioritized:
             raise ValueError(
                 "Expected a `ReplayDataset` that draws uniformly, as the "
                 "recorded part does. Received: prioritized=True"
             )
-        # Before `super` sets what belongs to the replay.
+        # Before `super` sets attributes that belong to the replay.
         self.offline = offline
         self.replay = replay
         self.ratio = ratio
@@ -95,7 +95,7 @@ class MixedDataset(RoundDataset):
 
     @property
     def stopwatch(self) -> Stopwatch | None:
-        """What is told what a round is at."""
+        """The stopwatch that measures the sections of a round."""
         return self.replay.stopwatch
 
     @stopwatch.setter
@@ -119,11 +119,11 @@ class MixedDataset(RoundDataset):
 
     @property
     def recorded_rows(self) -> int:
-        """Transitions of a minibatch that were recorded."""
+        """Number of recorded transitions in a minibatch."""
         return self._recorded_of(self.batch_size)
 
     def _recorded_of(self, batch_size: int) -> int:
-        """Returns how many of so many transitions were recorded."""
+        """Returns the number of recorded transitions among `batch_size`."""
         return min(max(round(self.ratio * batch_size), 1), batch_size - 1)
 
     @property
@@ -132,13 +132,13 @@ class MixedDataset(RoundDataset):
         return self.replay.steps_before_first_round
 
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties both datasets to an agent.
+        """Binds both datasets to an agent.
 
         Args:
-            agent: `keras_rl2.Agent`. Acts and learns.
+            agent: `keras_rl2.Agent`. The agent that acts and learns.
 
         Raises:
-            ValueError: If the agent does not learn from one of them.
+            ValueError: If the agent cannot learn from one of them.
         """
         self.replay.bind(agent)
         self.offline.bind(agent)
@@ -148,7 +148,7 @@ class MixedDataset(RoundDataset):
             self._ready.clear()
 
     def begin(self) -> None:
-        """Drops what an earlier `fit` left over."""
+        """Discards leftover data from a previous `fit`."""
         self.replay.begin()
         super().begin()
 
@@ -182,10 +182,10 @@ class MixedDataset(RoundDataset):
         """Draws one minibatch of both kinds.
 
         Args:
-            batch_size: int. Transitions, M, two at least.
+            batch_size: int. Transitions, M, at least 2.
 
         Returns:
-            dict as of `OfflineDataset.sample`, those recorded first.
+            dict as from `OfflineDataset.sample`, recorded transitions first.
 
         Raises:
             ValueError: If the datasets are not bound to an agent, or nothing
@@ -198,11 +198,11 @@ class MixedDataset(RoundDataset):
         return batch
 
     def logs(self) -> dict[str, float]:
-        """Returns what the replay says."""
+        """Returns the logs of the replay."""
         return self.replay.logs()
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that both were made with, for people to read."""
+        """Returns the arguments of both constructors, for people to read."""
         return {
             **{f"replay.{k}": v for k, v in self.replay.settings().items()},
             **{f"offline.{k}": v for k, v in self.offline.settings().items()},
@@ -210,10 +210,10 @@ class MixedDataset(RoundDataset):
         }
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns what later rounds of both depend on.
+        """Returns the state that later rounds of both depend on.
 
         Args:
-            log: `StateLog` or None. As of `ReplayDataset`. Defaults to `None`.
+            log: `StateLog` or None. See `ReplayDataset`. Defaults to `None`.
         """
         return {
             "offline": self.offline.get_state(),
@@ -223,11 +223,11 @@ class MixedDataset(RoundDataset):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave, in datasets bound to an agent.
+        """Restores the state from `get_state`, if bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `ReplayDataset`. Defaults to `None`.
+            log: `StateLog` or None. See `ReplayDataset`. Defaults to `None`.
         """
         self.replay.set_state(state["replay"], log)
         self.offline.set_state(state["offline"])
@@ -249,9 +249,9 @@ class MixedDataset(RoundDataset):
 
 
 def _check_both_kinds(batch_size: int) -> None:
-    """Refuses a minibatch that has no room for both kinds."""
+    """Raises an error for a minibatch too small for both kinds."""
     if batch_size < 2:
         raise ValueError(
-            "Expected minibatches of two transitions at least, one of each "
+            "Expected minibatches of at least two transitions, one of each "
             f"kind. Received: batch_size={batch_size}"
         )

@@ -13,11 +13,11 @@ from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.offline.episode_source import open_source
 from keras_rl2.offline.offline_episodes import OfflineEpisodes
+from keras_rl2.offline.offline_episodes import TransitionStore
 from keras_rl2.offline.offline_episodes import choose
-from keras_rl2.offline.offline_sources import open_source
 from keras_rl2.offline.transition_block import TransitionForm
-from keras_rl2.offline.transition_store import TransitionStore
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
 from keras_rl2.policies.agent_protocols import refuse_on_policy
@@ -37,27 +37,26 @@ class OfflineDataset(RoundDataset):
     """Recorded episodes, drawn at random as minibatches for `fit`.
 
     There is no environment: `agent.fit(offline, epochs=...)` takes no steps,
-    and an epoch is a number of updates. The agents are those that learn from
-    replay, and are given the same minibatches.
+    and an epoch is a number of updates. Every agent that learns from replay
+    can learn from it, with the same kind of minibatches.
 
-    What fits into `memory_limit` is held in memory. Of anything larger, runs
-    of steps are read in a random order, and minibatches are drawn from those
-    that are held at present. Observations are stored as float32 where they
-    were recorded as float64.
+    Data that fits into `memory_limit` is held in memory. From larger data,
+    runs of steps are read in a random order, and minibatches are drawn from
+    the runs in memory. Observations recorded as float64 are stored as float32.
 
     Args:
-        source: What was recorded. One of
+        source: The recorded data. One of
             - a dict of arrays, one step after the other: `observations`
               `[N, ...]` (or a dict or tuple of such), `actions` `[N, ...]` as
               the environment took them, `rewards`, `terminations` and
-              `truncations` `[N]`, and perhaps `next_observations`. Without
+              `truncations` `[N]`, and optionally `next_observations`. Without
               those the last step of a truncated episode is left out, since
-              nobody knows what followed. `terminals` and `timeouts` are
-              understood, too;
+              its next observation is unknown. D4RL's names `terminals` and
+              `timeouts` are supported, too;
             - the path of an `.npz` file of these, or of a folder of `.npy`
               files, with dots where there is a tree (`observations.camera`);
             - the folder of a Minari dataset, or a `minari.MinariDataset`;
-            - a `keras_rl2.ReplayDataset`, for what it holds.
+            - a `keras_rl2.ReplayDataset`, for the content of its buffer.
         batch_size: int. Transitions of one minibatch. Defaults to `256`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
@@ -67,20 +66,21 @@ class OfflineDataset(RoundDataset):
         best: float or None. Share of the episodes to learn from, over 0 and
             at most 1, those of the highest return; None for all of them.
             Defaults to `None`.
-        min_return: float or None. Return that an episode needs to be learned
-            from. Defaults to `None`.
-        observation_space: `gymnasium.Space` or None. What was observed; None
-            for what the source says, or else the agent. Defaults to `None`.
-        action_space: `gymnasium.Space` or None. What could be done, alike.
+        min_return: float or None. Lowest return of an episode to learn from;
+            None for any. Defaults to `None`.
+        observation_space: `gymnasium.Space` or None. The space of
+            observations; None for that of the source, or else of the agent.
             Defaults to `None`.
-        memory_limit: int. Bytes of data that are held in memory, but for a few
-            steps that there must be. Defaults to `536870912`, half a GiB.
+        action_space: `gymnasium.Space` or None. The space of actions; None
+            for that of the source, or else of the agent. Defaults to `None`.
+        memory_limit: int. Bytes of data that are held in memory, apart from a
+            minimum of a few steps. Defaults to `536870912`, half a GiB.
 
     Attributes:
-        observation_space: `gymnasium.Space`. None until somebody has said.
-        action_space: `gymnasium.Space`. Alike.
-        episodes: int. Episodes that are learned from.
-        transitions: int. Transitions that they have.
+        observation_space: `gymnasium.Space`. None until it is known.
+        action_space: `gymnasium.Space`. None until it is known.
+        episodes: int. Number of episodes to learn from.
+        transitions: int. Number of their transitions.
         episode_returns: `[E]` float64. Their returns.
         streams: bool. Whether data is read while it is drawn.
 
@@ -160,12 +160,12 @@ class OfflineDataset(RoundDataset):
 
     @property
     def observation_space(self) -> gymnasium.Space[Any] | None:
-        """What was observed; None until somebody has said."""
+        """The space of observations; None until it is known."""
         return self._recorded.observation_space
 
     @property
     def action_space(self) -> gymnasium.Space[Any] | None:
-        """What could be done; None until somebody has said."""
+        """The space of actions; None until it is known."""
         return self._recorded.action_space
 
     @property
@@ -179,17 +179,17 @@ class OfflineDataset(RoundDataset):
         return self._recorded.rows
 
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the dataset to an agent, whose discount factor counts.
+        """Binds the dataset to an agent, and takes its discount factor.
 
-        An agent that normalises observations is shown the data once, what is
-        held of it.
+        An agent that normalises observations updates its statistics once, by
+        the data in memory.
 
         Args:
-            agent: `keras_rl2.Agent`. Learns.
+            agent: `keras_rl2.Agent`. The agent that learns.
 
         Raises:
-            ValueError: If the agent learns from fresh rollouts only, or
-                remembers, or its networks or spaces do not fit the data.
+            ValueError: If the agent learns from fresh rollouts only, or is
+                recurrent, or its networks or spaces do not fit the data.
         """
         if not learns_offline(agent):
             refuse_on_policy(agent, self)
@@ -198,8 +198,8 @@ class OfflineDataset(RoundDataset):
         self._recorded.bind(agent, type(self).__name__)
         if agent.initial_state(1):
             raise ValueError(
-                "Expected an agent that remembers nothing: sequences are not "
-                f"drawn from an {type(self).__name__}. Received: "
+                "Expected an agent without memory: sequences are not drawn "
+                f"from an {type(self).__name__}. Received: "
                 f"{type(agent).__name__} with memory"
             )
         form = TransitionForm(
@@ -214,7 +214,7 @@ class OfflineDataset(RoundDataset):
         agent.begin_round()
 
     def _settle_round(self, agent: CollectingAgent) -> None:
-        """Draws as many minibatches at once as a round has room for."""
+        """Sets the size of a round to the minibatches that fit into memory."""
         numbers = sum(
             int(np.prod(one.shape)) * np.dtype(one.dtype).itemsize
             for one in leaves(agent.observation_spec)
@@ -230,8 +230,8 @@ class OfflineDataset(RoundDataset):
         """Draws the minibatches of a round.
 
         Raises:
-            ValueError: If the dataset is not bound to an agent, or something
-                in a file that is read cannot be used.
+            ValueError: If the dataset is not bound to an agent, or a file
+                that is read is damaged.
         """
         updates = self.updates_per_round
         drawn = self.sample(updates * self.batch_size)
@@ -250,8 +250,8 @@ class OfflineDataset(RoundDataset):
             `[M, ...]` and `weight` `[M]` float32, all of it 1.
 
         Raises:
-            ValueError: If the dataset is not bound to an agent, whose actions
-                and discount factor are asked for.
+            ValueError: If the dataset is not bound to an agent, whose action
+                space and discount factor it needs.
         """
         check_positive(batch_size=batch_size)
         if self._store is None:
@@ -263,39 +263,45 @@ class OfflineDataset(RoundDataset):
         return batch | {"weight": np.ones(batch_size, np.float32)}
 
     def logs(self) -> dict[str, float]:
-        """Returns no returns: no episodes are played."""
+        """Returns logs without returns of episodes: none are played."""
         return {key: float(x.count) for key, x in self.outliers.items()}
 
     def describe(self) -> dict[str, Any]:
-        """Returns what the dataset holds.
+        """Returns statistics of the data.
 
-        Of a dataset that streams, actions are those of its first steps, a
-        quarter of what may be held at a time, and at least one.
+        If the dataset streams, those of actions and observations cover its
+        first steps: a quarter of the memory limit, and at least one step.
 
         Returns:
             dict of plain numbers: `episodes`, `transitions`,
             `episode_return` and `episode_length` (each a dict of `mean`,
-            `std`, `min` and `max`), `action`, the share of each choice of a
-            Discrete, or `mean`, `std`, `min`, `max` of each number, and
-            `observation` alike; `bytes` in memory, and whether it `streams`.
+            `std`, `min` and `max`); `action`, the share of each choice of a
+            Discrete, or `mean`, `std`, `min`, `max` of each number;
+            `observation`, `mean` and so on likewise; `bytes` in memory, and
+            whether it `streams`.
         """
         return self._recorded.describe()
 
     @property
     def in_words(self) -> str:
-        """A line that says how much it holds, and how good it is."""
-        return self._recorded.in_words
+        """Numbers of episodes and transitions, and returns, in one line."""
+        returns = self.episode_returns
+        return (
+            f"{self.episodes:,} episodes, {self.transitions:,} transitions, "
+            f"return {returns.mean():.1f} ({returns.min():.1f} to "
+            f"{returns.max():.1f})"
+        )
 
     def __repr__(self) -> str:
-        """Says in a line what it holds."""
+        """Returns the class with `in_words`."""
         return f"<{type(self).__name__}: {self.in_words}>"
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that it was made with, for people to read."""
+        """Returns the arguments of the constructor, for people to read."""
         return {**super().settings(), "source": self._recorded.name}
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns what later draws depend on, not the data itself.
+        """Returns the state that later draws depend on, without the data.
 
         Args:
             log: `StateLog` or None. Not used. Defaults to `None`.
@@ -308,20 +314,20 @@ class OfflineDataset(RoundDataset):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent.
+        """Restores the state from `get_state`, if bound to an agent.
 
         Args:
             state: dict, as returned by `get_state`.
             log: `StateLog` or None. Not used. Defaults to `None`.
         """
         self._generator.bit_generator.state = state["generator"]
-        # States of earlier releases have none.
+        # States of earlier releases have no "store".
         if self._store is not None and state.get("store"):
             self._store.set_state(state["store"])
         self._ready.clear()
 
     def close(self) -> None:
-        """Closes nothing: there are no environments."""
+        """Does nothing: there are no environments to close."""
 
     def _element_spec(self) -> dict[str, Any]:
         """Returns shapes and dtypes of a round."""
@@ -338,7 +344,7 @@ class OfflineDataset(RoundDataset):
 def _generators(
     seed: int | None,
 ) -> tuple[np.random.Generator, np.random.SeedSequence]:
-    """Returns what draws, and the seed of what shuffles."""
+    """Returns the generator of draws, and the seed that shuffles pieces."""
     draws, pool = seeds.sequence(seed).spawn(2)
     return np.random.default_rng(draws), pool
 

@@ -1,50 +1,84 @@
-"""The recorded episodes that are learned from."""
+"""The recorded episodes that an agent learns from."""
 
+from collections.abc import Iterator
 from typing import Any
+from typing import Protocol
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.offline.block_pool import BlockPool
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import check_actions
 from keras_rl2.offline.episode_rows import check_rows
 from keras_rl2.offline.episode_source import EpisodeSource
-from keras_rl2.offline.offline_summary import summary
 from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.offline.transition_block import TransitionForm
-from keras_rl2.offline.transition_store import TransitionStore
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.trees import map_leaves
 
-# What is held of a step beside its own numbers: windows, actions of the policy.
+# Held for each step besides its own numbers: windows, normalized actions.
 _BYTES_BESIDE = 40
+
+
+class TransitionStore(Protocol):
+    """Transitions in an agent's form, all of them in memory or not."""
+
+    def sample(
+        self, generator: np.random.Generator, count: int
+    ) -> dict[str, Any]:
+        """Draws transitions uniformly, with replacement.
+
+        Args:
+            generator: NumPy generator.
+            count: int. M.
+
+        Returns:
+            dict; see `TransitionBlock.take`.
+        """
+
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Yields the transitions in memory, in temporal order.
+
+        Yields:
+            `Trajectory` of T steps of one environment.
+        """
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns the state that later draws depend on."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores the state that `get_state` returned."""
 
 
 class OfflineEpisodes:
     """Episodes of a source, held in memory or read while they are drawn.
 
-    What `OfflineDataset` is about, before it has an agent.
+    They are the part of an `OfflineDataset` that needs no agent.
 
     Args:
-        source: `EpisodeSource`. Is closed once everything has been read.
-        chosen: `[E]` int64. Which of its episodes are learned from.
-        observation_space: `gymnasium.Space` or None. What was observed; None
-            for what the source says.
-        action_space: `gymnasium.Space` or None. What could be done, alike.
+        source: `EpisodeSource`. It is closed once everything has been read.
+        chosen: `[E]` int64. Numbers of the episodes to learn from.
+        observation_space: `gymnasium.Space` or None. The space of
+            observations; None for that of the source.
+        action_space: `gymnasium.Space` or None. The space of actions; None
+            for that of the source.
         memory_limit: int. Bytes that are held in memory.
 
     Attributes:
-        name: str. What the source is called in messages.
-        observation_space: `gymnasium.Space`. None until somebody has said.
-        action_space: `gymnasium.Space`. Alike.
+        name: str. The name of the source in error messages.
+        observation_space: `gymnasium.Space`. None until it is known.
+        action_space: `gymnasium.Space`. None until it is known.
         returns: `[E]` float64. Return of each episode.
         lengths: `[E]` int64. Transitions of each episode.
         rows: `EpisodeRows`. All of them; None where they are streamed.
 
     Raises:
-        ValueError: If spaces do not agree or are not supported, or what is
-            read cannot be used.
+        ValueError: If spaces do not agree or are not supported, or the data
+            is damaged.
     """
 
     def __init__(
@@ -77,7 +111,7 @@ class OfflineEpisodes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all episodes in memory, with all that is made of them."""
+        """Bytes of all episodes in memory, with their transitions."""
         return (self.transitions + len(self)) * self._bytes_of_row
 
     @property
@@ -87,25 +121,25 @@ class OfflineEpisodes:
 
     @property
     def _bytes_of_row(self) -> int:
-        """What a step takes in memory, with all that is made of it."""
+        """Bytes of a step in memory, with its transition."""
         return self._source.row_bytes + _BYTES_BESIDE
 
     def _settle_spaces(self) -> None:
-        """Compares spaces that were given with those of the source."""
+        """Compares the spaces passed as arguments with those of the source."""
         for key in ("observation_space", "action_space"):
             given, read = getattr(self, key), getattr(self._source, key)
             if given is None:
                 setattr(self, key, read)
             elif read is not None:
-                what = key.removesuffix("_space")
-                spaces.check_same(self.name, **{what: (read, given)})
+                kind = key.removesuffix("_space")
+                spaces.check_same(self.name, **{kind: (read, given)})
         if self.observation_space is not None:
             spaces.check_observation_space(self.observation_space)
         if self.action_space is not None:
             spaces.check_action_space(self.action_space)
 
     def _load(self) -> EpisodeRows | None:
-        """Reads all there is, if it fits; else one step, to see what it is."""
+        """Reads all episodes, if they fit; else one step, to check its form."""
         if self.streams:
             self._read_first(np.minimum(self.lengths[:1], 1))
             return None
@@ -114,14 +148,14 @@ class OfflineEpisodes:
         return rows
 
     def _read_first(self, lengths: np.ndarray) -> EpisodeRows:
-        """Reads so many first steps of each of the first episodes."""
+        """Reads the first steps, `lengths` of each, of the first episodes."""
         chosen = self._chosen[: len(lengths)]
         return self._read(
             np.stack([chosen, np.zeros_like(chosen), lengths], axis=1)
         )
 
     def _read(self, pieces: np.ndarray) -> EpisodeRows:
-        """Reads pieces of episodes, and refuses what cannot be used."""
+        """Reads pieces of episodes, and checks their numbers."""
         rows = self._source.read(pieces)
         check_rows(rows, self.name)
         if self.action_space is not None:
@@ -132,8 +166,8 @@ class OfflineEpisodes:
         """Settles the spaces between data and agent.
 
         Args:
-            agent: `keras_rl2.Agent`. Is bound to the spaces.
-            owner: str. The class that could have been told of the spaces.
+            agent: `keras_rl2.Agent`. It is bound to the spaces.
+            owner: str. Name of the class that takes the spaces as arguments.
 
         Raises:
             ValueError: If neither knows them, or they do not fit the agent.
@@ -158,18 +192,18 @@ class OfflineEpisodes:
     def store(
         self, form: TransitionForm, seed: np.random.SeedSequence
     ) -> TransitionStore:
-        """Makes transitions as an agent takes them.
+        """Returns the transitions in the form of an agent.
 
         Args:
             form: `TransitionForm`.
-            seed: `np.random.SeedSequence`. Shuffles what is read while it is
-                drawn.
+            seed: `np.random.SeedSequence`. Shuffles the pieces of a dataset
+                that streams.
 
         Returns:
             `TransitionStore`.
 
         Raises:
-            ValueError: If the observations are none that the agent takes.
+            ValueError: If the agent's observations are of another form.
         """
         if self.rows is not None:
             return TransitionBlock(self.rows, self.lengths, form, self.name)
@@ -185,60 +219,60 @@ class OfflineEpisodes:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Returns what the episodes hold; see `OfflineDataset.describe`."""
+        """Returns statistics of the data; see `OfflineDataset.describe`."""
         rows = self.rows
         if rows is None:
-            # One step at least: draws hold some too, however little fits.
+            # At least one step: draws hold some too, even if none fits.
             room = max(self._memory_limit // (4 * self._bytes_of_row), 1)
             before = np.cumsum(self.lengths) - self.lengths
             lengths = np.minimum(self.lengths, room - before)
             rows = self._read_first(lengths[lengths > 0])
-        return summary(rows, self.action_space, self.returns, self.lengths) | {
+        is_step = rows.is_step
+        action: Any
+        if isinstance(self.action_space, Discrete):
+            assert isinstance(rows.action, np.ndarray)
+            action = _shares(rows.action[is_step], self.action_space)
+        else:
+            action = map_leaves(
+                lambda each: _of_columns(each[is_step]), rows.action
+            )
+        return {
+            "episodes": len(self),
+            "transitions": self.transitions,
+            "episode_return": _statistics(self.returns),
+            "episode_length": _statistics(self.lengths),
+            "action": action,
+            "observation": map_leaves(_of_columns, rows.observation),
             "bytes": self.nbytes,
             "streams": self.streams,
         }
-
-    @property
-    def in_words(self) -> str:
-        """A line that says how many there are, and how good."""
-        returns = self.returns
-        return (
-            f"{len(self):,} episodes, {self.transitions:,} transitions, "
-            f"return {returns.mean():.1f} ({returns.min():.1f} to "
-            f"{returns.max():.1f})"
-        )
 
 
 def choose(
     returns: np.ndarray, best: float | None, min_return: float | None
 ) -> np.ndarray:
-    """Returns the episodes that are learned from, in order.
+    """Returns the numbers of the episodes to learn from, in order.
 
     Args:
         returns: `[E]` float64. Of all episodes.
-        best: float or None. As of `OfflineDataset`.
-        min_return: float or None. As of `OfflineDataset`.
+        best: float or None. See `OfflineDataset`.
+        min_return: float or None. See `OfflineDataset`.
 
     Returns:
-        `[K]` int64. Their numbers.
+        `[K]` int64.
 
     Raises:
-        ValueError: If `best` is out of bounds, or there are none.
+        ValueError: If no episode has a return of `min_return`.
 
     Example:
 
     >>> choose(np.array([1.0, 5.0, 5.0, 3.0]), best=0.5, min_return=None)
     array([1, 2])
     """
-    if best is not None and not 0.0 < best <= 1.0:
-        raise ValueError(
-            "Expected `best` to be a share of the episodes, over 0 and at most "
-            f"1. Received: best={best}"
-        )
     chosen = np.ones(len(returns), np.bool_)
     if best is not None:
         count = max(round(best * len(returns)), 1)
-        # Of equal returns, the earlier ones.
+        # Among equal returns the earlier episodes come first.
         ranked = np.argsort(-returns, kind="stable")
         chosen[ranked[count:]] = False
     if min_return is not None:
@@ -250,3 +284,34 @@ def choose(
             f"{returns.max():g}"
         )
     return np.flatnonzero(chosen)
+
+
+def _shares(action: np.ndarray, space: Discrete) -> dict[int, float]:
+    """Returns the relative frequency of each action."""
+    first = int(space.start)
+    counts = np.bincount(
+        action.astype(np.int64) - first, minlength=int(space.n)
+    )
+    return {
+        first + index: float(count / len(action))
+        for index, count in enumerate(counts)
+    }
+
+
+def _statistics(values: np.ndarray, axis: int | None = None) -> dict[str, Any]:
+    """Returns mean, standard deviation and bounds, as plain numbers."""
+    found = {
+        "mean": values.mean(axis, np.float64),
+        "std": values.std(axis, np.float64),
+        "min": values.min(axis),
+        "max": values.max(axis),
+    }
+    return {
+        key: each.astype(np.float64).tolist() for key, each in found.items()
+    }
+
+
+def _of_columns(array: np.ndarray) -> dict[str, list[float]]:
+    """Returns statistics of each column of `[N, ...]`."""
+    # [N, ...] -> [N, numbers]
+    return _statistics(array.reshape(len(array), -1), 0)

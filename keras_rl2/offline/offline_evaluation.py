@@ -1,4 +1,4 @@
-"""What a policy is worth by recorded episodes, without an environment."""
+"""Evaluation of a policy by recorded episodes, without an environment."""
 
 from typing import Any
 from typing import Protocol
@@ -15,10 +15,10 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import OfflineDataset
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.offline.fitted_q import FittedQ
 from keras_rl2.offline.fitted_q import networks_beside
+from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.policy import ModelPolicy
@@ -29,7 +29,7 @@ from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.updater import apply_gradients
 
 _BATCH_SIZE = 256
-# Rows that networks are shown at once.
+# Rows of one call of a network.
 _ROWS = 16384
 
 
@@ -52,36 +52,39 @@ class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
 
 
 class OfflineEvaluation:
-    """Estimates for `agent.evaluate`, from recorded episodes.
+    """Estimates of a policy's value from recorded episodes.
 
-    Values are discounted, with the agent's `gamma`, and means over the
-    observations that episodes begin with:
+    An instance can be passed as `validation_data` to `agent.fit`. Values are
+    discounted by the agent's `gamma`, and averaged over the first observations
+    of episodes:
 
-    - `fqe_value`, fitted Q evaluation: a Q network of its own learns what the
-      policy's actions bring (`updates` of them, each time);
+    - `fqe_value`, fitted Q evaluation: a separate Q network learns the values
+      of the policy's actions by `updates` minibatches, in each evaluation;
     - `wis_value`, weighted importance sampling per decision: returns of
-      episodes, counted by how much more probable the policy makes them. Only
-      with `deterministic=False`, for Discrete actions of a policy that has
-      probabilities: a greedy one makes most episodes impossible. The data does
-      not say how probable its actions were, so a clone of its policy is
-      trained and asked, by `updates` as well. `wis_episodes`, how many episodes
-      of equal weight the last step is worth, says what to think of it;
-    - `behavior_value`, the mean return of the data itself, to compare;
-    - `q_overestimation`, of agents with critics: mean Q of the steps in the
-      data, minus the mean of what was got from there on. It is 0 for the
-      data's own policy, above it for a better one; one that grows without end
-      says that values do.
+      episodes, weighted by their probability under the policy relative to
+      that under the behavior policy. It is available with
+      `deterministic=False`, for Discrete actions of a policy with
+      probabilities: under a greedy policy most episodes are impossible. The
+      data does not include the probabilities of its actions, so a network is
+      trained to clone the behavior policy, by `updates` minibatches as well.
+      `wis_episodes` is the effective number of episodes, by which to judge the
+      estimate;
+    - `behavior_value`, the mean return of the data itself, for comparison;
+    - `q_overestimation`, for agents with critics: mean Q-value of the steps in
+      the data, minus the mean of the returns from there on. It is 0 for the
+      behavior policy, and positive for a better one; if it keeps growing, the
+      values diverge.
 
-    What followed on a truncated episode is not in the data: its returns go on
-    with the critic's value of the policy's action, as in a bootstrap; without
-    critics nothing is added.
+    The steps after a truncated episode are not in the data: its returns
+    bootstrap from the critic's value of the policy's action; without critics
+    nothing is added.
 
     Args:
-        offline: `OfflineDataset`. In memory; its `n_step` does not count.
-        updates: int. Of the Q network, and of the clone; 0 for neither.
-            Defaults to `5000`.
-        deterministic: bool. Whether the policy's most probable actions are
-            valued. Defaults to `True`.
+        offline: `OfflineDataset`. In memory; its `n_step` is not used.
+        updates: int. Updates of the Q network, and of the clone; 0 leaves both
+            estimates out. Defaults to `5000`.
+        deterministic: bool. Whether the policy takes its most probable
+            actions. Defaults to `True`.
         seed: int or None. Seeds weights, minibatches and actions. Defaults to
             `0`.
 
@@ -123,13 +126,13 @@ class OfflineEvaluation:
         self.seed = seed
 
     def play(self, agent: EvaluatedAgent) -> dict[str, float]:
-        """Estimates with the agent's present weights; nothing is played.
+        """Returns the estimates for the agent's present weights.
 
         Args:
-            agent: `keras_rl2.Agent`. Is not changed.
+            agent: `keras_rl2.Agent`. It is not changed.
 
         Returns:
-            dict of numbers, as above.
+            dict of floats; see the class.
 
         Raises:
             ValueError: If the dataset streams, or does not fit the agent.
@@ -152,7 +155,7 @@ class OfflineEvaluation:
     def _of_policy(
         self, agent: EvaluatedAgent, episodes: RecordedEpisodes
     ) -> np.ndarray:
-        """Returns what comes after the last steps, `[E]`."""
+        """Returns the values after the last steps, `[E]`."""
         last = episodes.take(episodes.last)
 
         def value(each: dict[str, Any]) -> np.ndarray | None:
@@ -173,7 +176,7 @@ class OfflineEvaluation:
         return float(np.mean(fitted.values(first)))
 
     def _has_probabilities(self, agent: EvaluatedAgent) -> bool:
-        """Whether actions are weighed by how probable they are."""
+        """Returns whether importance sampling is possible."""
         discrete = isinstance(agent.action_space, gymnasium.spaces.Discrete)
         return (
             discrete
@@ -210,7 +213,7 @@ class OfflineEvaluation:
     def _cloned(
         self, agent: EvaluatedAgent, episodes: RecordedEpisodes
     ) -> keras.Model:
-        """Returns a network that gives the logits of what the data does."""
+        """Returns a network with the logits of the behavior policy."""
         build = networks_beside(agent, self.seed)
         head = agent.policy_head
         assert isinstance(head, DiscreteHead)
@@ -237,13 +240,13 @@ class OfflineEvaluation:
 def _policy_of(
     agent: EvaluatedAgent, network: keras.Model, observation: Any
 ) -> Any:
-    """Returns the distribution of actions by a network that gives logits."""
+    """Returns the action distribution of a network with logits."""
     logits = run_network(network, agent.encode(observation), False)
     return agent.policy_head(agent.allowed(observation, logits))
 
 
 def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:
-    """Returns what an agent's critics think of actions; None without them."""
+    """Returns the critics' mean Q-values of actions; None without critics."""
     values = agent.values_of_taken(batch["observation"], batch["action"])
     if not values:
         return None
@@ -252,7 +255,7 @@ def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:
 
 
 def _in_pieces(function: Any, batch: dict[str, Any]) -> np.ndarray | None:
-    """Applies a function to some rows at a time; None if it gives none."""
+    """Applies a function to `_ROWS` rows at a time; returns None if it does."""
     count = len(leaves(batch["observation"])[0])
     found = []
     for start in range(0, count, _ROWS):
@@ -270,11 +273,11 @@ def _in_pieces(function: Any, batch: dict[str, Any]) -> np.ndarray | None:
 def _returns_to_go(
     episodes: RecordedEpisodes, bootstrap: np.ndarray
 ) -> np.ndarray:
-    """Returns what was got from each step on, `[N]`."""
+    """Returns the return from each step on, `[N]`."""
     steps = episodes.transitions
     to_go = returns.discounted_returns(
         episodes.padded(steps["reward"], 0.0),
-        # What comes after the end of shorter ones reaches it undiminished.
+        # The bootstrap passes the padding of shorter episodes undiminished.
         episodes.padded(steps["discount"], 1.0),
         bootstrap,
     )

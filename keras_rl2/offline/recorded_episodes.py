@@ -1,4 +1,4 @@
-"""All transitions of a dataset, one episode after the other."""
+"""All transitions of a dataset, one episode after another."""
 
 from typing import Any
 
@@ -12,14 +12,15 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class RecordedEpisodes:
-    """What an `OfflineDataset` holds, as an agent learns from it, in order.
+    """Transitions of an `OfflineDataset` in an agent's form, in order.
 
-    The dataset stays bound to whatever it is bound to, and the agent is not
-    shown the data: what is evaluated must not change.
+    Neither the dataset's binding nor the agent's statistics change: an
+    evaluation must not change the evaluated agent.
 
     Args:
         offline: `OfflineDataset`. In memory.
-        agent: `keras_rl2.Agent`. Whose own actions and discount factor count.
+        agent: `keras_rl2.Agent`. Determines the form of actions and the
+            discount factor.
 
     Attributes:
         transitions: dict of `observation`, `action`, `reward`, `discount` and
@@ -27,16 +28,16 @@ class RecordedEpisodes:
         lengths: `[E]` int64. Transitions of each episode.
 
     Raises:
-        ValueError: If the dataset streams, or is not of the agent's spaces.
+        ValueError: If the dataset streams, or the agent's spaces differ.
     """
 
     def __init__(self, offline: OfflineDataset, agent: CollectingAgent) -> None:
         rows = offline.rows
         if rows is None:
             raise ValueError(
-                "Expected a dataset that fits into memory, whose episodes are "
-                "walked through in order: raise `memory_limit`, or choose some "
-                f"by `best`. Received: {offline!r}, which streams"
+                "Expected a dataset that fits into memory: raise "
+                "`memory_limit`, or choose some episodes by `best`. "
+                f"Received: {offline!r}, which streams"
             )
         if offline.observation_space and offline.action_space:
             agent.bind(offline.observation_space, offline.action_space)
@@ -53,13 +54,13 @@ class RecordedEpisodes:
 
     @property
     def first(self) -> np.ndarray:
-        """Transitions that episodes begin with, `[E]`."""
+        """Numbers of the first transitions of episodes, `[E]`."""
         first: np.ndarray = np.cumsum(self.lengths) - self.lengths
         return first
 
     @property
     def last(self) -> np.ndarray:
-        """Transitions that episodes end with, `[E]`."""
+        """Numbers of the last transitions of episodes, `[E]`."""
         return np.cumsum(self.lengths) - 1
 
     def take(self, index: np.ndarray) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class RecordedEpisodes:
             index: `[M]` ints.
 
         Returns:
-            dict, as `transitions`, of `[M, ...]`.
+            dict with the keys of `transitions`, of `[M, ...]`.
         """
         return {
             key: map_leaves(lambda array: array.take(index, axis=0), tree)
@@ -77,21 +78,21 @@ class RecordedEpisodes:
         }
 
     def padded(self, values: np.ndarray, fill: float) -> np.ndarray:
-        """Puts episodes beside each other.
+        """Stacks episodes along a new axis, padded to one length.
 
         Args:
             values: `[N]`. One for each transition.
-            fill: float. What stands after the end of shorter episodes.
+            fill: float. The value after the end of shorter episodes.
 
         Returns:
-            `[T, E]`, T the length of the longest.
+            `[T, E]`, where T is the length of the longest.
         """
         rows = np.full((len(self.lengths), int(self.lengths.max())), fill)
         rows[np.arange(rows.shape[1]) < self.lengths[:, None]] = values
         return rows.T
 
     def flat(self, padded: np.ndarray) -> np.ndarray:
-        """Takes back what `padded` gave: `[T, E]` -> `[N]`."""
+        """Removes the padding of `padded`: `[T, E]` -> `[N]`."""
         rows = padded.T
         found: np.ndarray = rows[
             np.arange(rows.shape[1]) < self.lengths[:, None]

@@ -1,4 +1,4 @@
-"""Playing in an environment to make a dataset."""
+"""Recording a dataset by playing in an environment."""
 
 import os
 from collections.abc import Callable
@@ -63,32 +63,33 @@ def record(
     action_space: gymnasium.Space[Any] | None = None,
     memory_limit: int = 2**29,
 ) -> OfflineDataset:
-    """Plays in an environment, and keeps what happened.
+    """Plays in an environment, and returns the transitions as a dataset.
 
-    The episodes under way when the last step is taken count as truncated
-    there. An agent is not changed by it: neither its `env_steps` nor its
-    statistics of observations.
+    Episodes that are unfinished after the last step count as truncated there.
+    An agent is not changed: neither its `env_steps` nor its statistics of
+    observations.
 
     Args:
-        policy: What acts: a `keras_rl2.Agent`, as in training, with its
-            exploration, unless `deterministic`; a function from an observation
-            to an action of the environment; `"random"` or None, which chooses
-            uniformly.
+        policy: The acting policy: a `keras_rl2.Agent`, which explores as in
+            training unless `deterministic`; a function from an observation to
+            an action of the environment; `"random"` or None for uniformly
+            random actions.
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
             environment, an id string, or a function that makes a
             `gymnasium.Env`.
         steps: int. Environment steps, of all environments together.
-        path: path or None. A new folder to write the dataset to, as Minari
-            keeps its own; None to keep it in memory only. Defaults to `None`.
+        path: path or None. A new folder to write the dataset to, in Minari's
+            format (without Minari); None to keep it in memory only. Defaults
+            to `None`.
         seed: int or None. Seeds environments and acting. Defaults to `0`.
         deterministic: bool. Whether an agent takes its most probable actions.
             Defaults to `False`.
         num_envs: int. Environments to make when `env` is an id or a function.
             Defaults to `1`.
-        env_kwargs: dict or None. Arguments of an environment given by its id.
+        env_kwargs: dict or None. Arguments of an environment passed as an id.
             Defaults to `None`.
         wrappers: sequence of functions from an environment to another one, for
-            an environment given by its id. Defaults to `()`.
+            an environment passed as an id. Defaults to `()`.
         batch_size: int. Transitions of one minibatch. Defaults to `256`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
@@ -96,22 +97,23 @@ def record(
         best: float or None. Share of the episodes to learn from, over 0 and at
             most 1, those of the highest return; None for all of them. Defaults
             to `None`.
-        min_return: float or None. Return that an episode needs to be learned
-            from. Defaults to `None`.
-        observation_space: `gymnasium.Space` or None. What was observed; None
-            for what the source says, or else the agent. Defaults to `None`.
-        action_space: `gymnasium.Space` or None. What could be done, alike.
+        min_return: float or None. Lowest return of an episode to learn from;
+            None for any. Defaults to `None`.
+        observation_space: `gymnasium.Space` or None. The space of
+            observations; None for that of the source, or else of the agent.
             Defaults to `None`.
-        memory_limit: int. Bytes of data that are held in memory, but for a few
-            steps that there must be. Defaults to `2 ** 29`, half a GiB.
+        action_space: `gymnasium.Space` or None. The space of actions; None for
+            that of the source, or else of the agent. Defaults to `None`.
+        memory_limit: int. Bytes of data that are held in memory, apart from a
+            minimum of a few steps. Defaults to `2 ** 29`, half a GiB.
 
     Returns:
-        `OfflineDataset` of what happened.
+        `OfflineDataset` of the recorded steps.
 
     Raises:
         ValueError: If the agent does not fit the environment, an action is
-            not in its space, an observation or reward is not finite, or there
-            is something in the folder already.
+            not in its space, an observation or reward is not finite, or the
+            folder is not empty.
 
     Example:
 
@@ -132,12 +134,12 @@ def record(
         player = _player(policy, made, seed, deterministic)
         source = ArraySource(
             _play(player, made, steps),
-            f"what was recorded in {made.name}",
+            f"the recording of {made.name}",
             made.observation_space,
             made.action_space,
         )
         if path is not None:
-            write_minari(source, Path(path), _spec(made))
+            write_minari(source, Path(path), getattr(made.env, "spec", None))
     finally:
         if is_maker(env):
             made.close()
@@ -156,11 +158,11 @@ def record(
 
 
 class _Player:
-    """What acts, some steps at a time, and says what environments were given.
+    """A uniformly random policy, which acts for some steps at a time.
 
     Args:
-        env: `VectorEnvAdapter`. Where it plays.
-        seed: int or None. Of all chance.
+        env: `VectorEnvAdapter`. The environment to play in.
+        seed: int or None. Seeds the environment and the actions.
     """
 
     def __init__(self, env: VectorEnvAdapter, seed: int | None) -> None:
@@ -169,29 +171,29 @@ class _Player:
         self.generator = np.random.default_rng(acting)
         self.env = env
         self.head = policy_head(env.action_space)
-        #: Whether the policy remembers.
-        self.remembers = False
+        #: Whether the policy is recurrent.
+        self.is_recurrent = False
 
     def actor(self) -> Any:
-        """Returns what takes the place of an actor."""
+        """Returns the actor for the next steps."""
         if is_masked(self.env.observation_space):
             return MaskedRandomActor(self.head, self.generator)
         return random_actor
 
     def noise(self, horizon: int) -> Any:
-        """Returns what the actor is given at each step."""
+        """Returns the actor's noise for each step."""
         shape = (horizon, self.env.num_envs)
         if is_masked(self.env.observation_space):
             return np.zeros(shape)
         return random_actions(self.head, self.generator, shape)
 
     def taken(self, trajectory: Trajectory) -> Any:
-        """Returns the actions as the environments took them, `[T, B, ...]`."""
+        """Returns the actions in the environment's form, `[T, B, ...]`."""
         return steps_for_environments(self.head, trajectory.action)
 
 
 class _AgentPlayer(_Player):
-    """An agent with the weights that it has."""
+    """An agent with its present weights."""
 
     def __init__(
         self,
@@ -207,7 +209,7 @@ class _AgentPlayer(_Player):
         self._actor = ActorSnapshot(agent, env.num_envs, deterministic)
         self._state: Any = None
         self.head = agent.policy_head
-        self.remembers = bool(agent.initial_state(1))
+        self.is_recurrent = bool(agent.initial_state(1))
 
     def actor(self) -> Any:
         """Returns the agent's policy."""
@@ -243,7 +245,7 @@ class _FunctionPlayer(_Player):
         return self
 
     def __call__(self, observation: Any, noise: object) -> Actions:
-        """Asks the function for an action of each environment."""
+        """Calls the function once for each environment."""
         actions = []
         for index in range(self.env.num_envs):
             seen = map_leaves(lambda each, i=index: each[i], observation)
@@ -256,7 +258,7 @@ class _FunctionPlayer(_Player):
         return own, together
 
     def _checked(self, action: Any) -> Any:
-        """Returns one action as the space declares it, or refuses it."""
+        """Returns one action with the dtype of its space; checks it."""
         try:
             cast = map_leaves(
                 lambda spec, each: np.asarray(each).astype(spec.dtype),
@@ -272,24 +274,24 @@ class _FunctionPlayer(_Player):
             inside = False
         if not inside:
             raise ValueError(
-                f"Expected the policy to give a member of "
+                "Expected the policy to return a member of "
                 f"{self.env.action_space}. Received: {action!r}"
             )
         return cast
 
     def noise(self, horizon: int) -> Any:
-        """Returns nothing for each step."""
+        """Returns None for each step."""
         return [None] * horizon
 
     def taken(self, trajectory: Trajectory) -> Any:
-        """Returns what the function gave, `[T, B, ...]`."""
+        """Returns the actions of the function, `[T, B, ...]`."""
         return map_leaves(lambda *each: np.stack(each), *self._given)
 
 
 def _player(
     policy: Any, env: VectorEnvAdapter, seed: int | None, deterministic: bool
 ) -> _Player:
-    """Returns what acts."""
+    """Returns the player for a policy."""
     if policy is None or (isinstance(policy, str) and policy == "random"):
         return _Player(env, seed)
     if hasattr(policy, "sample_action"):
@@ -303,10 +305,10 @@ def _player(
 
 
 def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
-    """Takes the steps, and returns them as one record."""
+    """Takes the steps, and returns them as arrays `[N, ...]`."""
     horizon = min(-(-steps // env.num_envs), _MOST_STEPS)
     collector = Collector(env, horizon, player.head.format)
-    collector.sequence_length = horizon if player.remembers else None
+    collector.sequence_length = horizon if player.is_recurrent else None
     actor = player.actor()
     collector.reset(seed=player.env_seed)
     if isinstance(actor, ActorSnapshot):
@@ -327,7 +329,7 @@ def _play(player: _Player, env: VectorEnvAdapter, steps: int) -> dict[str, Any]:
 
 
 def _steps(trajectory: Trajectory, taken: Tree[np.ndarray]) -> dict[str, Any]:
-    """Returns steps with the observations that followed, `[T, B, ...]`."""
+    """Returns steps with their next observations, `[T, B, ...]`."""
     t, b = np.divmod(trajectory.final_index, trajectory.reward.shape[1])
 
     def followed(array: np.ndarray, final: np.ndarray) -> np.ndarray:
@@ -351,9 +353,9 @@ def _steps(trajectory: Trajectory, taken: Tree[np.ndarray]) -> dict[str, Any]:
 
 
 def _in_order(joined: dict[str, Any], steps: int) -> dict[str, Any]:
-    """Returns the first steps, one environment after the other: `[N, ...]`."""
+    """Returns the first steps, one environment after another: `[N, ...]`."""
     t, b = np.nonzero(joined.pop("valid"))
-    # The first ones in time, of all environments together.
+    # The first in time, of all environments together.
     t, b = t[:steps], b[:steps]
     order = np.lexsort((t, b))
     t, b = t[order], b[order]
@@ -364,11 +366,3 @@ def _in_order(joined: dict[str, Any], steps: int) -> dict[str, Any]:
     last = np.append(b[1:] != b[:-1], True)
     record["truncations"] |= last & ~record["terminations"]
     return record
-
-
-def _spec(env: VectorEnvAdapter) -> Any:
-    """Returns the specification of the environment, where it has one."""
-    spec = getattr(env.env, "spec", None)
-    return (
-        spec if isinstance(spec, gymnasium.envs.registration.EnvSpec) else None
-    )

@@ -1,4 +1,4 @@
-"""Transitions made of episodes that lie in memory."""
+"""Transitions made of episodes in memory."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
-# Rows that an agent is shown at once.
+# Rows of a trajectory for an agent's statistics.
 _SHOWN_ROWS = 16384
 
 
 @dataclasses.dataclass(frozen=True)
 class TransitionForm:
-    """What transitions are to look like, for one agent.
+    """The form of transitions for one agent.
 
     Attributes:
         observation: tree of `ArraySpec`. Of one observation.
-        head: `PolicyHead`. Whose own actions are given.
+        head: `PolicyHead`. Normalizes actions.
         n_step: int. Rewards of a transition, n.
         gamma: float. Discount factor.
     """
@@ -37,21 +37,21 @@ class TransitionForm:
 
 
 class TransitionBlock:
-    """Transitions of n steps, to be picked from.
+    """Transitions of n steps, accessed by their numbers.
 
     Rewards, discounts and windows are those of
     `keras_rl2.data.ReplayBuffer`: a truncation shortens the window and keeps
-    the bootstrap, a termination takes it away.
+    the bootstrap, a termination removes it.
 
     Args:
         rows: `EpisodeRows`.
-        drawn: `[P]` int64. Of each piece, the first steps that may be drawn;
-            those after them only complete windows.
+        drawn: `[P]` int64. Number of the first steps of each piece that may
+            be drawn; the later ones only complete windows.
         form: `TransitionForm`.
-        name: str. What the rows were read from.
+        name: str. The name of the source of the rows.
 
     Raises:
-        ValueError: If the observations are none that the agent takes.
+        ValueError: If the agent's observations are of another form.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class TransitionBlock:
         return len(self._drawable)
 
     def get_state(self) -> dict[str, Any]:
-        """Returns nothing: all is held, and stays; see `TransitionStore`."""
+        """Returns an empty dict, since the data never changes."""
         return {}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, which is nothing."""
+        """Does nothing; see `get_state`."""
 
     def sample(
         self, generator: np.random.Generator, count: int
@@ -114,10 +114,10 @@ class TransitionBlock:
         }
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Gives the steps in order, as an agent is shown what it observes.
+        """Yields the steps in order, for an agent's statistics.
 
         Yields:
-            `Trajectory` of T steps of one environment; rows that are no steps
+            `Trajectory` of T steps of one environment; rows without a step
             are not valid.
         """
         rows = self._rows
@@ -153,7 +153,7 @@ class TransitionBlock:
 def _cast(
     observation: Tree[np.ndarray], spec: Tree[ArraySpec], name: str
 ) -> Tree[np.ndarray]:
-    """Returns observations as agents store them, or refuses others."""
+    """Returns observations with the dtypes of the agent; checks the form."""
     given = {p: (a.shape[1:], a.dtype) for p, a in named_leaves(observation)}
     wanted = {p: (s.shape, np.dtype(s.dtype)) for p, s in named_leaves(spec)}
     fit = [*given] == [*wanted] and all(
@@ -175,7 +175,7 @@ def _cast(
 
 
 def _words(specs: dict[str, Any]) -> str:
-    """Says for people what arrays are like."""
+    """Returns shapes and dtypes in words."""
     return ", ".join(
         f"{f'{path}: ' if path else ''}{shape} {dtype}"
         for path, (shape, dtype) in specs.items()
@@ -195,7 +195,7 @@ def _windows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns steps, rewards and discounts of transitions, `[D]` each."""
     ended = rows.terminated | rows.truncated
-    # A piece goes to the end of its episode, or further than windows do.
+    # A piece ends with its episode, or later than its last window.
     ended = ended & rows.is_step
     ended[rows.start + rows.steps - 1] = True
     if form.n_step == 1:

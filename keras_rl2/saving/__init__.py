@@ -1,1 +1,1 @@
-"""An agent as one file, and as plain arrays."""
+"""Saving an agent as one file, and its state as plain arrays."""

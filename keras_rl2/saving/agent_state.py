@@ -1,4 +1,4 @@
-"""All that an agent's later updates and actions depend on."""
+"""The state of an agent, on which its later updates and actions depend."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,10 +44,10 @@ def variables_of(agent: Stateful) -> list[keras.Variable]:
         agent: `Stateful`, bound and compiled.
 
     Returns:
-        list, always in the same order for agents that were made alike.
+        list, in the same order for all agents with the same arguments.
     """
     found = [*agent.variables, *agent.optimizer.variables]
-    # Of an epoch that is not over.
+    # Metrics of an unfinished epoch.
     found += [v for metric in agent.metrics for v in metric.variables]
     return list({id(each): each for each in found}.values())
 
@@ -73,15 +73,15 @@ def read(agent: Stateful) -> dict[str, Any]:
 
 
 def write(agent: Stateful, state: Mapping[str, Any]) -> None:
-    """Gives an agent the state that `read` returned.
+    """Restores the state of an agent that `read` returned.
 
     Args:
         agent: `Stateful`, bound and compiled; made as the other was.
         state: dict, as returned by `read`.
 
     Raises:
-        ValueError: If it is the state of another kind of agent; nothing is
-            changed then.
+        ValueError: If it is the state of another kind of agent; then nothing
+            is changed.
     """
     variables = variables_of(agent)
     given = [(a.shape, a.dtype.name) for a in state["variables"]]
@@ -97,18 +97,18 @@ def write(agent: Stateful, state: Mapping[str, Any]) -> None:
         variable.assign(array)
     agent.env_steps = int(state["env_steps"])
     agent.skipped.in_a_row.assign(state["skipped_in_a_row"])
-    # States of earlier releases have none.
+    # States of earlier releases lack it.
     clipped = int(state.get("clipped_observations", 0))
     agent.normalizing.outliers.count = clipped
 
 
 def _stored(array: np.ndarray) -> np.ndarray:
-    """Returns a copy, of a dtype that NumPy itself has."""
+    """Returns a copy, with a dtype of NumPy itself."""
     return np.array(array, _stored_dtype(array.dtype.name))
 
 
 def _stored_dtype(dtype: str) -> str:
-    """Returns the dtype in which values of another one are kept, exactly."""
+    """Returns a dtype of NumPy that holds the values of another exactly."""
     return "float32" if dtype == "bfloat16" else dtype
 
 
@@ -118,7 +118,7 @@ def _difference(
     given: list[tuple[Any, str]],
     paths: list[str],
 ) -> str:
-    """Names the first variable that differs, if one does."""
+    """Returns the first variable that differs, in words."""
     for variable, mine, its, path in zip(
         variables, own, given, paths, strict=False
     ):

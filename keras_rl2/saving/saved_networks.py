@@ -17,8 +17,8 @@ def to_config(networks: Mapping[str, object]) -> dict[str, Any]:
             of them or None.
 
     Returns:
-        dict of the same names. Of a list, copies are left out that the agent
-        itself makes.
+        dict with the same keys. Copies that the agent itself makes are left
+        out of lists.
     """
     return {name: _described(each) for name, each in networks.items()}
 
@@ -26,20 +26,21 @@ def to_config(networks: Mapping[str, object]) -> dict[str, Any]:
 def from_config(
     config: Mapping[str, Any], custom_objects: Any = None
 ) -> dict[str, Any]:
-    """Returns the arguments of an agent that were written down.
+    """Returns the constructor arguments of an agent from its config.
 
     Args:
-        config: Mapping. As of `get_config`.
-        custom_objects: dict or None. As of
+        config: Mapping. The result of `get_config`.
+        custom_objects: dict or None. See
             `keras.saving.deserialize_keras_object`. Defaults to `None`.
 
     Returns:
-        dict: networks, schedules and the like as objects, all else as it is.
+        dict: networks, schedules and the like as objects, other values
+        unchanged.
     """
 
     def made(value: object) -> Any:
         if isinstance(value, dict) and "class_name" in value:
-            # Variables of two networks are told apart by their paths.
+            # Paths distinguish the variables of two networks.
             with keras.name_scope(_name(value)):
                 return keras.saving.deserialize_keras_object(
                     value, custom_objects=custom_objects
@@ -52,7 +53,7 @@ def from_config(
 
 
 def _name(config: Mapping[str, Any]) -> str:
-    """Returns the name of what a config describes."""
+    """Returns the name of the object that a config describes."""
     inner = config.get("config")
     name: str | None = inner.get("name") if isinstance(inner, dict) else None
     return str(name or config["class_name"])
@@ -69,14 +70,13 @@ def _described(network: object) -> Any:
 
 
 def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
-    """Refuses networks that would not come back as what they are.
+    """Checks that loading would restore the same networks.
 
     Args:
-        networks: Mapping, as of `to_config`.
+        networks: Mapping; see `to_config`.
 
     Raises:
-        ValueError: If Keras could not make a network from what it says of
-            itself.
+        ValueError: If Keras could not make a network from its config.
     """
     network: keras.Model | None
     for network in keras.tree.flatten(dict(networks)):
@@ -87,7 +87,7 @@ def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
 
 
 def _check_made_again(network: keras.Model) -> None:
-    """Refuses a network that would not come back as what it is."""
+    """Raises an error if the config of a network makes another one."""
     try:
         made = type(network).from_config(network.get_config())
         if network.built and not made.built:
@@ -98,17 +98,18 @@ def _check_made_again(network: keras.Model) -> None:
     if problem is None:
         return
     raise ValueError(
-        f"Expected {type(network).__name__} to have a `get_config` that gives "
-        "all arguments of its constructor, which takes `**kwargs` for those of "
-        "Keras: a saved agent makes its networks from that. `save_weights` "
-        f"does without. Received: {network.name!r}, {problem}"
+        f"Expected {type(network).__name__} to have a `get_config` that "
+        "returns all arguments of its constructor, which takes `**kwargs` for "
+        "those of Keras: a saved agent makes its networks from it. "
+        "`save_weights` does not need it. "
+        f"Received: {network.name!r}, {problem}"
     )
 
 
 def _difference(network: keras.Model, made: keras.Model) -> str | None:
-    """Says in what a network that was made again is another one."""
+    """Returns the difference of a network made from a config, in words."""
     if not made.built:
-        # Its shapes will be seen at the first call only.
+        # Its shapes are unknown until the first call.
         return None
     ours, theirs = (
         [tuple(each.shape) for each in model.weights]
@@ -116,4 +117,4 @@ def _difference(network: keras.Model, made: keras.Model) -> str | None:
     )
     if ours == theirs:
         return None
-    return f"with weights of {ours}, of which {theirs} come back"
+    return f"with weights of {ours}, restored as {theirs}"

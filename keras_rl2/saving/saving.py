@@ -13,7 +13,7 @@ from keras_rl2.files.sealing import seal
 _ARCHIVE = ".keras"
 _FILES = (_ARCHIVE, ".h5", ".hdf5")
 _WEIGHTS = ".weights.h5"
-# What Keras writes where an archive is asked for as a folder.
+# The files of an archive that Keras writes as a folder.
 _UNPACKED = frozenset(
     {"assets", "config.json", "metadata.json", "model.weights.h5"}
 )
@@ -26,18 +26,17 @@ def save(
     zipped: bool | None = None,
     **kwargs: Any,
 ) -> None:
-    """Saves an agent in the place of what is there, and seals it.
+    """Saves an agent, replacing an existing file at once, and seals it.
 
-    What is no file of this machine (`gs://`, `hf://`), what Keras does not
-    take, and what it asks about first (`overwrite=False`) is Keras' own
-    affair.
+    Remote paths (`gs://`, `hf://`), paths that Keras does not accept, and
+    questions before a file is replaced (`overwrite=False`) are left to Keras.
 
     Args:
         keras_save: Callable. `keras.Model.save` of the agent.
-        filepath: str or path. As of it.
-        overwrite: bool. As of it. Defaults to `True`.
-        zipped: bool or None. As of it. Defaults to `None`.
-        **kwargs: As of it.
+        filepath: str or path. See `keras.Model.save`.
+        overwrite: bool. See `keras.Model.save`. Defaults to `True`.
+        zipped: bool or None. See `keras.Model.save`. Defaults to `None`.
+        **kwargs: See `keras.Model.save`.
     """
     path = str(filepath)
     packed = path.endswith(_ARCHIVE)
@@ -62,17 +61,18 @@ def save_weights(
     overwrite: bool = True,
     max_shard_size: float | None = None,
 ) -> None:
-    """Saves the weights of an agent in the place of what is there.
+    """Saves the weights of an agent, replacing an existing file at once.
 
-    They are written to memory first: HDF5 itself ends the process where the
-    disk is full. Weights in several files, of `max_shard_size`, and what is
-    not for this machine or to be asked about, are Keras' own affair.
+    They are written to memory first, since HDF5 ends the process when a disk
+    is full. Weights in several files (`max_shard_size`), remote paths, and
+    questions before a file is replaced are left to Keras.
 
     Args:
         keras_save_weights: Callable. `keras.Model.save_weights` of the agent.
-        filepath: str or path. As of it.
-        overwrite: bool. As of it. Defaults to `True`.
-        max_shard_size: float or None. As of it. Defaults to `None`.
+        filepath: str or path. See `keras.Model.save_weights`.
+        overwrite: bool. See `keras.Model.save_weights`. Defaults to `True`.
+        max_shard_size: float or None. See `keras.Model.save_weights`. Defaults
+            to `None`.
     """
     path = str(filepath)
     if (
@@ -92,14 +92,14 @@ def save_weights(
 def require_replaceable(
     path: str | os.PathLike[str], names: Collection[str]
 ) -> None:
-    """Refuses a folder to be replaced that holds more than is written.
+    """Checks that a folder to be replaced holds no other files.
 
     Args:
-        path: str or path. Where a folder is to be written.
-        names: Collection of str. What the folder of before may hold.
+        path: str or path. The folder to write.
+        names: Collection of str. Names of files that may be replaced.
 
     Raises:
-        ValueError: If something else is in it.
+        ValueError: If there are others in it.
     """
     folder = Path(path)
     others = (
@@ -116,9 +116,10 @@ def require_replaceable(
 
 
 class _WeightsInMemory(io.BytesIO):
-    """What Keras takes for the path of a file of weights.
+    """A buffer that Keras accepts as the path of a file of weights.
 
-    It looks at the ending, and then opens with h5py, which takes both.
+    Keras checks the ending, and then opens the path with h5py, which accepts a
+    path or a buffer.
     """
 
     def __str__(self) -> str:
@@ -126,5 +127,5 @@ class _WeightsInMemory(io.BytesIO):
 
 
 def _is_elsewhere(path: str) -> bool:
-    """Whether a path is not of this machine's disks."""
+    """Returns whether a path is remote."""
     return "://" in path

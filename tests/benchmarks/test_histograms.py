@@ -8,7 +8,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.callbacks import TensorBoard
-from keras_rl2.callbacks.recent_steps import RecentSteps
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.xla]
 

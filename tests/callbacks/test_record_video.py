@@ -312,8 +312,8 @@ def test_a_module_that_brings_tensorflow_along_is_refused_for_mujoco(
         ({"fps": 0}, "`fps`", "fps=0"),
         ({"format": "avi"}, "`format`", "format='avi'"),
         ({"env": 3}, "id of an environment", "env=3"),
-        ({"env_kwargs": {"limit": 3}}, "Expected an id", "makes its own"),
-        ({"wrappers": [gymnasium.Wrapper]}, "Expected an id", "makes its own"),
+        ({"env_kwargs": {"limit": 3}}, "Expected an id", "a function"),
+        ({"wrappers": [gymnasium.Wrapper]}, "Expected an id", "a function"),
         ({"env": "CartPole-v1", "env_kwargs": {"l": 1}}, "env_kwargs", "'l'"),
         (
             {"env": lambda: Drawn(render_mode=None)},

@@ -169,7 +169,7 @@ def test_observations_of_a_policy_that_remembers_are_an_episode():
             {"quantize": "float16", "representative": "CartPole-v1"},
             "Expected `representative` observations with",
         ),
-        ({"representative": "CartPole-v1"}, "and without it none"),
+        ({"representative": "CartPole-v1"}, "and only with it"),
         ({"quantize": "int4"}, "one of .'float16', 'int8'"),
         ({"quantize": True}, "one of .'float16', 'int8'"),
         ({"format": "pytorch"}, "Expected `format` to be one of"),

@@ -64,10 +64,9 @@ CALLBACK = [
     Mutant(
         "a_signal_in_a_resumed_half_epoch_saves_what_is_not_put_back",
         "callbacks/checkpoint.py",
-        "        if self._resumed is not None:\n"
-        "            # In the midst of an epoch",
+        "        if self._resumed is not None:\n            # Within an epoch",
         "        if self._resumed is not None and not self._stop.received:\n"
-        "            # In the midst of an epoch",
+        "            # Within an epoch",
         _ROUNDS,
     ),
     Mutant(
@@ -75,8 +74,8 @@ CALLBACK = [
         "callbacks/checkpoint.py",
         "            self._finish_putting_back()\n"
         "            self._resumed = None\n"
-        "        # Not where",
-        "            self._finish_putting_back()\n        # Not where",
+        "        # Not at the end",
+        "            self._finish_putting_back()\n        # Not at the end",
         _ROUNDS,
     ),
     Mutant(

@@ -89,5 +89,5 @@ def test_files_that_are_cut_off(tmp_path):
     with pytest.raises(ValueError, match=r"rewards.npy, cut off after"):
         rl.OfflineDataset(folder)
     file.write_bytes(b"no array")
-    with pytest.raises(ValueError, match=r"as `np.save` writes it.*rewards"):
+    with pytest.raises(ValueError, match=r"format of `np.save`.*rewards"):
         rl.OfflineDataset(folder)

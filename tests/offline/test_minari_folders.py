@@ -283,7 +283,7 @@ def test_a_space_that_is_no_agents(folder):
     metadata = json.loads(path.read_text())
     metadata["action_space"] = '{"type": "Text", "max_length": 3}'
     path.write_text(json.dumps(metadata))
-    with pytest.raises(ValueError, match="space that agents use as action_sp"):
+    with pytest.raises(ValueError, match="agents support as action_sp"):
         rl.OfflineDataset(folder)
 
 

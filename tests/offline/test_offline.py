@@ -217,7 +217,7 @@ def test_who_does_not_learn_offline_is_told_what_to_take():
     )
     data = continuous(observations=4)
     data["actions"] = (data["actions"][:, 0] > 0).astype(int)
-    with pytest.raises(ValueError, match=r"remembers nothing.*DQN with memory"):
+    with pytest.raises(ValueError, match=r"without memory.*DQN with memory"):
         agent.fit(rl.OfflineDataset(data))
 
 
@@ -248,8 +248,8 @@ def test_statistics_of_observations_are_those_of_the_data():
         ({"reward": np.ones(20)}, "Received: actions, .*reward, "),
         ({"actions": np.full(20, 2)}, r"within Discrete\(2\).*Received: 2 in "),
         ({"actions": np.array(["a"] * 20)}, "arrays of numbers.*actions"),
-        ({"rewards": np.ones((20, 1))}, "one number a step"),
-        ({"observations": np.ones((20, 3))}, "alike the observations"),
+        ({"rewards": np.ones((20, 1))}, "one number per step"),
+        ({"observations": np.ones((20, 3))}, "of the shapes of observations"),
     ],
 )
 def test_what_cannot_be_used_is_refused(change, text):
@@ -269,7 +269,7 @@ def test_numbers_that_are_not_finite_are_found(key):
 def test_nothing_that_could_be_data():
     with pytest.raises(ValueError, match=r"Expected a dict of arrays.*: 5"):
         rl.OfflineDataset(5)
-    with pytest.raises(ValueError, match="which is not there"):
+    with pytest.raises(ValueError, match="which does not exist"):
         rl.OfflineDataset("/nowhere/at/all")
 
 

@@ -1,13 +1,19 @@
+"""Recent steps, hidden units, shares of time, and changes of weights."""
+
 import keras
 import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.callbacks.hidden_units import HiddenUnits
-from keras_rl2.callbacks.recent_steps import RecentSteps
+from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.callbacks.diagnostic_measures import HiddenUnits
+from keras_rl2.callbacks.diagnostic_measures import RecentSteps
+from keras_rl2.callbacks.diagnostic_measures import TimeShares
+from keras_rl2.callbacks.diagnostic_measures import relative_change
 from support.agents import EVERY_AGENT
 from support.agents import make_eager_agent
 from support.agents import make_env
+from support.clocks import Clock
 from support.trajectories import trajectory
 
 
@@ -141,3 +147,90 @@ def test_targets_are_left_out_and_critics_are_not(name, networks):
     steps.take(trajectory(observation.astype("float32"), action=action))
     share = HiddenUnits(agent).dead_share(steps)
     assert share == pytest.approx(1 / networks)
+
+
+# Recent steps.
+
+
+def test_steps_are_spread_evenly_over_a_rollout():
+    steps = RecentSteps(rows=4)
+    steps.take(trajectory(np.arange(22.0).reshape(11, 2, 1)))
+    # Of 20 steps, from the first to the last one: 0, 19/3, 38/3, 19.
+    observation, action = steps.arrays()
+    np.testing.assert_array_equal(observation[:, 0], [0, 6, 12, 19])
+    assert action.shape == (4,)
+
+
+def test_old_steps_are_dropped_and_enough_are_kept():
+    steps = RecentSteps(rows=4)
+    for index in range(5):
+        steps.take(trajectory(np.full((4, 1, 1), float(index))))
+    # Three of each: without those of 3 there would be too few.
+    np.testing.assert_array_equal(steps.arrays()[0][:, 0], [3, 3, 3, 4, 4, 4])
+    assert len(steps) == 6
+
+
+def test_resets_are_no_steps():
+    steps = RecentSteps()
+    rewards = [[1.0, -3.0], [99.0, 2.0]]
+    valid = [[True, True], [False, True]]
+    observation = np.arange(6.0).reshape(3, 2, 1)
+    steps.take(trajectory(observation, rewards, valid))
+    assert steps.largest_reward == 3.0
+    np.testing.assert_array_equal(steps.arrays()[0][:, 0], [0, 1, 3])
+    steps.take(trajectory(observation, valid=np.zeros((2, 2), bool)))
+    assert len(steps) == 3
+
+
+# Shares of time.
+
+
+def shares(**seconds):
+    total = sum(seconds.values())
+    every = dict.fromkeys(TimeShares.SECTIONS, 0.0) | seconds
+    return pytest.approx({key: each / total for key, each in every.items()})
+
+
+def test_shares_are_those_since_the_last_ones():
+    clock = Clock()
+    stopwatch = Stopwatch(clock)
+    # What was before does not count.
+    clock.now += 100.0
+    split = TimeShares(stopwatch)
+    for section, seconds in [("preparing", 1.0), ("update", 4.0)]:
+        with stopwatch.section(section):
+            clock.now += seconds
+    clock.now += 3.0
+    assert split.take() == shares(preparing=1.0, update=4.0, rest=3.0)
+    clock.now += 1.0
+    assert split.take() == shares(rest=1.0)
+
+
+def test_two_may_read_the_same_stopwatch():
+    clock = Clock()
+    stopwatch = Stopwatch(clock)
+    often, seldom = TimeShares(stopwatch), TimeShares(stopwatch)
+    for section in ("acting", "environment"):
+        stopwatch.switch(section)
+        clock.now += 2.0
+        assert often.take() == shares(**{section: 2.0})
+    assert seldom.take() == shares(acting=2.0, environment=2.0)
+
+
+def test_no_time_has_no_shares():
+    assert set(TimeShares(Stopwatch(Clock())).take().values()) == {0.0}
+
+
+# Changes of weights.
+
+
+def test_the_change_is_relative_to_all_weights_together():
+    # The weights are (3, 0, 4), of norm 5; the change (0.3, 0.4, 0).
+    before = [np.array([[3.0, 0.0]]), np.array([4.0])]
+    after = [np.array([[3.3, 0.4]]), np.array([4.0])]
+    assert relative_change(before, after) == pytest.approx(0.1)
+    assert relative_change(before, before) == 0.0
+
+
+def test_weights_of_nought_have_no_relative_change_of_nan():
+    assert relative_change([np.zeros(2)], [np.zeros(2)]) == 0.0
