@@ -44,23 +44,45 @@ def without_optimized_graphs(request):
     """Runs graphs as they were traced, in the default layer.
 
     To optimize one takes longer than a test runs it. The slow tests run what
-    users have.
+    users have, and so do those that are marked `as_users_run`.
     """
     if "not slow" in request.config.option.markexpr:
-        import tensorflow as tf
-
-        tf.config.optimizer.set_experimental_options(
-            {"disable_meta_optimizer": True}
-        )
+        _optimize_graphs(False)
 
 
 @pytest.fixture(autouse=True)
 def xla(request, monkeypatch, without_xla):
     """Lets `"auto"` choose where it is asked for, and where much is trained."""
-    if any(map(request.node.get_closest_marker, ("xla", "learning"))):
+    marks = ("xla", "as_users_run", "learning")
+    if any(map(request.node.get_closest_marker, marks)):
         from keras_rl2.training import round_execution
 
         monkeypatch.setattr(round_execution, "pays_to_compile", without_xla)
+
+
+@pytest.fixture(autouse=True)
+def optimized_graphs(request, without_optimized_graphs):
+    """Optimizes graphs of tests that are marked `as_users_run`.
+
+    Yields:
+        None.
+    """
+    marked = request.node.get_closest_marker("as_users_run")
+    switch = marked and "not slow" in request.config.option.markexpr
+    if switch:
+        _optimize_graphs(True)
+    yield
+    if switch:
+        _optimize_graphs(False)
+
+
+def _optimize_graphs(switch):
+    """Switches TensorFlow's graph optimizer on or off."""
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options(
+        {"disable_meta_optimizer": not switch}
+    )
 
 
 def _never(agent, batch_size):
