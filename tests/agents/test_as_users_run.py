@@ -43,7 +43,8 @@ def trained(family, **compile_arguments):
     agent = case.make.for_env(env, hidden=(8,), seed=0, **settings)
     agent.compile(**compile_arguments)
     before = weights_of(agent)
-    agent.fit(case.make_dataset(env), epochs=2, verbose=0)
+    dataset = case.make_dataset(env, **case.one_update)
+    agent.fit(dataset, epochs=2, verbose=0)
     assert differ(before, weights_of(agent))
     return agent, weights_of(agent)
 
