@@ -3,29 +3,22 @@
 `python -m pytest` runs the default layer, which holds every promise once;
 `python -m pytest -m slow` the rest. Of a test with the mark `spread`, the
 default layer runs as few of its parametrisations as have each value of each
-argument among them; the others are slow. With the mark `rotate` it wants of an
-argument but one value, or one of each of some groups, and takes turns: the next
-test of a module gets the next one. Agents that are others with another loss
-take turns in all tests over agents.
+argument among them; the others are slow. With the mark `rotate` it runs one
+value of an argument, or one of each of some groups, by the test's row in
+`tests/turns.json`. Agents that differ from another by their loss take turns in
+all tests over agents, by the same table: see `tests/support/turns.py`.
 """
 
 import gc
-from collections import defaultdict
 
 import pytest
+
+from support import turns
 
 # Programs, which do what they do as they are imported.
 collect_ignore_glob = ["tests/support/*_programs.py"]
 
-# What each does that others do not has tests of its own.
-OTHERS_WITH_ANOTHER_LOSS = (
-    "TD3BC",
-    "BoxCQL",
-    "IQL",
-    "DiscreteCQL",
-    "BehaviorCloning",
-    "APPO",
-)
+_TURNS = pytest.StashKey()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -51,23 +44,45 @@ def without_optimized_graphs(request):
     """Runs graphs as they were traced, in the default layer.
 
     To optimize one takes longer than a test runs it. The slow tests run what
-    users have.
+    users have, and so do those that are marked `as_users_run`.
     """
     if "not slow" in request.config.option.markexpr:
-        import tensorflow as tf
-
-        tf.config.optimizer.set_experimental_options(
-            {"disable_meta_optimizer": True}
-        )
+        _optimize_graphs(False)
 
 
 @pytest.fixture(autouse=True)
 def xla(request, monkeypatch, without_xla):
     """Lets `"auto"` choose where it is asked for, and where much is trained."""
-    if any(map(request.node.get_closest_marker, ("xla", "learning"))):
+    marks = ("xla", "as_users_run", "learning")
+    if any(map(request.node.get_closest_marker, marks)):
         from keras_rl2.training import round_execution
 
         monkeypatch.setattr(round_execution, "pays_to_compile", without_xla)
+
+
+@pytest.fixture(autouse=True)
+def optimized_graphs(request, without_optimized_graphs):
+    """Optimizes graphs of tests that are marked `as_users_run`.
+
+    Yields:
+        None.
+    """
+    marked = request.node.get_closest_marker("as_users_run")
+    switch = marked and "not slow" in request.config.option.markexpr
+    if switch:
+        _optimize_graphs(True)
+    yield
+    if switch:
+        _optimize_graphs(False)
+
+
+def _optimize_graphs(switch):
+    """Switches TensorFlow's graph optimizer on or off."""
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options(
+        {"disable_meta_optimizer": not switch}
+    )
 
 
 def _never(agent, batch_size):
@@ -75,20 +90,24 @@ def _never(agent, batch_size):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Marks as slow what `spread` and `rotate` leave to the slow layer."""
-    functions = defaultdict(list)
-    for item in items:
-        marked = any(map(item.get_closest_marker, ("spread", "rotate")))
-        if marked and hasattr(item, "callspec"):
-            functions[item.parent.nodeid, item.originalname].append(item)
-    _take_turns([each for each in items if not _has_a_layer_of_its_own(each)])
-    for each in functions.values():
-        enough = _enough(each)
-        kept = _covering([_values(item, enough) for item in each])
-        for index, item in enumerate(each):
-            if index not in kept:
+def pytest_collection_modifyitems(config, items):
+    """Marks as slow what `spread` and turns leave to the slow layer."""
+    functions = turns.functions(items)
+    config.stash[_TURNS] = turns.groups_by_test(functions)
+    for nodeid, each in functions.items():
+        key = turns.key_of(nodeid)
+        takes_turns = config.stash[_TURNS][key]
+        row = turns.table().get(key, {}) if takes_turns else {}
+        kept = _of_the_default_layer(each, row)
+        for item in each:
+            if item not in kept:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def turns_to_take(pytestconfig):
+    """The groups of values that take turns in each test that is collected."""
+    return pytestconfig.stash[_TURNS]
 
 
 def pytest_collection_finish():
@@ -102,92 +121,54 @@ def pytest_collection_finish():
     gc.set_threshold(50_000, 20, 20)
 
 
-def _has_a_layer_of_its_own(item):
-    """Says whether neither the default layer nor the slow one runs a test."""
-    return any(map(item.get_closest_marker, ("learning", "benchmark")))
-
-
-def _take_turns(items):
-    """Leaves to each test over agents one of those with another loss.
+def _of_the_default_layer(items, row):
+    """Returns the parametrisations of a test that the default layer runs.
 
     Args:
-        items: All tests.
+        items: All of them.
+        row: dict from arguments to the names of values that have their turn;
+            empty where none takes turns.
     """
-    present = defaultdict(set)
-    for item in items:
-        if (name := _agent_of(item)) in OTHERS_WITH_ANOTHER_LOSS:
-            present[item.parent.nodeid, item.originalname].add(name)
-    for item in items:
-        name = _agent_of(item)
-        if name not in OTHERS_WITH_ANOTHER_LOSS:
-            continue
-        names = sorted(present[item.parent.nodeid, item.originalname])
-        turn = sum(map(ord, item.originalname))
-        if name != names[turn % len(names)]:
-            item.add_marker(pytest.mark.slow)
-
-
-def _agent_of(item):
-    """Returns the name of the agent that a test is run with, if it has one."""
-    params = item.callspec.params if hasattr(item, "callspec") else {}
-    name = params.get("name")
-    return name if isinstance(name, str) else None
-
-
-def _enough(items):
-    """Returns which values of arguments the default layer wants of a test.
-
-    Args:
-        items: All parametrisations of the test.
-
-    Returns:
-        dict from names of arguments to lists; of an argument that is not in
-        it, all values are wanted.
-    """
+    if not hasattr(items[0], "callspec"):
+        return items
     spread, rotate = map(items[0].get_closest_marker, ("spread", "rotate"))
-    enough = dict(spread.kwargs) if spread else {}
-    for name, groups in rotate.kwargs.items() if rotate else ():
-        given = [item.callspec.params[name] for item in items]
-        groups = [[v for v in group if v in given] for group in groups]
-        turn = _turn(items[0])
-        enough[name] = [group[turn % len(group)] for group in groups if group]
-    return enough
+    if row and not rotate:
+        idle = {*turns.ANOTHER_LOSS}.difference(row["name"])
+        items = [i for i in items if i.callspec.params["name"] not in idle]
+    if not (spread or rotate):
+        return items
+    enough = spread.kwargs if spread else {}
+    turn = row if rotate else {}
+    return _covering(items, [_values(item, enough, turn) for item in items])
 
 
-def _turn(item):
-    """Returns how many tests that `rotate` stand above one in its module."""
-    marks = {
-        name: getattr(each, "pytestmark", ())
-        for name, each in vars(item.cls or item.module).items()
-    }
-    rotating = [
-        name
-        for name, of_name in marks.items()
-        if any(mark.name == "rotate" for mark in of_name)
-    ]
-    return rotating.index(item.originalname)
-
-
-def _values(item, enough):
-    """Returns the values that a parametrisation has, named by arguments.
+def _values(item, enough, turn):
+    """Returns the values of a parametrisation that the default layer wants.
 
     Args:
         item: A test.
-        enough: What `_enough` gives.
+        enough: dict from arguments to the values that are enough of each.
+        turn: The same by names of values.
     """
     return {
         (name, repr(value))
         for name, value in item.callspec.params.items()
-        if name not in enough or value in enough[name]
+        if (name not in enough or value in enough[name])
+        and (name not in turn or turns.named(value) in turn[name])
     }
 
 
-def _covering(rows):
-    """Returns indices of rows that have all values of all rows among them."""
-    missing, kept = set().union(*rows), set()
+def _covering(items, rows):
+    """Returns items that have all values of all rows among them.
+
+    Args:
+        items: Tests.
+        rows: The values of each.
+    """
+    missing, kept = set().union(*rows), []
     while missing:
         gains = [len(row & missing) for row in rows]
         best = gains.index(max(gains))
-        kept.add(best)
+        kept.append(items[best])
         missing -= rows[best]
     return kept

@@ -185,6 +185,9 @@ class Agent(ActingModel):
     default_layer_normalization = False
     #: Whether its networks may remember.
     takes_memory = False
+    #: Classes of action spaces that it acts in; `gymnasium.Space` for all that
+    #: the library supports. Where it is some, a Box has to have finite bounds.
+    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
     #: What `fit` runs in one call; None for Keras' own loop.
     round_size: RoundSize | None = None
     train_function: Any

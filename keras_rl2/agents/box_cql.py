@@ -105,6 +105,7 @@ class BoxCQL(CQL, SAC):
         - [Kumar et al., 2020](https://arxiv.org/abs/2006.04779), appendix F.
     """
 
+    action_kinds = (gymnasium.spaces.Box,)
     statistics_names = (*SAC.statistics_names, "cql_penalty", "alpha")
 
     def __init__(
@@ -257,9 +258,7 @@ class BoxCQL(CQL, SAC):
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns a squashed Gaussian's head."""
-        network_checks.check_action_kind(
-            cls, action_space, (gymnasium.spaces.Box,)
-        )
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
     def objectives(self) -> dict[str, Objective]:

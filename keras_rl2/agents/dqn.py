@@ -135,6 +135,7 @@ class DQN(OffPolicyAgent):
           R2D2.
     """
 
+    action_kinds = (gymnasium.spaces.Discrete,)
     takes_memory = True
     policy_head: DiscreteHead
     # Without it, values of states that are rarely met grow without bound.
@@ -330,9 +331,7 @@ class DQN(OffPolicyAgent):
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns the head of Discrete actions."""
-        network_checks.check_action_kind(
-            cls, action_space, (gymnasium.spaces.Discrete,)
-        )
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space)
 
     def given_networks(self) -> dict[str, keras.Model]:

@@ -110,6 +110,7 @@ class IQL(StochasticActor):
         - [Kostrikov et al., 2022](https://arxiv.org/abs/2110.06169).
     """
 
+    action_kinds = (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
     #: How many networks value actions.
     number_of_critics = 2
     statistics_names = (
@@ -257,9 +258,7 @@ class IQL(StochasticActor):
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns what stretches the unit box, or that of Discrete actions."""
-        network_checks.check_action_kind(
-            cls, action_space, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
-        )
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
     @classmethod

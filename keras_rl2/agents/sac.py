@@ -123,6 +123,10 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         - [Christodoulou, 2019](https://arxiv.org/abs/1910.07207), Discrete.
     """
 
+    action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (
+        gymnasium.spaces.Box,
+        gymnasium.spaces.Discrete,
+    )
     #: How many networks value actions.
     number_of_critics = 2
     statistics_names: tuple[str, ...] = (
@@ -284,9 +288,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns a squashed Gaussian's head, or that of Discrete actions."""
-        network_checks.check_action_kind(
-            cls, action_space, (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
-        )
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
     @classmethod

@@ -114,6 +114,7 @@ class TD3(OffPolicyAgent):
         - [Fujimoto et al., 2018](https://arxiv.org/abs/1802.09477).
     """
 
+    action_kinds = (gymnasium.spaces.Box,)
     #: How many networks value actions.
     number_of_critics = 2
     statistics_names = (
@@ -269,9 +270,7 @@ class TD3(OffPolicyAgent):
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
         """Returns what stretches the unit box to the bounds of a Box."""
-        network_checks.check_action_kind(
-            cls, action_space, (gymnasium.spaces.Box,)
-        )
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
     @classmethod

@@ -16,6 +16,7 @@ from keras_rl2.cli.random_rollout import RandomRollout
 from keras_rl2.cli.random_rollout import random_action
 from keras_rl2.envs.action_mask import where_mask_is
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.presets import ALGORITHMS
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -67,9 +68,15 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
         spaces.check_action_space(action)
     except ValueError as error:
         return Finding("spaces", False, " ".join(str(error).split()))
-    names = ["A2C", "APPO", "BehaviorCloning", "PPO", "REINFORCE"]
-    if isinstance(action, Discrete):
-        names += ["CQL", "DQN", "IQL", "SAC"]
+    kinds = {kind.__name__ for kind in type(action).mro()}
+    able = [
+        name
+        for name, known in ALGORITHMS.items()
+        if known.actions is None or kinds.intersection(known.actions)
+    ]
+    unbounded = isinstance(action, Box) and not action.is_bounded()
+    bound = [n for n in able if unbounded and ALGORITHMS[n].actions is not None]
+    names = [name for name in able if name not in bound]
     masked = spaces.is_masked(observation)
     if masked:
         # Brings Keras along, which most environments can be seen without.
@@ -80,9 +87,6 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
             spaces.check_mask_space(observation, size)
         except ValueError as error:
             return Finding("spaces", False, " ".join(str(error).split()))
-    unbounded = isinstance(action, Box) and not action.is_bounded()
-    if isinstance(action, Box) and not unbounded:
-        names += ["CQL", "DDPG", "IQL", "SAC", "TD3", "TD3BC"]
     seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
     remembering = {"A2C", "APPO", "DQN", "PPO", "REINFORCE"}
     if isinstance(action, Discrete):
@@ -94,8 +98,8 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     )
     if masked:
         text += "; with action masks"
-    if unbounded:
-        text += " (CQL, DDPG, IQL, SAC, TD3 and TD3BC need finite bounds)"
+    if bound:
+        text += f" ({', '.join(bound[:-1])} and {bound[-1]} need finite bounds)"
     return Finding("spaces", True, text)
 
 

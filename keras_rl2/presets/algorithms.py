@@ -41,12 +41,16 @@ class Algorithm:
         optimizer: Mapping. Its own optimizer: `name` and arguments.
         offline: bool. Whether it is made for recorded data. All that is not
             on-policy learns from it too. Defaults to `False`.
+        actions: Tuple of names of classes of action spaces that it acts in,
+            where a Box has to have finite bounds. None for all that the
+            library supports. Defaults to `None`.
     """
 
     on_policy: bool
     settings: Mapping[str, Kind]
     optimizer: Mapping[str, Any]
     offline: bool = False
+    actions: tuple[str, ...] | None = None
 
 
 _ON_POLICY = {
@@ -137,16 +141,19 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
         optimizer=_ADAM,
         offline=True,
+        actions=("Box", "Discrete"),
     ),
     "DDPG": Algorithm(
         on_policy=False,
         settings={**_OFF_POLICY, "exploration": NOISE},
         optimizer=_FAST_ADAM,
+        actions=("Box",),
     ),
     "DQN": Algorithm(
         on_policy=False,
         settings=_DQN,
         optimizer={"name": "Adam", "learning_rate": 5e-4},
+        actions=("Discrete",),
     ),
     "IQL": Algorithm(
         on_policy=False,
@@ -159,6 +166,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
         optimizer=_ADAM,
         offline=True,
+        actions=("Box", "Discrete"),
     ),
     "PPO": Algorithm(
         on_policy=True,
@@ -174,16 +182,19 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         on_policy=False,
         settings=_SAC,
         optimizer=_ADAM,
+        actions=("Box", "Discrete"),
     ),
     "TD3": Algorithm(
         on_policy=False,
         settings=_TD3,
         optimizer=_FAST_ADAM,
+        actions=("Box",),
     ),
     "TD3BC": Algorithm(
         on_policy=False,
         settings={**_TD3, "alpha": NUMBER},
         optimizer=_ADAM,
         offline=True,
+        actions=("Box",),
     ),
 }

@@ -157,10 +157,11 @@ def after_an_update(mode, fused, jit_compile=False, **settings):
     )
     agent.learns_from_trajectories = fused
     start = weights_of(agent)
-    rollouts = whole_rollouts(env)
-    history = agent.fit(rollouts, verbose=0).history
+    trajectories = []
+    agent.observers.add(trajectories.append)
+    history = agent.fit(whole_rollouts(env), verbose=0).history
     assert agent.round_size.from_trajectory == fused
-    trajectory = rollouts._trajectory
+    trajectory = trajectories[-1]
     # Ends of either kind; final observations, or rows that are only resets.
     assert trajectory.terminated.any()
     assert trajectory.truncated.any()
@@ -342,10 +343,11 @@ def test_horizon_1_is_the_one_step_actor_critic(mode):
     agent.critic.set_weights([np.float32([[0], [0], [1], [0]]), np.zeros(1)])
     rollouts = whole_rollouts(env, horizon=1)
     rollouts.bind(agent)
-    reset_rows = 0
+    trajectories, reset_rows = [], 0
+    agent.observers.add(trajectories.append)
     for _ in range(14):
         rollouts.refresh()
-        samples, trajectory = rollouts.samples, rollouts._trajectory
+        samples, trajectory = rollouts.samples, trajectories[-1]
         for row in rollouts.valid_rows:
             value = samples["observation"][row, 2]
             reward = trajectory.reward[0, row]

@@ -349,7 +349,7 @@ def test_frozen_networks_stay_as_they_are(name):
         if not agent.trainable_variables:
             continue
         dataset = case.make_dataset(make_env(case.pair))
-        agent.fit(dataset, epochs=2, callbacks=case.callbacks(), verbose=0)
+        agent.fit(dataset, epochs=2, verbose=0)
         for network_weights, each in zip(before, several, strict=True):
             assert_equal_weights(each, network_weights)
         assert differ(all_before, agent.get_weights())
@@ -609,15 +609,15 @@ def agent_with(case, layer):
     )
     valued = None if case.action_space.shape == () else 1
     given = {"seed": 0}
-    if case.acts_by_values:
+    if "q_network" in case.networks:
         given["q_network"] = network(layer, 3)
     else:
         given["actor"] = network(layer, case.units)
     if case.on_policy:
         given["critic"] = network(layer, 1)
-    elif not case.acts_by_values and not case.clones:
+    elif "critic" in case.networks:
         given["critic"] = network(layer, 1, actions=valued)
-    if case.values_states:
+    if "value_network" in case.networks:
         given["value_network"] = network(layer, 1)
     agent = case.make(**given)
     agent.compile(run_eagerly=True)
@@ -636,7 +636,7 @@ def test_each_layer_of_keras_trains(name, layer):
     agent.bind(env.observation_space, env.action_space)
     before = weights_of(agent)
     dataset = case.make_dataset(env)
-    agent.fit(dataset, callbacks=case.callbacks(), verbose=0)
+    agent.fit(dataset, verbose=0)
     changed = [
         (old != np.asarray(new.value)).any()
         for old, new in zip(before, agent.weights, strict=True)

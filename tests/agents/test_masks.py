@@ -101,7 +101,7 @@ def test_nothing_forbidden_in_training(name, mode):
     arguments = {} if case.on_policy else {"warm_up": 48, "n_step": 2}
     dataset = case.make_dataset(env, **case.one_update, **arguments)
     before = weights_of(agent)
-    agent.fit(dataset, epochs=2, callbacks=case.callbacks(), verbose=0)
+    agent.fit(dataset, epochs=2, verbose=0)
     taken = [pair for each in env.env.envs for pair in each.taken]
     # Whole episodes may be short ones: two of each environment.
     fewest = 6 if agent.whole_episodes else 20
@@ -147,9 +147,7 @@ def test_environments_whose_episodes_are_over_go_on_as_they_may(mode):
 def test_compiled_updates_are_the_same(name):
     env = vector(MaskedEnv)
     agent, case = take(name, env, make_agent)
-    agent.fit(
-        case.make_dataset(env), epochs=2, callbacks=case.callbacks(), verbose=0
-    )
+    agent.fit(case.make_dataset(env), epochs=2, verbose=0)
     assert all(np.isfinite(each).all() for each in agent.get_weights())
 
 
@@ -402,7 +400,7 @@ def test_the_target_of_dqn_is_the_best_of_what_is_allowed(mask, double, target):
         key: tf.nest.map_structure(tf.constant, value)
         for key, value in transition(mask).items()
     }
-    terms = agent._terms(batch)
+    terms = agent.objectives()["q"].terms(batch)
     # Q(s, a) is 0.
     np.testing.assert_allclose(terms["td_error"], [target], rtol=1e-6)
     np.testing.assert_allclose(terms["loss"], 0.5 * target**2, rtol=1e-6)
@@ -414,7 +412,9 @@ def test_the_end_of_a_game_allows_nothing_and_is_worth_nothing(double):
     batch = tf.nest.map_structure(
         tf.constant, transition([0, 0, 0], discount=0.0)
     )
-    np.testing.assert_allclose(agent._terms(batch)["td_error"], [1.0])
+    np.testing.assert_allclose(
+        agent.objectives()["q"].terms(batch)["td_error"], [1.0]
+    )
 
 
 @pytest.mark.parametrize("distributional", ["categorical", "quantile"])
@@ -442,7 +442,7 @@ def test_targets_of_distributions_are_of_what_is_allowed(
         agent = rl.DQN(linear_q([values[i] for i in kept]), **settings)
         bind(agent, len(mask))
         batch = tf.nest.map_structure(tf.constant, transition(mask))
-        losses[name] = float(agent._terms(batch)["loss"])
+        losses[name] = float(agent.objectives()["q"].terms(batch)["loss"])
     assert losses["masked"] == pytest.approx(losses["without"], rel=1e-5)
     if distributional == "quantile":
         assert losses["masked"] != pytest.approx(losses["free"], rel=1e-3)
@@ -530,7 +530,7 @@ def test_numbers_cannot_be_forbidden_one_by_one(name):
             self.action_space = spaces.Box(-1.0, 1.0, (5,), np.float32)
 
     expected = "nothing of the action space can be forbidden one by one"
-    if case.acts_by_values:
+    if "q_network" in case.networks:
         expected = f"an action space that {name} can act in"
     with raises(expected, "Box"):
         case.make.for_env(Numbers())

@@ -398,7 +398,7 @@ def test_a_loss_over_sequences_is_that_of_their_steps(burn_in, double):
     target.set_weights([2.0 * weight for weight in target.get_weights()])
     batch = replay.sample(6)
     del batch["index"]
-    found = agent._terms(batch)
+    found = agent.objectives()["q"].terms(batch)
     values = {}
     for network in (agent.q_network, agent.target_network):
         state = batch["state"]
@@ -445,7 +445,7 @@ def test_nothing_is_learned_through_the_burn_in():
     gradients = []
     for given in (batch, batch | {"burn_in": none, "state": tuple(warm)}):
         with tf.GradientTape() as tape:
-            loss = agent._terms(given)["loss"]
+            loss = agent.objectives()["q"].terms(given)["loss"]
         variables = network.trainable_variables
         gradients.append(tape.gradient(loss, variables))
     for one, other in zip(*gradients, strict=True):

@@ -25,11 +25,7 @@ from support.tracing import counted
 on_policy = pytest.mark.parametrize("name", AGENTS)
 with_critic = pytest.mark.parametrize(
     "name",
-    [
-        n
-        for n, case in EVERY_AGENT.items()
-        if not (case.acts_by_values or case.clones)
-    ],
+    [n for n, case in EVERY_AGENT.items() if "critic" in case.networks],
 )
 
 

@@ -19,6 +19,7 @@ from support.agents import make_eager_agent
 from support.agents import make_rollouts
 from support.agents import networks_of
 from support.agents import weights_of
+from support.datasets import state_of
 from support.errors import raises
 from support.faults import numbers_env
 from support.probe_envs import CountingEnv
@@ -86,8 +87,7 @@ def fit_three_rounds(case, agent, env):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(agent, "observe", keep)
         dataset = case.make_dataset(env)
-        callbacks = case.callbacks()
-        agent.fit(dataset, epochs=3, callbacks=callbacks, verbose=0)
+        agent.fit(dataset, epochs=3, verbose=0)
     return collected
 
 
@@ -261,11 +261,15 @@ def test_episodes_broken_off_leave_no_return_behind(name):
     # Whole episodes end within their round, and begin anew in any case.
     whole = AGENTS[name].whole_episodes
     rollouts.collect()
-    assert rollouts._scaler.returns[0] == (0 if whole else 1 + 2 + 3 + 4)
+    assert state_of(rollouts)["scaler"]["returns"][0] == (
+        0 if whole else 1 + 2 + 3 + 4
+    )
     env.reset()
     rollouts.collect()
     # Episode 2 gives 21, 22, 23, 24.
-    assert rollouts._scaler.returns[0] == (0 if whole else 21 + 22 + 23 + 24)
+    assert state_of(rollouts)["scaler"]["returns"][0] == (
+        0 if whole else 21 + 22 + 23 + 24
+    )
 
 
 @pytest.mark.rotate(name=ANY)

@@ -66,6 +66,36 @@ def test_presets_know_all_of_them():
         assert known.on_policy == made.on_policy
 
 
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_presets_know_what_each_acts_in(name):
+    known = presets.ALGORITHMS[KINDS.get(name, name)].actions
+    made = {kind.__name__ for kind in ALGORITHMS[name].action_kinds}
+    if name in KINDS:
+        # The classes of one algorithm share its kinds.
+        assert made == {{"BoxCQL": "Box", "DiscreteCQL": "Discrete"}[name]}
+        assert set(known) == {kind.__name__ for kind in rl.CQL.kinds}
+    else:
+        assert made == ({"Space"} if known is None else set(known))
+
+
+def test_the_page_of_agents_says_what_each_acts_in():
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    table = page.split("\n\n")[1]
+    rows = [line.split("|")[1:-1] for line in table.split("\n")]
+    columns = [cell.strip() for cell in rows[0]]
+    for row in rows[2:]:
+        said = dict(zip(columns, map(str.strip, row), strict=True))
+        for name in re.findall(r"\[`(\w+)`\]", said["agent"]):
+            known = presets.ALGORITHMS[name].actions
+            some = {
+                "Discrete": "yes" if "Discrete" in (known or ()) else "",
+                "Box": "finite bounds" if "Box" in (known or ()) else "",
+                "MultiBinary": "",
+            }
+            for column, expected in some.items():
+                assert said[column] == (expected if known else "yes"), name
+
+
 @over_algorithms
 def test_presets_have_its_settings_and_defaults(name):
     settings = schema.settings_of(name)

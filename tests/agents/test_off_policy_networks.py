@@ -21,7 +21,7 @@ over_agents = pytest.mark.parametrize("name", OFF_POLICY)
 CRITICS = {
     name: case.make.number_of_critics
     for name, case in OFF_POLICY.items()
-    if not case.acts_by_values
+    if "q_network" not in case.networks
 }
 with_critics = pytest.mark.parametrize("name", CRITICS)
 with_twins = pytest.mark.parametrize(
@@ -68,10 +68,10 @@ BUILDERS = {
 def networks_by(case, builder):
     """Makes the networks of an agent, by its constructor's arguments."""
     acting, valuing = BUILDERS[builder]
-    if case.acts_by_values:
+    if "q_network" in case.networks:
         return {"q_network": acting((3,), case.units)}
     networks = {"actor": acting((3,), case.units), "critic": valuing((3,), 1)}
-    if case.values_states:
+    if "value_network" in case.networks:
         networks["value_network"] = acting((3,), 1)
     return networks
 
@@ -163,7 +163,7 @@ def bind(case, networks):
 @over_agents
 def test_output_of_another_width(name):
     case = OFF_POLICY[name]
-    who = "q_network" if case.acts_by_values else "actor"
+    who = "q_network" if "q_network" in case.networks else "actor"
     with raises(rf"the {who}'s output .*\(batch, {case.units}\)", "7"):
         bind(case, plain_networks(case, units=7))
 

@@ -277,7 +277,7 @@ def test_every_sample_is_in_every_pass_once():
     rollouts = make_rollouts(env, horizon=5, passes=3, batch_size=4)
     rollouts.bind(agent)
     rollouts.refresh()
-    (one_round,) = rollouts._ready
+    one_round = rollouts.hand_over()
     rows = one_round["rows"].reshape(3, -1)
     weight = one_round["weight"].reshape(3, -1)
     for one_pass, counts in zip(rows, weight, strict=True):

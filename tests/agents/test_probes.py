@@ -126,7 +126,7 @@ def test_probe(name, probe, seed, new_agent):
         dataset,
         epochs=(limit - dataset.steps_before_first_round)
         // dataset.steps_per_round,
-        callbacks=[*case.callbacks(case.probe_sync), watch],
+        callbacks=[watch],
         verbose=0,
     )
     assert watch.held >= TIMES_IN_A_ROW

@@ -18,6 +18,7 @@ from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
 from support.agents import weights_of
+from support.datasets import episodes_of
 from support.probe_envs import CountingEnv
 from support.tabular import a_batch
 from support.tabular import tabular
@@ -137,9 +138,11 @@ def test_what_is_cut_off_goes_on_with_the_baseline(baseline, mode):
 def test_every_episode_begins_at_a_reset_and_goes_to_its_end(mode):
     env = unequal_env(mode)
     agent = make_agent(CASE, env)
+    trajectories = []
+    agent.observers.add(trajectories.append)
     rollouts = collected(agent, env)
     for _ in range(4):
-        trajectory = rollouts._trajectory
+        trajectory = trajectories[-1]
         for index, length in enumerate(LENGTHS):
             np.testing.assert_array_equal(
                 trajectory.valid[:, index], np.arange(8) < length
@@ -153,7 +156,9 @@ def test_every_episode_begins_at_a_reset_and_goes_to_its_end(mode):
         assert not trajectory.truncated.any()
         rollouts.refresh()
     assert agent.env_steps == 5 * sum(LENGTHS)
-    assert sorted(rollouts._collector.episodes.lengths) == sorted(5 * LENGTHS)
+    assert sorted(episodes_of(rollouts)["episode_lengths"]) == sorted(
+        5 * LENGTHS
+    )
 
 
 def test_modes_collect_the_same_bit_for_bit():
@@ -162,7 +167,8 @@ def test_modes_collect_the_same_bit_for_bit():
     for mode in MODES:
         env = unequal_env(mode, lengths=(3, 1, 5, 100))
         agent = make_agent(CASE, env)
-        trajectories.append(collected(agent, env)._trajectory.arrays())
+        agent.observers.add(lambda each: trajectories.append(each.arrays()))
+        collected(agent, env)
     for other in trajectories[1:]:
         for key, value in trajectories[0].items():
             np.testing.assert_array_equal(value, other[key], err_msg=key)
@@ -172,7 +178,7 @@ def test_only_steps_of_the_episodes_are_trained_on():
     env = unequal_env()
     agent = make_agent(CASE, env)
     rollouts = collected(agent, env, passes=3, batch_size=5)
-    (one_round,) = rollouts._ready
+    one_round = rollouts.hand_over()
     rows = one_round["rows"].reshape(3, -1)
     counted = one_round["weight"].reshape(3, -1) == 1
     expected = [

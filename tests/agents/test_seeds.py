@@ -43,7 +43,8 @@ def train(name, seed, epochs=3, **compile_arguments):
         settings = {"passes": 2, "scale_rewards": True}
     else:
         # Priorities follow the TD errors, of either precision.
-        prioritized = not (compile_arguments.get("jit_compile") or case.clones)
+        jit_compile = compile_arguments.get("jit_compile")
+        prioritized = not jit_compile and case.networks != ("actor",)
         settings = {"warm_up": 16, "n_step": 2, "prioritized": prioritized}
     dataset = case.make_dataset(env, seed=seed, **settings)
     agent.fit(dataset, epochs=epochs, verbose=0)
@@ -137,7 +138,7 @@ def first_rollouts(name, changed=None):
         setattr(rollouts, f"_{changed}", np.random.default_rng(99))
     rollouts.refresh()
     seen = ("observation", "action", "value")
-    rows = rollouts._ready[0]["rows"]
+    rows = rollouts.hand_over()["rows"]
     return {**{key: rollouts.samples[key] for key in seen}, "rows": rows}
 
 
@@ -155,7 +156,7 @@ def first_replay(name, changed=None):
         replay.buffer._generator = np.random.default_rng(99)
     replay.refresh()
     # In the order that it was stored in, but for what was drawn of it.
-    buffer, batches = replay.buffer.get_state(), replay._ready[0]["batches"]
+    buffer, batches = replay.buffer.get_state(), replay.hand_over()["batches"]
     stored = {key: buffer[key] for key in ("observation", "action")}
     return {**stored, "index": batches["index"]}
 

@@ -402,14 +402,14 @@ CRITICS = {
 def own_agent(name, kind):
     """Makes an agent of networks of somebody's own."""
     case, make = EVERY_AGENT[name], OWN[kind]
-    if case.acts_by_values:
+    if "q_network" in case.networks:
         agent = case.make(make(3), seed=0)
     elif case.on_policy:
         agent = case.make(make(3), make(1), seed=0)
-    elif case.clones:
+    elif case.networks == ("actor",):
         agent = case.make(make(case.units), seed=0)
     else:
-        values = [make(1)] if case.values_states else []
+        values = [make(1)] if "value_network" in case.networks else []
         agent = case.make(make(case.units), CRITICS[kind](), *values, seed=0)
     agent.compile(plain_descent(), run_eagerly=True)
     return agent
@@ -423,7 +423,7 @@ def test_networks_of_ones_own(name, kind):
     agent = own_agent(name, kind)
     agent.bind(env.observation_space, env.action_space)
     before = weights_of(agent)
-    agent.fit(case.make_dataset(env), callbacks=case.callbacks(), verbose=0)
+    agent.fit(case.make_dataset(env), verbose=0)
     for old, new in zip(before, agent.get_weights(), strict=True):
         assert (old != new).any()
     batch = batch_of(env.observation_space, 5)

@@ -79,7 +79,7 @@ def test_checkpoint_keeps_the_best_agent(
         replay,
         epochs=3,
         validation_data=episodes,
-        callbacks=[*case.callbacks(), best],
+        callbacks=[best],
         verbose=0,
     ).history
     scores = history["val_episode_return"]
@@ -107,7 +107,7 @@ def test_early_stopping_restores_targets_too(case, agent, replay):
     history = agent.fit(
         replay,
         epochs=9,
-        callbacks=[*case.callbacks(), keep, stopping],
+        callbacks=[keep, stopping],
         verbose=0,
     )
     assert history.epoch == [0, 1, 2]
@@ -128,7 +128,7 @@ def test_backup_and_restore(case, agent, replay, tmp_path):
     def backup():
         return CALLBACKS.BackupAndRestore(tmp_path / "backup")
 
-    callbacks = [*case.callbacks(), backup(), Failure()]
+    callbacks = [backup(), Failure()]
     with pytest.raises(RuntimeError, match="power failure"):
         agent.fit(replay, epochs=4, callbacks=callbacks, verbose=0)
     fresh = new_agent(case, seed=1)
@@ -143,7 +143,7 @@ def test_backup_and_restore(case, agent, replay, tmp_path):
     history = fresh.fit(
         replay,
         epochs=4,
-        callbacks=[backup(), *case.callbacks(), watch],
+        callbacks=[backup(), watch],
         verbose=0,
     )
     assert at_begin == [32]

@@ -20,6 +20,7 @@ from support.agents import assert_equal_weights
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.datasets import episodes_of
 from support.probe_envs import ChainProbe
 from support.probe_envs import CountingEnv
 from support.probe_envs import CrashingEnv
@@ -76,7 +77,7 @@ def test_no_transition_starts_at_a_final_observation(mode):
     expected = 40 if mode == AutoresetMode.NEXT_STEP else 60
     assert len(observations) == expected
     assert rollouts.agent.env_steps == expected
-    (one_round,) = rollouts._ready
+    one_round = rollouts.hand_over()
     trained = one_round["rows"][one_round["weight"] == 1]
     assert sorted(trained) == sorted(rollouts.valid_rows)
 
@@ -130,14 +131,17 @@ def test_episode_statistics_equal_gymnasiums(mode):
     rollouts.bind(agent)
     for _ in range(6):
         rollouts.refresh()
-    collector = rollouts._collector
     theirs = sorted(
         (float(r), int(n))
         for e in recorded
         for r, n in zip(e.return_queue, e.length_queue, strict=True)
     )
     ours = sorted(
-        zip(collector.episodes.returns, collector.episodes.lengths, strict=True)
+        zip(
+            episodes_of(rollouts)["episode_returns"],
+            episodes_of(rollouts)["episode_lengths"],
+            strict=True,
+        )
     )
     assert len(ours) > 15
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
@@ -163,7 +167,7 @@ def test_rewards_of_mere_resets_are_not_counted(careless):
         for _ in range(3):
             rollouts.refresh()
         logs.append(rollouts.logs()["episode_return"])
-        returns.append(list(rollouts._collector.episodes.returns))
+        returns.append(episodes_of(rollouts)["episode_returns"])
     assert len(returns[0]) == 10
     assert returns[0] == returns[1]
     assert logs[0] == logs[1] < vector_envs.RESET_REWARD
@@ -183,7 +187,7 @@ def test_window_of_100_episodes():
     rollouts = make_rollouts(env, horizon=120)
     rollouts.bind(agent)
     rollouts.refresh()
-    assert len(rollouts._collector.episodes.returns) == 100
+    assert len(episodes_of(rollouts)["episode_returns"]) == 100
     # Episode k gives 10 k + 1; the last hundred are those from 20 on.
     expected = np.mean(10.0 * np.arange(20, 120) + 1)
     assert rollouts.logs()["episode_return"] == pytest.approx(expected)
@@ -307,7 +311,7 @@ def test_evaluating_on_the_same_environment_starts_new_episodes(mode):
     assert (trajectory.observation[0, :, 2] == 0).all()
     assert is_continuous(trajectory)
     # Lengths are those of whole episodes.
-    assert set(rollouts._collector.episodes.lengths) <= {1, 3, 5}
+    assert set(episodes_of(rollouts)["episode_lengths"]) <= {1, 3, 5}
     # Without a disturbance episodes go on from round to round.
     last = trajectory.observation[-1]
     np.testing.assert_array_equal(rollouts.collect().observation[0], last)
@@ -324,7 +328,7 @@ def test_rollouts_and_evaluation_of_one_fit_may_share_an_environment():
         verbose=0,
     ).history
     assert len(history["val_episode_return"]) == 2
-    assert set(rollouts._collector.episodes.lengths) <= {1, 3, 5}
+    assert set(episodes_of(rollouts)["episode_lengths"]) <= {1, 3, 5}
 
 
 class InterruptedEnv(CountingEnv):
@@ -424,7 +428,7 @@ def test_state_is_plain_and_repeats_noise_and_shuffling():
     twin.bind(agent)
     twin.set_state(state)
     assert twin.logs()["episode_return"] == rollouts.logs()["episode_return"]
-    moments = [r._scaler.get_state()["moments"] for r in (rollouts, twin)]
+    moments = [r.get_state()["scaler"]["moments"] for r in (rollouts, twin)]
     assert moments[0] == moments[1]
     for source in ("_noise", "_shuffle"):
         ours, theirs = (getattr(r, source).random(5) for r in (rollouts, twin))

@@ -16,6 +16,8 @@ from gymnasium.vector import SyncVectorEnv
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
 from support import failing_envs
+from support.datasets import episodes_of
+from support.datasets import state_of
 from support.failing_envs import LENGTH
 from support.failing_envs import FailingEnv
 from support.failing_envs import assert_trajectory
@@ -139,7 +141,7 @@ def test_a_hundredth_of_all_steps_fails(name, form):
     for variable in agent.variables:
         assert np.isfinite(variable.numpy()).all()
     # None that broke off counts as an episode.
-    assert {*data._collector.episodes.lengths} == {LENGTH}
+    assert {*episodes_of(data)["episode_lengths"]} == {LENGTH}
 
 
 @pytest.mark.parametrize("name", ["PPO", "DQN, prioritized"])
@@ -320,7 +322,9 @@ def test_rewards_are_scaled_apart_from_what_failed():
     expected = 0.0
     for reward in rewards:
         expected = agent.gamma * expected + reward
-    np.testing.assert_allclose(data._scaler.returns, [expected], rtol=1e-6)
+    np.testing.assert_allclose(
+        state_of(data)["scaler"]["returns"], [expected], rtol=1e-6
+    )
 
 
 def test_state_has_the_number_of_failures():

@@ -379,7 +379,7 @@ def test_state_is_plain_data_and_resumes_exactly(prioritized):
         assert other.steps_before_first_round == 0
         other.refresh()
         after = plain_data.to_json(other.get_state())
-        rounds.append((other._ready[0]["batches"], after))
+        rounds.append((other.hand_over()["batches"], after))
     np.testing.assert_equal(*rounds)
     # Of each of two environments.
     assert rounds[0][1][0]["buffer"]["steps"] == (48 + 16) // 2

@@ -12,6 +12,7 @@ from support.agents import make_agent
 from support.agents import make_eager_agent
 from support.agents import make_env
 from support.agents import make_rollouts
+from support.datasets import state_of
 from support.errors import raises
 from support.probe_envs import CountingEnv
 from support.structured_envs import assert_trees_equal
@@ -86,7 +87,9 @@ def test_a_new_agent_on_old_rollouts():
     one.fit(rollouts, epochs=2, verbose=0)
     two.fit(rollouts, epochs=1, verbose=0)
     assert (one.env_steps, two.env_steps) == (32, 16)
-    assert rollouts._scaler.moments.count == pytest.approx(16, abs=0.1)
+    assert state_of(rollouts)["scaler"]["moments"]["count"] == pytest.approx(
+        16, abs=0.1
+    )
     assert rollouts.agent is two
     # And back again.
     one.fit(rollouts, epochs=1, verbose=0)

@@ -1,6 +1,7 @@
 """Trajectories of trees: each array is what a plain Gymnasium loop sees."""
 
 import functools
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -52,13 +53,15 @@ def plain_loop(env, actions, seed):
 
 
 def collected(env, horizon=HORIZON, name="PPO"):
-    """Returns a trajectory, and the seed that its environments got."""
+    """Returns a trajectory, its dataset, and the seed of the environments."""
     agent = make_eager_agent(AGENTS[name], env)
     rollouts = rl.RolloutDataset(
         env, horizon=horizon, scale_rewards=False, seed=0
     )
     rollouts.bind(agent)
-    return rollouts.collect(), rollouts
+    with mock.patch.object(env, "reset", wraps=env.reset) as reset:
+        trajectory = rollouts.collect()
+    return trajectory, rollouts, reset.call_args_list[0].kwargs["seed"]
 
 
 def following_of(trajectory, t, b):
@@ -99,16 +102,16 @@ def assert_as_plain(trajectory, make, seed, start=0):
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_every_array_is_what_a_plain_loop_sees(name, mode):
     make = functools.partial(StructuredEnv, OBSERVATIONS[name])
-    trajectory, rollouts = collected(vector(make, mode, num_envs=3))
-    assert_as_plain(trajectory, make, rollouts._env_seed)
+    trajectory, _, seed = collected(vector(make, mode, num_envs=3))
+    assert_as_plain(trajectory, make, seed)
 
 
 @by_mode
 def test_environments_in_processes_of_their_own(mode):
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
     env = vector(make, mode, asynchronous=True)
-    trajectory, rollouts = collected(env)
-    assert_as_plain(trajectory, make, rollouts._env_seed)
+    trajectory, _, seed = collected(env)
+    assert_as_plain(trajectory, make, seed)
     env.close()
 
 
@@ -116,14 +119,14 @@ def test_environments_in_processes_of_their_own(mode):
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_a_single_environment(name):
     make = functools.partial(StructuredEnv, OBSERVATIONS[name])
-    trajectory, rollouts = collected(rl.envs.as_vector_env(make()))
-    assert_as_plain(trajectory, make, rollouts._env_seed)
+    trajectory, _, seed = collected(rl.envs.as_vector_env(make()))
+    assert_as_plain(trajectory, make, seed)
 
 
 @by_mode
 def test_masks_are_what_a_plain_loop_sees(mode):
-    trajectory, rollouts = collected(vector(MaskedEnv, mode))
-    assert_as_plain(trajectory, MaskedEnv, rollouts._env_seed, start=1)
+    trajectory, _, seed = collected(vector(MaskedEnv, mode))
+    assert_as_plain(trajectory, MaskedEnv, seed, start=1)
     masks = trajectory.observation["action_mask"]
     assert masks.dtype == np.int8
     # Nothing is allowed when the game is over, and only then.
@@ -141,7 +144,9 @@ def test_masks_are_what_a_plain_loop_sees(mode):
 def test_shapes_and_dtypes_of_the_arrays(name):
     space = OBSERVATIONS[name]
     make = functools.partial(StructuredEnv, space)
-    trajectory, _ = collected(vector(make, AutoresetMode.SAME_STEP, num_envs=3))
+    trajectory, *_ = collected(
+        vector(make, AutoresetMode.SAME_STEP, num_envs=3)
+    )
     ended = len(trajectory.final_index)
     assert ended == trajectory.ended.sum() > 0
     expected = {
@@ -194,15 +199,15 @@ def test_an_array_that_an_environment_writes_to_is_copied(mode):
     env = rl.envs.as_vector_env(Reusing(space))
     if mode is not None:
         env = vector(functools.partial(Reusing, space), mode)
-    trajectory, rollouts = collected(env)
+    trajectory, _, seed = collected(env)
     plain = functools.partial(StructuredEnv, space)
-    assert_as_plain(trajectory, plain, rollouts._env_seed)
+    assert_as_plain(trajectory, plain, seed)
 
 
 @by_mode
 def test_rounds_go_on_where_the_last_one_ended(mode):
     make = functools.partial(StructuredEnv, OBSERVATIONS["nested"])
-    first, rollouts = collected(vector(make, mode), horizon=7)
+    first, rollouts, _ = collected(vector(make, mode), horizon=7)
     second = rollouts.collect()
     assert_trees_equal(
         row(second.observation, 0),
@@ -217,14 +222,12 @@ def test_rounds_go_on_where_the_last_one_ended(mode):
 @by_mode
 def test_whole_episodes(mode):
     make = functools.partial(StructuredEnv, OBSERVATIONS["dict"], lengths=(4,))
-    trajectory, rollouts = collected(
+    trajectory, _, seed = collected(
         vector(make, mode), horizon=10, name="REINFORCE"
     )
     assert trajectory.valid.sum() == 8
     for b in range(2):
-        expected = plain_loop(
-            make(), trajectory.action[:4, b], rollouts._env_seed + b
-        )
+        expected = plain_loop(make(), trajectory.action[:4, b], seed + b)
         seen = [each[0] for each in expected] + [expected[-1][-1]]
         assert_trees_equal(
             row(trajectory.observation, (slice(5), b)),
@@ -240,8 +243,10 @@ def test_samples_are_those_of_the_trajectory():
         env, 8, passes=4, batch_size=4, scale_rewards=False, seed=0
     )
     rollouts.bind(agent)
+    trajectories = []
+    agent.observers.add(trajectories.append)
     rollouts.refresh()
-    trajectory, samples = rollouts._trajectory, rollouts.samples
+    [trajectory], samples = trajectories, rollouts.samples
     assert_trees_equal(
         samples["observation"],
         map_leaves(

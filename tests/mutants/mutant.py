@@ -8,17 +8,18 @@ class Mutant(NamedTuple):
 
     Attributes:
         name: What is wrong, in snake case.
-        path: The file, from the root of the checkout.
-        before: Text that is in the file exactly once.
+        place: The function, class or module, as of `places`.
+        before: Text that stands there exactly once.
         after: What stands there instead.
         tests: Files, or functions of files (`file.py::test_name`,
-            `file.py::TestClass::test_name`).
+            `file.py::TestClass::test_name`). The folder is left out where no
+            other file has the name.
         slow: Whether they are slow tests, instead of those of the default
             layer. Defaults to `False`.
     """
 
     name: str
-    path: str
+    place: str
     before: str
     after: str
     tests: list[str]

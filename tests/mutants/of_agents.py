@@ -5,7 +5,7 @@ from mutants.mutant import Mutant
 ON_POLICY = [
     Mutant(
         "gae_takes_truncation_for_termination",
-        "keras_rl2/agents/on_policy_agent.py",
+        "OnPolicyAgent.targets",
         'ops.cast(arrays["terminated"], "float32")',
         'ops.cast(arrays["terminated"] | arrays["truncated"], "float32")',
         [
@@ -14,35 +14,35 @@ ON_POLICY = [
     ),
     Mutant(
         "gae_of_rollouts_leaks_over_truncations",
-        "keras_rl2/agents/on_policy_agent.py",
+        "OnPolicyAgent.targets",
         'truncated=arrays["truncated"],',
         "truncated=None,",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "gae_of_rollouts_is_a_step_off",
-        "keras_rl2/updates/rollout_samples.py",
+        "_following",
         "known[num_envs : steps + num_envs]",
         "known[:steps]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "gae_bootstraps_from_the_reset",
-        "keras_rl2/updates/rollout_samples.py",
+        "_following",
         'arrays["final_index"][:, None],',
         'steps + 0 * arrays["final_index"][:, None],',
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "gradient_through_advantages_of_a_trajectory",
-        "keras_rl2/updates/rollout_samples.py",
+        "RolloutSamples.of",
         "known = ops.stop_gradient(value)",
         "known = value",
         ["tests/agents/test_a2c.py::test_one_pass_equals_two"],
     ),
     Mutant(
         "the_end_of_a_remembered_episode_is_a_beginning",
-        "keras_rl2/updates/rollout_samples.py",
+        "RolloutSamples._remembered",
         "of_one_step(ops.zeros_like(index))",
         "of_one_step(ops.ones_like(index))",
         [
@@ -51,14 +51,14 @@ ON_POLICY = [
     ),
     Mutant(
         "sign_of_the_entropy_bonus",
-        "keras_rl2/agents/on_policy_agent.py",
+        "OnPolicyAgent.total_loss",
         "loss - self.entropy_coefficient * entropy",
         "loss + self.entropy_coefficient * entropy",
         ["tests/agents/test_ppo.py::test_loss_is_that_of_stable_baselines3"],
     ),
     Mutant(
         "rows_that_fill_up_are_valued",
-        "keras_rl2/agents/on_policy_agent.py",
+        "OnPolicyAgent.total_loss",
         "statistics.weighted_mean(value_losses, weight)",
         "ops.mean(value_losses)",
         [
@@ -67,21 +67,21 @@ ON_POLICY = [
     ),
     Mutant(
         "advantages_are_never_normalised",
-        "keras_rl2/agents/on_policy_agent.py",
+        "OnPolicyAgent.advantages",
         'return statistics.normalize(advantage, batch["weight"])',
         "return advantage",
         ["tests/agents/test_ppo.py::test_first_update_of_a_round_has_ratio_1"],
     ),
     Mutant(
         "ppo_clips_around_its_present_policy",
-        "keras_rl2/agents/ppo.py",
+        "PPO.loss_terms",
         'old_log_prob, weight = batch["log_prob"], batch["weight"]',
         'old_log_prob, weight = log_prob, batch["weight"]',
         ["tests/agents/test_ppo.py::test_loss_is_that_of_stable_baselines3"],
     ),
     Mutant(
         "ppo_stops_at_the_target_itself",
-        "keras_rl2/agents/ppo.py",
+        "PPO._is_near",
         "1.5 * self.target_kl",
         "self.target_kl",
         [
@@ -90,7 +90,7 @@ ON_POLICY = [
     ),
     Mutant(
         "a_stopped_round_stops_all_later_ones",
-        "keras_rl2/agents/ppo.py",
+        "PPO.begin_round",
         "self._round_stopped.assign(False)",
         "pass",
         [
@@ -99,9 +99,9 @@ ON_POLICY = [
     ),
     Mutant(
         "gradients_are_not_clipped",
-        "keras_rl2/agents/on_policy_agent.py",
-        "GradientSteps(self.skipped, self.max_gradient_norm)",
-        "GradientSteps(self.skipped, None)",
+        "Updater.update",
+        "step.apply(agent.max_gradient_norm)",
+        "step.apply(None)",
         [
             "tests/agents/test_ppo.py::test_gradients_are_clipped_by_their_common_norm"
         ],
@@ -111,7 +111,7 @@ ON_POLICY = [
 VALUES = [
     Mutant(
         "dqn_without_a_target_network",
-        "keras_rl2/agents/dqn.py",
+        "DQN._following",
         "self._outputs(self.target_network, encoded)",
         "self._outputs(self.q_network, encoded)",
         [
@@ -120,7 +120,7 @@ VALUES = [
     ),
     Mutant(
         "double_dqn_lets_the_target_choose",
-        "keras_rl2/agents/dqn.py",
+        "DQN._following",
         "if self.double\n",
         "if not self.double\n",
         [
@@ -129,7 +129,7 @@ VALUES = [
     ),
     Mutant(
         "dqn_bootstraps_from_what_is_forbidden",
-        "keras_rl2/agents/dqn.py",
+        "DQN._following",
         '"selector": self.allowed(observation, selector),',
         '"selector": selector,',
         [
@@ -138,14 +138,14 @@ VALUES = [
     ),
     Mutant(
         "dqn_acts_on_what_is_forbidden",
-        "keras_rl2/agents/dqn.py",
+        "DQN._choices",
         "return self.allowed(observation, self(observation))",
         "return self(observation)",
         ["tests/agents/test_masks.py::test_nothing_forbidden_in_training"],
     ),
     Mutant(
         "dueling_without_centred_advantages",
-        "keras_rl2/agents/dqn.py",
+        "DQN._of_actions",
         "value + advantages - ops.mean(advantages, axis=1, keepdims=True)",
         "value + advantages",
         [
@@ -154,7 +154,7 @@ VALUES = [
     ),
     Mutant(
         "dqn_forgets_the_weights_of_its_samples",
-        "keras_rl2/agents/dqn.py",
+        "DQN.loss_terms",
         'ops.mean(batch["weight"] * each)',
         "ops.mean(each)",
         [
@@ -163,7 +163,7 @@ VALUES = [
     ),
     Mutant(
         "returns_of_distributions_are_not_discounted",
-        "keras_rl2/losses/value_distributions.py",
+        "_moved",
         'batch["discount"][:, None] * returns',
         "returns",
         [
@@ -172,7 +172,7 @@ VALUES = [
     ),
     Mutant(
         "quantiles_begin_at_0",
-        "keras_rl2/losses/value_distributions.py",
+        "QuantileValues.__init__",
         '(np.arange(atoms, dtype="float32") + 0.5) / atoms',
         'np.arange(atoms, dtype="float32") / atoms',
         [
@@ -181,14 +181,14 @@ VALUES = [
     ),
     Mutant(
         "critics_forget_the_weights_of_samples",
-        "keras_rl2/updates/critics.py",
+        "td_terms",
         "ops.mean(weight * 0.5 * ops.square(e))",
         "ops.mean(0.5 * ops.square(e))",
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "gradient_through_the_targets_of_critics",
-        "keras_rl2/updates/critics.py",
+        "td_terms",
         "ops.stop_gradient(target) - value",
         "target - value",
         [
@@ -197,91 +197,91 @@ VALUES = [
     ),
     Mutant(
         "td3_targets_of_the_larger_critic",
-        "keras_rl2/agents/td3.py",
+        "TD3.targets",
         "functools.reduce(ops.minimum, values)",
         "functools.reduce(ops.maximum, values)",
         ["tests/agents/test_td3.py::test_targets_by_hand"],
     ),
     Mutant(
         "td3_bootstraps_through_the_end",
-        "keras_rl2/agents/td3.py",
+        "TD3.targets",
         'batch["reward"] + batch["discount"] * smallest',
         'batch["reward"] + self.gamma * smallest',
         ["tests/agents/test_td3.py::test_targets_by_hand"],
     ),
     Mutant(
         "td3_smooths_without_a_clip",
-        "keras_rl2/agents/td3.py",
+        "TD3.target_action",
         "ops.clip(noise, -self.target_noise_clip, self.target_noise_clip)",
         "noise",
         ["tests/agents/test_td3.py::test_smoothing_noise_is_clipped"],
     ),
     Mutant(
         "td3_targets_of_the_present_policy",
-        "keras_rl2/agents/td3.py",
+        "TD3.target_action",
         "self._action(run_network(self.target_actor, encoded))",
         "self._action(run_network(self.actor, encoded))",
         ["tests/agents/test_td3.py::test_targets_by_hand"],
     ),
     Mutant(
         "sign_of_the_deterministic_policy_gradient",
-        "keras_rl2/agents/td3.py",
+        "TD3.actor_losses",
         "return -value",
         "return value",
         ["tests/agents/test_td3.py::test_update_by_hand"],
     ),
     Mutant(
         "the_delay_of_the_policy_is_one_off",
-        "keras_rl2/agents/off_policy_agent.py",
-        "ops.convert_to_tensor(self.updates) + 1",
-        "ops.convert_to_tensor(self.updates)",
+        "Updater.update",
+        "(self._count() + 1) % objective.every",
+        "self._count() % objective.every",
         ["tests/agents/test_td3.py::test_delayed_update_by_hand"],
     ),
     Mutant(
         "sac_without_target_critics",
-        "keras_rl2/agents/sac.py",
+        "SAC.targets",
         'self.target_critics, batch["next_observation"], 0',
         'self.critics, batch["next_observation"], 0',
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "sac_bootstraps_through_the_end",
-        "keras_rl2/agents/sac.py",
+        "SAC.targets",
         'batch["reward"] + batch["discount"] * next_value',
         'batch["reward"] + self.gamma * next_value',
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "sac_values_the_present_observation",
-        "keras_rl2/agents/sac.py",
+        "SAC.targets",
         'self.target_critics, batch["next_observation"], 0',
         'self.target_critics, batch["observation"], 0',
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "the_policy_trains_the_temperature",
-        "keras_rl2/agents/sac.py",
+        "SAC.soft_value",
         "ops.stop_gradient(ops.exp(self.log_temperature))",
         "ops.exp(self.log_temperature)",
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "sign_of_the_target_entropy",
-        "keras_rl2/agents/sac.py",
+        "SAC._target_entropy",
         "-float(np.prod(self.policy_head.action_shape))",
         "float(np.prod(self.policy_head.action_shape))",
         ["tests/agents/test_sac.py::test_the_published_target_entropy"],
     ),
     Mutant(
         "sign_of_the_entropy_that_the_temperature_sees",
-        "keras_rl2/agents/sac.py",
+        "SAC.soft_value",
         "losses.soft_value(log_prob, values, temperature), -log_prob",
         "losses.soft_value(log_prob, values, temperature), log_prob",
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "the_target_entropy_counts_what_is_forbidden",
-        "keras_rl2/agents/sac.py",
+        "SAC._target_entropy_of",
         "ops.maximum(ops.sum(mask, axis=-1), 1.0)",
         "ops.sum(ops.ones_like(mask), axis=-1)",
         [
@@ -290,7 +290,7 @@ VALUES = [
     ),
     Mutant(
         "each_update_draws_the_same_noise",
-        "keras_rl2/agents/off_policy_agent.py",
+        "OffPolicyAgent._seed_of_draw",
         'ops.cast(ops.convert_to_tensor(self.updates), "int32")',
         'ops.zeros((), "int32")',
         [
@@ -302,56 +302,56 @@ VALUES = [
 OFFLINE = [
     Mutant(
         "sign_of_the_penalty_of_cql",
-        "keras_rl2/agents/cql.py",
+        "CQL.conservative_terms",
         "loss + alpha * ops.mean(weight * total)",
         "loss - alpha * ops.mean(weight * total)",
         ["tests/agents/test_cql.py::test_the_penalty_of_choices_by_hand"],
     ),
     Mutant(
         "sign_of_the_loss_of_alpha",
-        "keras_rl2/agents/cql.py",
+        "CQL.conservative_terms",
         "log_alpha, -mean, -cast(float, self.threshold)",
         "log_alpha, mean, cast(float, self.threshold)",
         ["tests/agents/test_cql.py::test_alpha_follows_its_threshold"],
     ),
     Mutant(
         "density_of_uniform_actions",
-        "keras_rl2/agents/box_cql.py",
+        "BoxCQL.sampled_actions",
         "-math.log(2.0) * shape[-1]",
         "math.log(2.0) * shape[-1]",
         ["tests/agents/test_cql.py::test_actions_are_drawn_as_it_says"],
     ),
     Mutant(
         "the_penalty_is_over_what_is_forbidden",
-        "keras_rl2/agents/discrete_cql.py",
+        "DiscreteCQL.loss_terms",
         'self.allowed(batch["observation"], self.q_values(outputs))',
         "self.q_values(outputs)",
         ["tests/agents/test_cql.py::test_the_penalty_is_over_what_is_allowed"],
     ),
     Mutant(
         "sign_of_the_advantage_of_iql",
-        "keras_rl2/agents/iql.py",
+        "IQL._advantage",
         'smallest - self._value(batch["observation"], training)',
         'self._value(batch["observation"], training) - smallest',
         ["tests/agents/test_iql.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "iql_without_target_critics",
-        "keras_rl2/agents/iql.py",
+        "IQL._advantage",
         "self.target_critics,\n            self.encode(",
         "self.critics,\n            self.encode(",
         ["tests/agents/test_iql.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "iql_bootstraps_from_the_present_value",
-        "keras_rl2/agents/iql.py",
+        "IQL.critic_terms",
         'self.value(batch["next_observation"])',
         'self.value(batch["observation"])',
         ["tests/agents/test_iql.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
         "sign_of_cloning",
-        "keras_rl2/agents/behavior_cloning.py",
+        "BehaviorCloning.actor_terms",
         '-ops.mean(batch["weight"] * log_prob)',
         'ops.mean(batch["weight"] * log_prob)',
         [
@@ -360,7 +360,7 @@ OFFLINE = [
     ),
     Mutant(
         "fitted_values_follow_the_data",
-        "keras_rl2/offline/fitted_q.py",
+        "FittedQ._updated",
         'self._value(self._target, batch["next_observation"], *noise)',
         "self._of_taken(\n"
         '            self._target, batch["next_observation"], batch["action"]\n'
@@ -371,7 +371,7 @@ OFFLINE = [
     ),
     Mutant(
         "fitted_values_without_a_target",
-        "keras_rl2/offline/fitted_q.py",
+        "FittedQ._updated",
         'self._value(self._target, batch["next_observation"], *noise)',
         'self._value(self._network, batch["next_observation"], *noise)',
         [
@@ -380,7 +380,7 @@ OFFLINE = [
     ),
     Mutant(
         "importance_ratios_are_inverted",
-        "keras_rl2/offline/offline_evaluation.py",
+        "OfflineEvaluation._weighted.log_ratio",
         "policy.log_prob(action) - behavior.log_prob(action)",
         "behavior.log_prob(action) - policy.log_prob(action)",
         [
@@ -393,7 +393,7 @@ OFFLINE = [
 LEARNERS = [
     Mutant(
         "gradients_of_devices_are_summed",
-        "keras_rl2/distribute/replicas.py",
+        "mean",
         "ReduceOp.MEAN",
         "ReduceOp.SUM",
         [
@@ -403,7 +403,7 @@ LEARNERS = [
     ),
     Mutant(
         "an_optimizer_is_given_the_gradient_by_each_device",
-        "keras_rl2/updates/updater.py",
+        "_apply_part",
         "None if each is None else each / number",
         "None if each is None else each",
         [
@@ -413,7 +413,7 @@ LEARNERS = [
     ),
     Mutant(
         "a_device_counts_its_rows_as_one_of_several",
-        "keras_rl2/distribute/replicas.py",
+        "_of_all_shares.gradient",
         "return part * tf.cast(_number(), part.dtype)",
         "return part",
         [
@@ -423,7 +423,7 @@ LEARNERS = [
     ),
     Mutant(
         "each_device_has_the_rows_of_the_first",
-        "keras_rl2/distribute/replicas.py",
+        "replicas:_rows",
         "[index[None] * size,",
         "[0 * index[None] * size,",
         [
@@ -433,7 +433,7 @@ LEARNERS = [
     ),
     Mutant(
         "the_norm_of_gradients_is_squared",
-        "keras_rl2/updates/updater.py",
+        "_Step.measure",
         "self.norm = tf.linalg.global_norm(self.gradients)",
         "self.norm = tf.square(tf.linalg.global_norm(self.gradients))",
         [

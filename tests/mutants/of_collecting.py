@@ -5,70 +5,70 @@ from mutants.mutant import Mutant
 ENVS = [
     Mutant(
         "running_variance_forgets_how_means_differ",
-        "keras_rl2/envs/reward_scaler.py",
+        "RunningMoments.merge",
         "squares + delta * delta * (self.count * count / total)",
         "squares",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "variance_of_a_sample",
-        "keras_rl2/envs/reward_scaler.py",
+        "RunningMoments.update",
         "batch.var(axis=0)",
         "batch.var(axis=0, ddof=1)",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "discounted_return_crosses_episodes",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler._accumulate",
         "kept[1:] *= goes_on[:-1]",
         "pass",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "discounted_return_crosses_rollouts",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler._accumulate",
         "self.returns = current * goes_on[-1]",
         "self.returns = current * 1.0",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "a_reward_far_off_stays_in_the_sum",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler._merge_bounded",
         "self.returns = np.where(moved, without, self.returns)",
         "pass",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "rewards_far_off_are_overlooked",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler._may_hold_outliers",
         "most = 0.5 * self.max_deviations**2",
         "most = 4.0 * self.max_deviations**2",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "the_first_reward_is_far_off",
-        "keras_rl2/envs/reward_scaler.py",
+        "RunningMoments.bounded",
         "self.variance * self.count > of_prior",
         "self.variance * self.count > 0.0",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "rewards_are_not_discounted_in_their_scale",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler._accumulate",
         "np.where(valid, self.gamma, 1.0)",
         "np.where(valid, 1.0, 1.0)",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "resets_count_as_rewards_of_0",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler._merge",
         "count = valid.sum(axis=1)",
         "count = np.full(len(valid), self.num_envs)",
         ["tests/envs/test_reward_scaler.py"],
     ),
     Mutant(
         "reset_rows_after_truncations_are_transitions",
-        "keras_rl2/envs/gymnasium_vector_env.py",
+        "NextStepEnv._end_episodes",
         "self.pending_reset = terminated | truncated",
         "self.pending_reset = terminated",
         [
@@ -77,14 +77,14 @@ ENVS = [
     ),
     Mutant(
         "rows_after_truncations_are_valid",
-        "keras_rl2/collecting/trajectory.py",
+        "Record.valid",
         "self.terminated[:-1] | self.truncated[:-1]",
         "self.terminated[:-1]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "a_reset_left_from_the_last_rollout_is_valid",
-        "keras_rl2/collecting/trajectory.py",
+        "Record.valid",
         "valid[0] &= ~self.pending_reset",
         "valid[0] &= True",
         [
@@ -93,7 +93,7 @@ ENVS = [
     ),
     Mutant(
         "final_observations_of_truncations_are_lost",
-        "keras_rl2/envs/gymnasium_vector_env.py",
+        "SameStepEnv._end_episodes",
         "ended = terminated | truncated\n"
         "        if not np.count_nonzero(ended):\n"
         "            return step\n"
@@ -108,7 +108,7 @@ ENVS = [
     ),
     Mutant(
         "the_first_observation_is_taken_for_the_final_one",
-        "keras_rl2/envs/gymnasium_vector_env.py",
+        "_put",
         "array[index] = row",
         "pass",
         [
@@ -117,7 +117,7 @@ ENVS = [
     ),
     Mutant(
         "a_reset_writes_over_the_final_observation",
-        "keras_rl2/envs/gymnasium_vector_env.py",
+        "ManualResetEnv._end_episodes",
         "final_observation = map_leaves(np.copy, observation)\n        first",
         "final_observation = observation\n        first",
         [
@@ -126,7 +126,7 @@ ENVS = [
     ),
     Mutant(
         "a_single_environment_goes_on_after_truncation",
-        "keras_rl2/envs/single_env.py",
+        "SingleEnv._step",
         "if terminated or truncated:",
         "if terminated:",
         [
@@ -138,7 +138,7 @@ ENVS = [
 COLLECTING = [
     Mutant(
         "returns_of_episodes_begin_with_the_rollout",
-        "keras_rl2/collecting/collector.py",
+        "EpisodeStatistics.count",
         "returns = self._return + np.cumsum(",
         "returns = np.cumsum(",
         [
@@ -147,7 +147,7 @@ COLLECTING = [
     ),
     Mutant(
         "returns_of_episodes_add_up",
-        "keras_rl2/collecting/collector.py",
+        "EpisodeStatistics.count",
         "before_return[b] = returns[t, b]",
         "before_return[b] = 0.0",
         [
@@ -156,7 +156,7 @@ COLLECTING = [
     ),
     Mutant(
         "rewards_of_resets_are_counted",
-        "keras_rl2/collecting/collector.py",
+        "EpisodeStatistics.count",
         "np.where(trajectory.valid, trajectory.reward, 0.0)",
         "trajectory.reward",
         [
@@ -165,7 +165,7 @@ COLLECTING = [
     ),
     Mutant(
         "memory_goes_on_into_the_next_episode",
-        "keras_rl2/collecting/collector.py",
+        "Collector._beginning",
         "ended: np.ndarray = record.terminated[t] | record.truncated[t]",
         "ended: np.ndarray = record.terminated[t]",
         [
@@ -174,7 +174,7 @@ COLLECTING = [
     ),
     Mutant(
         "memory_is_reset_a_step_early_in_next_step_mode",
-        "keras_rl2/collecting/collector.py",
+        "Collector._beginning",
         "if self.env.masks_reset_rows:\n            return resetting",
         "if self.env.masks_reset_rows:\n"
         "            return self.env.pending_reset",
@@ -182,7 +182,7 @@ COLLECTING = [
     ),
     Mutant(
         "memory_goes_on_within_an_evaluation",
-        "keras_rl2/data/evaluation.py",
+        "EvaluationDataset._run",
         "resetting if env.masks_reset_rows else terminated | truncated",
         "resetting if env.masks_reset_rows else terminated",
         [
@@ -191,7 +191,7 @@ COLLECTING = [
     ),
     Mutant(
         "an_evaluation_begins_with_the_memory_of_the_last_one",
-        "keras_rl2/data/evaluation.py",
+        "EvaluationDataset._run",
         "actor.begin(np.ones(env.num_envs, np.bool_))",
         "actor.begin(np.zeros(env.num_envs, np.bool_))",
         [
@@ -200,7 +200,7 @@ COLLECTING = [
     ),
     Mutant(
         "memory_survives_a_reset_by_others",
-        "keras_rl2/data/collecting_dataset.py",
+        "CollectingDataset._begin",
         "actor.begin(everywhere)",
         "actor.begin(~everywhere)",
         [
@@ -209,7 +209,7 @@ COLLECTING = [
     ),
     Mutant(
         "resets_within_sequences_are_learned_from",
-        "keras_rl2/data/rollouts.py",
+        "RolloutDataset._deal",
         "counted[rows].astype(np.float32)",
         "np.ones_like(counted[rows], np.float32)",
         [
@@ -218,7 +218,7 @@ COLLECTING = [
     ),
     Mutant(
         "sequences_mix_environments",
-        "keras_rl2/collecting/trajectory.py",
+        "as_sequences",
         "cut.swapaxes(1, 2).reshape(-1, length, *rest)",
         "cut.reshape(-1, length, *rest)",
         [
@@ -227,7 +227,7 @@ COLLECTING = [
     ),
     Mutant(
         "rewards_of_rollouts_are_scaled_over_ends",
-        "keras_rl2/data/rollouts.py",
+        "RolloutDataset._take",
         "trajectory.ended,\n            trajectory.valid",
         "trajectory.terminated,\n            trajectory.valid",
         [
@@ -236,7 +236,7 @@ COLLECTING = [
     ),
     Mutant(
         "scaled_returns_survive_a_reset",
-        "keras_rl2/data/rollouts.py",
+        "RolloutDataset._cut",
         "self._scaler.begin(envs)",
         "pass",
         [
@@ -245,21 +245,21 @@ COLLECTING = [
     ),
     Mutant(
         "each_pass_deals_alike",
-        "keras_rl2/replay/minibatches.py",
+        "shuffled_rows",
         "generator.permutation(valid)",
         "valid",
         ["tests/data/test_shuffling.py"],
     ),
     Mutant(
         "filled_up_rows_are_trained_on",
-        "keras_rl2/replay/minibatches.py",
+        "shuffled_rows",
         "counted = np.arange(columns * minibatches) < len(valid)",
         "counted = np.arange(columns * minibatches) >= 0",
         ["tests/data/test_shuffling.py"],
     ),
     Mutant(
         "a_normalizer_moves_in_evaluation",
-        "keras_rl2/data/evaluation.py",
+        "EvaluationDataset._snapshot",
         "self._actor.sync()",
         "agent.begin_round(); self._actor.sync()",
         [
@@ -268,7 +268,7 @@ COLLECTING = [
     ),
     Mutant(
         "evaluation_acts_by_old_weights",
-        "keras_rl2/data/evaluation.py",
+        "EvaluationDataset._snapshot",
         "self._actor.sync()",
         "pass",
         [
@@ -277,7 +277,7 @@ COLLECTING = [
     ),
     Mutant(
         "evaluation_counts_rewards_of_resets",
-        "keras_rl2/data/evaluation.py",
+        "EvaluationDataset._run",
         "counted = ~resetting",
         "counted = ~resetting | True",
         [
@@ -286,14 +286,14 @@ COLLECTING = [
     ),
     Mutant(
         "evaluation_forgets_that_an_episode_ended",
-        "keras_rl2/data/evaluation.py",
+        "EvaluationDataset._run",
         "current_return[index] = 0.0",
         "current_return[index] += 0.0",
         ["tests/data/test_evaluation.py::test_as_many_episodes_as_asked_for"],
     ),
     Mutant(
         "an_episode_that_is_over_is_learned_from",
-        "keras_rl2/collecting/episode_collector.py",
+        "EpisodeCollector._run",
         "running = running & ~(record.terminated[t] | record.truncated[t])",
         "running = running & ~record.terminated[t]",
         [
@@ -302,7 +302,7 @@ COLLECTING = [
     ),
     Mutant(
         "a_restart_does_not_end_the_scaled_return",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler.scale_rollout",
         "            over |= anew\n",
         "            pass\n",
         [
@@ -312,7 +312,7 @@ COLLECTING = [
     ),
     Mutant(
         "a_gap_does_not_end_the_scaled_return",
-        "keras_rl2/data/collecting_dataset.py",
+        "CollectingDataset._take",
         "self._cut(broken.cut_before, broken.discarded_before)",
         "pass",
         [
@@ -322,7 +322,7 @@ COLLECTING = [
     ),
     Mutant(
         "the_number_of_rewards_far_off_begins_anew",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler.set_state",
         'int(state.get("outliers", 0))',
         "0",
         [
@@ -332,7 +332,7 @@ COLLECTING = [
     ),
     Mutant(
         "a_refused_rollout_moves_the_scale",
-        "keras_rl2/envs/reward_scaler.py",
+        "RewardScaler.scale_rollout",
         "            self.returns, self.moments = before\n            sizes",
         "            sizes",
         ["tests/envs/test_reward_scaler.py"],

@@ -5,14 +5,14 @@ from mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "targets_move_an_update_early",
-        "keras_rl2/updates/target_networks.py",
+        "TargetUpdate.after_update",
         "due = after // self.every > before // self.every",
         "due = (after + 1) // self.every > (before + 1) // self.every",
         ["tests/callbacks/test_target_network_sync.py::test_moves_are_exact"],
     ),
     Mutant(
         "targets_move_by_the_complement_of_tau",
-        "keras_rl2/updates/target_networks.py",
+        "TargetUpdate.move",
         "self._move(self.tau)",
         "self._move(1.0 - self.tau)",
         [
@@ -21,7 +21,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_average_moving_statistics",
-        "keras_rl2/updates/target_networks.py",
+        "_is_averaged",
         "weight.trainable and tf.as_dtype(weight.dtype).is_floating",
         "tf.as_dtype(weight.dtype).is_floating",
         [
@@ -30,7 +30,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_do_not_begin_as_copies",
-        "keras_rl2/updates/target_networks.py",
+        "TargetNetworks.following",
         "if int(updates.numpy()) == 0:",
         "if int(updates.numpy()) < 0:",
         [
@@ -39,7 +39,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_of_other_weights",
-        "keras_rl2/networks/network_copies.py",
+        "copy_of",
         "made.set_weights(network.get_weights())",
         "made.get_weights()",
         [
@@ -48,7 +48,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_are_trained",
-        "keras_rl2/networks/network_copies.py",
+        "copy_of",
         "made.trainable = False",
         "made.trainable = True",
         [
@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     Mutant(
         "twin_critics_are_equal",
-        "keras_rl2/networks/network_copies.py",
+        "sibling",
         "config = _reseeded(_config(network), index)",
         "config = _config(network)",
         [
@@ -66,7 +66,7 @@ MUTANTS = [
     ),
     Mutant(
         "memory_is_not_reset_where_an_episode_begins",
-        "keras_rl2/networks/memory.py",
+        "ResettingCell.call",
         "state * ops.cast(goes_on, state.dtype)",
         "state",
         [
@@ -75,7 +75,7 @@ MUTANTS = [
     ),
     Mutant(
         "values_of_sequences_are_a_step_off",
-        "keras_rl2/agents/dqn.py",
+        "_where_bootstrapped",
         'ops.arange(span.shape[1], dtype="int32") + span',
         'ops.arange(span.shape[1], dtype="int32") + 0 * span',
         [
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     Mutant(
         "sequences_begin_without_their_burn_in",
-        "keras_rl2/agents/dqn.py",
+        "_after_burn_in",
         'if not burn_in["begins"].shape[1]:',
         'if burn_in["begins"].shape[1]:',
         [
@@ -93,7 +93,7 @@ MUTANTS = [
     ),
     Mutant(
         "sequences_are_learned_from_through_their_burn_in",
-        "keras_rl2/agents/dqn.py",
+        "_after_burn_in",
         "map_leaves(ops.stop_gradient, tuple(warm))",
         "tuple(warm)",
         [
@@ -102,7 +102,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_of_sequences_begin_with_the_memory_of_the_network",
-        "keras_rl2/agents/dqn.py",
+        "_after_burn_in",
         "run_sequences(network, **burn_in, state=state)",
         "run_sequences(agent.q_network, **burn_in, state=state)",
         [
@@ -111,7 +111,7 @@ MUTANTS = [
     ),
     Mutant(
         "only_the_last_beginnings_count",
-        "keras_rl2/collecting/policy_actor.py",
+        "PolicyActor.begin",
         "np.maximum(self.begins, envs)",
         "np.maximum(0.0, envs)",
         [
@@ -120,7 +120,7 @@ MUTANTS = [
     ),
     Mutant(
         "each_step_begins_an_episode",
-        "keras_rl2/collecting/policy_actor.py",
+        "PolicyActor._remembering",
         "self.begins = np.zeros(self.num_envs, np.float32)",
         "self.begins = np.ones(self.num_envs, np.float32)",
         [
@@ -129,77 +129,77 @@ MUTANTS = [
     ),
     Mutant(
         "observations_keep_the_start_of_their_space",
-        "keras_rl2/tasks/observation_encoder.py",
+        "_LeafEncoder.__call__",
         "index = observation - int(self._space.start)",
         "index = observation",
         ["tests/tasks/test_observation_encoder.py"],
     ),
     Mutant(
         "resets_are_normalised_by",
-        "keras_rl2/updates/normalizing.py",
+        "Normalizing.observe",
         "trajectory.valid.reshape(-1),",
         "trajectory.valid.reshape(-1) | True,",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
         "the_last_observation_is_counted_twice",
-        "keras_rl2/updates/normalizing.py",
+        "Normalizing.observe",
         "lambda array: array[:-1].reshape(-1, *array.shape[2:]),",
         "lambda array: array[1:].reshape(-1, *array.shape[2:]),",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
         "a_normalizer_moves_within_a_round",
-        "keras_rl2/layers/observation_normalization.py",
+        "ObservationNormalization.keep_moments",
         "variable.assign(value)",
         "variable.assign(value); self.commit()",
         ["tests/agents/test_normalization.py::test_statistics_equal_numpys"],
     ),
     Mutant(
         "observations_far_off_are_overlooked",
-        "keras_rl2/layers/observation_normalization.py",
+        "ObservationNormalization.are_ordinary",
         "(1.0 + 0.5 * most / total)",
         "(1.0 + 2.0 * most / total)",
         ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "entries_that_were_constant_stay_so",
-        "keras_rl2/layers/observation_normalization.py",
+        "ObservationNormalization.bounded",
         "(variance > 1e-10 * ops.square(mean))",
         "(variance >= 0.0 * ops.square(mean))",
         ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "resets_are_counted_as_far_off",
-        "keras_rl2/updates/normalizing.py",
+        "_accumulate_bounded",
         "tf.reduce_any(differs, axes) & valid",
         "tf.reduce_any(differs, axes)",
         ["tests/updates/test_outliers.py"],
     ),
     Mutant(
         "choices_are_far_off",
-        "keras_rl2/updates/normalizing.py",
+        "_accumulate_bounded",
         "layer.bounded(x) if is_limited else x",
         "layer.bounded(x)",
         ["tests/updates/test_outliers.py"],
     ),
     Mutant(
         "a_normalizer_does_not_clip",
-        "keras_rl2/layers/observation_normalization.py",
+        "ObservationNormalization.call",
         "ops.clip(x, -self.clip, self.clip)",
         "x",
         ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "what_has_no_finite_square_is_taken_in_at_the_limit",
-        "keras_rl2/layers/observation_normalization.py",
+        "ObservationNormalization.bounded",
         "            ops.isfinite(ops.square(x)),\n",
         "            ops.isfinite(ops.zeros_like(x)),\n",
         ["tests/layers/test_observation_normalization.py"],
     ),
     Mutant(
         "the_number_of_observations_far_off_begins_anew",
-        "keras_rl2/saving/agent_state.py",
+        "agent_state:write",
         'int(state.get("clipped_observations", 0))',
         "0",
         ["tests/updates/test_outliers.py"],

@@ -35,6 +35,7 @@ from mutants import of_losses
 from mutants import of_networks
 from mutants import of_replay
 from mutants import of_workers
+from mutants import places
 from mutants.mutant import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +54,7 @@ MUTANTS = [
     *of_workers.MUTANTS,
 ]
 
+_TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 _COPIED = ("keras_rl2", "callbacks", "tests", "conftest.py", "setup.cfg")
 _PYTEST = ("-m", "pytest", "-x", "-q", "-n", "0", "--dist=no")
 _SLOW = ("-m", "slow and not learning and not benchmark")
@@ -100,7 +102,12 @@ def run_tests(
     """
     try:
         done = subprocess.run(
-            [sys.executable, *_PYTEST, *(_SLOW if slow else ()), *tests],
+            [
+                sys.executable,
+                *_PYTEST,
+                *(_SLOW if slow else ()),
+                *map(with_folder, tests),
+            ],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(folder)},
             stdout=subprocess.PIPE,
@@ -113,19 +120,49 @@ def run_tests(
     return done.returncode, done.stdout
 
 
-def mutated(mutant: Mutant, text: str) -> str:
-    """Returns the text of a file with the mistake in it.
+def mutated(mutant: Mutant, root: Path) -> tuple[Path, str]:
+    """Returns a file, and its text with the mistake in it.
+
+    Args:
+        mutant: `Mutant`.
+        root: Path. The checkout, or a copy of it.
 
     Raises:
-        ValueError: If the place of the mistake is not found exactly once.
+        ValueError: If the text is not found exactly once.
     """
-    count = text.count(mutant.before)
-    if count != 1:
+    found = [
+        (place, text.replace(mutant.before, mutant.after))
+        for place in places.find(mutant.place, root)
+        for text in [places.text_of(place)]
+        for _ in range(text.count(mutant.before))
+    ]
+    if len(found) != 1:
         raise ValueError(
-            f"Expected the text of {mutant.name} once in {mutant.path}. "
-            f"Received: {count} times"
+            f"Expected the text of {mutant.name} once in {mutant.place}. "
+            f"Received: {len(found)} times"
         )
-    return text.replace(mutant.before, mutant.after)
+    [(place, text)] = found
+    return place.path, places.replaced(place, text)
+
+
+def with_folder(test: str) -> str:
+    """Returns the path of a test of which the name may be enough.
+
+    Raises:
+        ValueError: If no file has the name, or several have.
+    """
+    name, *functions = test.split("::")
+    if "/" in name:
+        return test
+    found = [
+        str(path.relative_to(ROOT)) for path in _TESTS if path.name == name
+    ]
+    if len(found) != 1:
+        raise ValueError(
+            f"Expected one file {name} in tests. Received: "
+            f"{', '.join(found) or 'none'}"
+        )
+    return "::".join([*found, *functions])
 
 
 def try_mutant(mutant: Mutant, pristine: Path) -> tuple[bool, str]:
@@ -138,8 +175,8 @@ def try_mutant(mutant: Mutant, pristine: Path) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "mutant"
         shutil.copytree(pristine, folder, symlinks=True)
-        path = folder / mutant.path
-        path.write_text(mutated(mutant, path.read_text("utf-8")), "utf-8")
+        path, text = mutated(mutant, pristine)
+        (folder / path.relative_to(pristine)).write_text(text, "utf-8")
         status, output = run_tests(folder, mutant.tests, mutant.slow)
     found = killer(status, output)
     result = found or f"SURVIVED: pytest ended with {status}"
@@ -185,7 +222,7 @@ def main() -> int:
     mutants = [known[name] for name in arguments.only or known]
     try:
         for mutant in mutants:
-            mutated(mutant, (ROOT / mutant.path).read_text("utf-8"))
+            mutated(mutant, ROOT)
     except ValueError as error:
         sys.exit(str(error))
     begin = time.monotonic()

@@ -7,6 +7,7 @@ on-policy training, then run on it too.
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,28 +45,18 @@ OBSERVATION_SPACES = {
 
 @dataclasses.dataclass(frozen=True)
 class AgentCase:
-    """What the tests have to know about an agent.
+    """An agent, and the settings of its tests.
+
+    What it can do is asked of its class.
 
     Attributes:
         make: The class.
         settings: Returns constructor arguments, none at its default.
         probe_dataset: Arguments of its dataset on the probes.
-        probe_sync: Arguments of `TargetNetworkSync` on the probes, or None.
         probe_learning_rate: Of Adam on the probes.
         probe_steps: Environment steps that Stable-Baselines3 needs at most
             until the criterion of each probe has held five times in a row.
         probe_settings: Constructor arguments on the probes.
-        actions: Names of the action spaces that it can act in. The first is
-            the one of tests that do not ask for any.
-        units: Width of the network that acts, in the first of them.
-        sync: Arguments of `TargetNetworkSync` where its own would not move
-            targets within a few updates, or None.
-        acts_by_values: Whether it has but one network, `q_network`, of the
-            values of all actions.
-        values_states: Whether it has a `value_network` beside its critics.
-        clones: Whether it has an `actor`, and nothing that values anything.
-        every_update: Constructor arguments with which each update is one of
-            all networks.
     """
 
     make: type
@@ -74,19 +65,46 @@ class AgentCase:
     probe_learning_rate: float
     probe_steps: dict[int, int]
     probe_settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    probe_sync: dict[str, Any] | None = None
-    actions: tuple[str, ...] = tuple(ACTION_SPACES)
-    units: int = 3
-    sync: dict[str, Any] | None = None
-    acts_by_values: bool = False
-    values_states: bool = False
-    clones: bool = False
-    every_update: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def on_policy(self):
         """Whether it learns from rollouts."""
         return self.make.on_policy
+
+    @property
+    def networks(self):
+        """Names of the networks that its constructor takes."""
+        names = ("actor", "critic", "q_network", "value_network")
+        taken = self.make.argument_names()
+        return tuple(name for name in names if name in taken)
+
+    @property
+    def actions(self):
+        """Names of the action spaces that it can act in.
+
+        The first is the one of tests that do not ask for any.
+        """
+        kinds = self.make.action_kinds
+        bounded = kinds != (gymnasium.Space,)
+        return tuple(
+            name
+            for kind in kinds
+            for name, space in ACTION_SPACES.items()
+            if isinstance(space, kind)
+            and not (bounded and name == "box_unbounded")
+        )
+
+    @functools.cached_property
+    def units(self):
+        """Width of the network that acts, in the first action space."""
+        agent = self.make.for_env(make_env(self.pair), hidden=(1,), seed=0)
+        return agent.acting_networks[0].output_shape[-1]
+
+    @property
+    def every_update(self):
+        """Constructor arguments with which each update is one of all."""
+        delayed = "policy_delay" in self.make.argument_names()
+        return {"policy_delay": 1} if delayed else {}
 
     @property
     def one_update(self):
@@ -128,11 +146,6 @@ class AgentCase:
         """Makes a small dataset: 8 steps in each environment, two updates."""
         make = make_rollouts if self.on_policy else make_replay
         return make(env, **arguments)
-
-    def callbacks(self, sync=None):
-        """Makes what `fit` needs to move all weights, or another sync."""
-        sync = sync or self.sync
-        return [rl.callbacks.TargetNetworkSync(**sync)] if sync else []
 
     def env_steps(self, rounds, horizon=8, num_envs=2):
         """Returns the steps of rounds on `make_env`, by what is promised.
@@ -189,11 +202,7 @@ OFF_POLICY = {
         _replay(8, 8, batch_size=32, warm_up=16),
         1e-2,
         {1: 320, 2: 384, 3: 384, 4: 320, 5: 320, 6: 512},
-        {"epsilon": 0.2},
-        {"every": 8},
-        actions=("discrete", "discrete_start"),
-        sync={"every": 2},
-        acts_by_values=True,
+        {"epsilon": 0.2, "tau": 1.0, "target_every": 8},
     ),
     # Of 4 and 5, Stable-Baselines3's steps are those of its DQN.
     "SAC": AgentCase(
@@ -202,10 +211,7 @@ OFF_POLICY = {
         _replay(16, 16, batch_size=64, warm_up=64),
         1e-2,
         {4: 320, 5: 320, 9: 960},
-        {"temperature": 0.05, "learn_temperature": False},
-        {"tau": 0.1},
-        actions=("box", "box_matrix", "discrete", "discrete_start"),
-        units=2,
+        {"temperature": 0.05, "learn_temperature": False, "tau": 0.1},
     ),
     # The steps are those of its SAC.
     "TD3": AgentCase(
@@ -215,9 +221,6 @@ OFF_POLICY = {
         1e-2,
         {9: 960},
         {"activation": "tanh", "exploration": 0.3},
-        actions=("box", "box_matrix"),
-        units=1,
-        every_update={"policy_delay": 1},
     ),
     "DDPG": AgentCase(
         rl.DDPG,
@@ -226,8 +229,6 @@ OFF_POLICY = {
         1e-2,
         {9: 960},
         {"activation": "tanh", "exploration": 0.3},
-        actions=("box", "box_matrix"),
-        units=1,
     ),
     "TD3BC": AgentCase(
         rl.TD3BC,
@@ -236,9 +237,6 @@ OFF_POLICY = {
         1e-2,
         # Stays near what it has learned from, here its own exploration.
         {},
-        actions=("box", "box_matrix"),
-        units=1,
-        every_update={"policy_delay": 1},
     ),
     "BoxCQL": AgentCase(
         rl.agents.BoxCQL,
@@ -247,8 +245,6 @@ OFF_POLICY = {
         1e-2,
         # Likes best what it has done already.
         {},
-        actions=("box", "box_matrix"),
-        units=2,
     ),
     "DiscreteCQL": AgentCase(
         rl.agents.DiscreteCQL,
@@ -256,9 +252,6 @@ OFF_POLICY = {
         _replay(8, 8, batch_size=32, warm_up=16),
         1e-2,
         {},
-        actions=("discrete", "discrete_start"),
-        sync={"every": 2},
-        acts_by_values=True,
     ),
     "IQL": AgentCase(
         rl.IQL,
@@ -266,9 +259,6 @@ OFF_POLICY = {
         _replay(16, 16, batch_size=64, warm_up=64),
         1e-2,
         {},
-        actions=("box", "box_matrix", "discrete", "discrete_start"),
-        units=1,
-        values_states=True,
     ),
 }
 """Agents that learn values from replay, by name."""
@@ -281,7 +271,6 @@ CLONING = {
         1e-2,
         # Learns to act as it acts.
         {},
-        clones=True,
     ),
 }
 """Agents that learn from replay what is done, and not what it is worth."""
@@ -402,7 +391,6 @@ def fit_twice(case, agent, env):
     history = agent.fit(
         case.make_dataset(env),
         epochs=2,
-        callbacks=case.callbacks(),
         verbose=0,
     ).history
     return history, before

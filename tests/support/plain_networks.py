@@ -27,13 +27,16 @@ def plain_networks(case, inputs=(3,), units=None, value_units=1):
     Returns:
         dict of networks by the constructor's arguments.
     """
-    acting = dense(inputs, case.units if units is None else units)
-    if case.acts_by_values:
-        return {"q_network": acting}
-    if case.clones:
-        return {"actor": acting}
+    units = case.units if units is None else units
     critic = dense if case.on_policy else dense_of_both
-    networks = {"actor": acting, "critic": critic(inputs, value_units)}
-    if case.values_states:
-        networks["value_network"] = dense(inputs, 1)
-    return networks
+    networks = {
+        "actor": (dense, units),
+        "q_network": (dense, units),
+        "critic": (critic, value_units),
+        "value_network": (dense, 1),
+    }
+    return {
+        name: make(inputs, width)
+        for name, (make, width) in networks.items()
+        if name in case.networks
+    }

@@ -103,7 +103,7 @@ def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
     replay = make_replay(env, capacity=90, n_step=2, prioritized=True)
     lengths = set()
     for _ in range(4):
-        agent.fit(replay, epochs=2, callbacks=case.callbacks(), verbose=0)
+        agent.fit(replay, epochs=2, verbose=0)
         lengths.add(len(replay.buffer))
     assert len(lengths) > 1
     assert agent.optimizer.iterations.numpy() == agent.updates.numpy() == 16

@@ -19,7 +19,7 @@ OPTIMIZERS = [
     (name, two)
     for name, case in EVERY_AGENT.items()
     for two in (False, True)
-    if not (two and (case.acts_by_values or case.clones))
+    if not two or "critic" in case.networks
 ]
 
 

@@ -7,6 +7,7 @@ import pytest
 import keras_rl2 as rl
 from support import failing_envs
 from support import worker_envs
+from support.datasets import episodes_of
 from support.failing_envs import FailingEnv
 from support.probe_envs import NonFiniteEnv
 from support.watched_workers import NUM_ENVS
@@ -152,7 +153,7 @@ def test_environments_that_fail_begin_anew_within_a_worker(tmp_path):
     assert data.logs()["env_restarts"] >= 2
     assert data.env.pool.losses == 0
     assert agent.env_steps == sum(counts) < 6 * 48 * NUM_ENVS
-    assert {*data._collector.episodes.lengths} == {failing_envs.LENGTH}
+    assert {*episodes_of(data)["episode_lengths"]} == {failing_envs.LENGTH}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import WorkerError
 from keras_rl2.workers.worker_pool import MOST_LOSSES
+from support.datasets import episodes_of
+from support.datasets import state_of
 from support.memory_envs import RememberTheCue
 from support.watched_workers import NUM_ENVS
 from support.watched_workers import Watch
@@ -62,7 +64,7 @@ def test_whole_episodes_are_played_again(tmp_path):
         data.collect(),
     )
     assert again.terminated.sum() == NUM_ENVS
-    lengths = data._collector.episodes.lengths
+    lengths = episodes_of(data)["episode_lengths"]
     assert len(lengths) == 3 * NUM_ENVS
     assert [*lengths][-NUM_ENVS:] == sorted(again.valid.sum(axis=0))
     assert not (first.observation[0, :2] == again.observation[0, :2]).all()
@@ -82,11 +84,12 @@ def test_scaled_rewards_do_not_add_up_over_a_gap(tmp_path):
     expected = returns.copy()
     for reward in (4.0, 5.0, 6.0):
         expected = agent.gamma * expected + reward
-    np.testing.assert_allclose(data._scaler.returns[2:], returns[2:], rtol=1e-6)
-    playing = data._collector.episodes._length[:2] == 6
+    scaled = state_of(data)["scaler"]["returns"]
+    np.testing.assert_allclose(scaled[2:], returns[2:], rtol=1e-6)
+    playing = episodes_of(data)["current_length"][:2] == 6
     assert playing.any()
     np.testing.assert_allclose(
-        data._scaler.returns[:2][playing], expected[:2][playing], rtol=1e-6
+        scaled[:2][playing], expected[:2][playing], rtol=1e-6
     )
 
 
@@ -224,10 +227,11 @@ def test_weights_are_kept_until_nobody_acts_with_them(how, tmp_path):
     def interrupts(*_):
         raise KeyboardInterrupt
 
-    agent, data = made(workers=WorkersHere(tmp_path))
+    workers = WorkersHere(tmp_path)
+    agent, data = made(workers=workers)
     data.bind(agent)
     data.collect()
-    transport = data.env.pool._transport
+    transport = workers.transport
     assert transport.unread() == 0
     for _ in range(3):
         data._begin_rollout()

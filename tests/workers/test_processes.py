@@ -24,6 +24,7 @@ from keras_rl2.workers.shared_memory import shared_folder
 from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.worker_rollout import WorkerRollout
 from support import worker_envs
+from support.datasets import episodes_of
 from support.worker_envs import NumberedEnv
 from support.worker_envs import Once
 from support.worker_envs import ProcessEnv
@@ -140,7 +141,7 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
     assert len(living(data)) == 2
     assert agent.env_steps == 2 * 64
     assert np.isfinite(history["loss"]).all()
-    lengths = data._collector.episodes.lengths
+    lengths = episodes_of(data)["episode_lengths"]
     assert min(lengths) >= worker_envs.SHORTEST, lengths
     assert max(lengths) <= worker_envs.LONGEST, lengths
     data.close()
