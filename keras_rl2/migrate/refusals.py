@@ -20,6 +20,7 @@ def blamed_on(path: str, expected: str) -> Iterator[None]:
 
     Raises:
         FileNotFoundError: If the file is missing.
+        ImportError: If a package is missing.
         ValueError: If anything else is raised within.
 
     Example:
@@ -32,7 +33,7 @@ def blamed_on(path: str, expected: str) -> Iterator[None]:
     """
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, ImportError):
         raise
     except Exception as error:
         # Of any type: it depends on what is wrong with the file.

@@ -68,13 +68,13 @@ def from_sb3(
     """Makes an agent with the networks of one that Stable-Baselines3 saved.
 
     Reads the zip file of PPO, A2C, DQN, SAC, TD3 or DDPG with an `MlpPolicy`
-    or `CnnPolicy`. Nothing in it is unpickled, and neither PyTorch nor
-    Stable-Baselines3 need be installed. The agent takes the actions that the
-    other would, and can be trained further, saved and exported as any agent.
-    The optimizer is that of the file, with its learning rate or the linear
-    schedule of it, and begins anew; a replay buffer is in another file. A
-    warning names what is in a pickle only, such as a schedule that is a
-    function.
+    or `CnnPolicy`. PyTorch is needed to read its weights, as plain data:
+    nothing in the file is run. Stable-Baselines3 need not be installed. The
+    agent takes the actions that the other would, and can be trained further,
+    saved and exported as any agent. The optimizer is that of the file, with
+    its learning rate or the linear schedule of it, and begins anew; a replay
+    buffer is in another file. A warning names settings that are in a pickle
+    only, such as a schedule that is a function.
 
     Pictures that Stable-Baselines3 has turned, so that their channels come
     first, are expected as the file says, unless `env` gives them otherwise.
@@ -97,6 +97,8 @@ def from_sb3(
 
     Raises:
         FileNotFoundError: If there is no such file.
+        ImportError: If PyTorch is not installed: `pip install
+            "keras-rl2-fit[sb3]"`.
         ValueError: If the file is damaged or is something else, or has parts
             that are not known here.
         TypeError: If there is an argument that the algorithm does not take.
