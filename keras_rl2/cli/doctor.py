@@ -69,7 +69,7 @@ def _findings(
         spaces = checks.check_spaces(env.observation_space, env.action_space)
         yield spaces
         if not spaces.ok:
-            # Nothing else can be said of what cannot be used.
+            # The other checks need spaces that are supported.
             return
         yield from checks.check_masks(env, seed)
         rollout = random_rollout.play(env, steps, seed)
@@ -86,7 +86,7 @@ def _findings(
 
 
 def _warnings(caught: list[warnings.WarningMessage]) -> list["Finding"]:
-    """Returns what Gymnasium itself complained of, each once."""
+    """Returns the distinct warnings of Gymnasium's own checker."""
     from keras_rl2.cli.checks import Finding
 
     texts = [

@@ -38,7 +38,7 @@ class ProgressFile(keras.callbacks.Callback):
 
     Args:
         path: Path. The file.
-        axis: `Axis`. What rows are told apart by. Defaults to `STEPS`.
+        axis: `Axis`. The column that identifies a row. Defaults to `STEPS`.
     """
 
     def __init__(self, path: Path, axis: Axis = STEPS) -> None:
@@ -65,7 +65,7 @@ class ProgressFile(keras.callbacks.Callback):
         if self.axis != STEPS:
             first = _FIRST_OFFLINE_COLUMNS
             logs[self.axis.name] = self.axis.count(self.model)
-            # They stay what they were.
+            # They stay as they were.
             logs.pop(STEPS.name, None)
         if not self._columns:
             self._columns = [*first, *sorted(set(logs) - set(first))]

@@ -113,7 +113,7 @@ class TuningPlan:
 def without_long_rounds(
     space: SearchSpace, preset: Preset, reports: int
 ) -> SearchSpace:
-    """Leaves out horizons whose rounds are longer than a part of the run.
+    """Leaves out horizons with rounds longer than a part of the run.
 
     A trial ends with the round in which its steps are reached: with long
     rounds it would be trained for longer, and would win by that.

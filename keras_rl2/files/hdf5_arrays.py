@@ -54,7 +54,7 @@ def open_member(group: Any, name: str) -> Any:
 
 
 def _check_storage(array: Any, name: str) -> None:
-    """Refuses what is stored elsewhere, or needs more than numbers."""
+    """Raises an error for arrays outside the file, or not of numbers."""
     plist = array.get_create_plist()
     virtual = plist.get_layout() == h5py.h5d.VIRTUAL
     if virtual or plist.get_external_count():
@@ -77,7 +77,7 @@ def _check_storage(array: Any, name: str) -> None:
 
 
 def names(group: Any) -> list[str]:
-    """Returns the names of what a group holds.
+    """Returns the names of a group's members.
 
     Args:
         group: `h5py.h5g.GroupID`.

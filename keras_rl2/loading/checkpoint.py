@@ -23,10 +23,10 @@ def load(path: Path, custom_objects: Mapping[str, Any]) -> object:
     Args:
         path: Path. The directory of a `Checkpoint`, for the newest of it that
             is whole; or one of the folders in there.
-        custom_objects: Mapping. As of `keras_rl2.load`.
+        custom_objects: Mapping. See `keras_rl2.load`.
 
     Returns:
-        `keras_rl2.Agent`, compiled; what else the checkpoint may be of.
+        `keras_rl2.Agent`, compiled; or another object of the checkpoint.
 
     Raises:
         ValueError: If there is none, or it says of no agent what it is made

@@ -22,7 +22,7 @@ def _from_keras_rl(
     env: Any = None,
     **settings: Any,
 ) -> DQN:
-    """Does what `from_keras_rl` says."""
+    """Makes the agent of `from_keras_rl`."""
     check_path(path=path)
     path = os.fspath(path)
     if env is not None:
@@ -75,7 +75,7 @@ def from_keras_rl(
 ) -> DQN:
     """Makes a `DQN` with the weights of a `DQNAgent` of keras-rl.
 
-    Reads what `DQNAgent.save_weights` of keras-rl or keras-rl2 wrote: an HDF5
+    Reads a file of `DQNAgent.save_weights` of keras-rl or keras-rl2: an HDF5
     file, or a checkpoint of TensorFlow where the name did not end in `.h5`.
     There is no network in it, only the weights of one, so that the network is
     to be made again: the same layers in the same order. The window of
@@ -123,9 +123,9 @@ def from_keras_rl(
         gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
+        observation_space: `gymnasium.Space` or its config. The observations;
             None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
+        action_space: `gymnasium.Space` or its config. The actions; None
             to learn it from the first environment. Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.

@@ -1,4 +1,4 @@
-"""What is said of a file that is not what it should be."""
+"""Errors about files of the wrong kind."""
 
 import contextlib
 import textwrap
@@ -9,11 +9,11 @@ _LONGEST_REASON = 300
 
 @contextlib.contextmanager
 def blamed_on(path: str, expected: str) -> Iterator[None]:
-    """Has errors say in one line which file is wrong, and what was expected.
+    """Turns errors into one line with the file and the expected kind.
 
     Args:
         path: str. The file.
-        expected: str. What it should be.
+        expected: str. The expected kind of file.
 
     Yields:
         None.
@@ -36,7 +36,7 @@ def blamed_on(path: str, expected: str) -> Iterator[None]:
     except (FileNotFoundError, ImportError):
         raise
     except Exception as error:
-        # Of any type: it depends on what is wrong with the file.
+        # Its type depends on the fault of the file.
         reason = textwrap.shorten(
             str(error) or type(error).__name__, _LONGEST_REASON
         )

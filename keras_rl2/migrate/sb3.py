@@ -52,7 +52,7 @@ _KNOWN = frozenset(
         "use_sde",
     }
 )
-# What `VecNormalize` keeps of each number that is observed.
+# The statistics that `VecNormalize` keeps of each observed number.
 _STATISTICS = ("mean", "variance")
 _EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
 
@@ -77,7 +77,7 @@ def from_sb3(
     only, such as a schedule that is a function.
 
     Pictures that Stable-Baselines3 has turned, so that their channels come
-    first, are expected as the file says, unless `env` gives them otherwise.
+    first, are expected as in the file, unless `env` has another shape.
 
     Args:
         path: str or path. The zip file; its ending, `.zip`, may be left out.
@@ -154,7 +154,7 @@ def from_sb3(
         warnings.warn(
             f"{path}: not taken over: {'; '.join(notes)}. The agent begins "
             f"with {_in_words(optimizers[-1])}; `agent.compile` and arguments "
-            "of `from_sb3` give it what you want.",
+            "of `from_sb3` change that.",
             stacklevel=2,
         )
     return agent
@@ -176,7 +176,7 @@ def _in_words(optimizer: keras.optimizers.Optimizer) -> str:
 
 
 def _check_normalization(given: Any) -> None:
-    """Refuses statistics by their form, before a file is blamed for them."""
+    """Raises an error for malformed statistics, before the file is read."""
     if given is None:
         return
     if not isinstance(given, Mapping) or not set(_STATISTICS) <= set(given):
@@ -282,7 +282,7 @@ def _copy(into: keras.Model, network: keras.Model) -> None:
 
 
 def _policy_options(file: SB3File) -> Mapping[str, Any]:
-    """Returns the arguments of the policy, and refuses what is not known."""
+    """Returns the arguments of the policy, all of which are known."""
     module = str(file.summary("policy_class").get("__module__"))
     if not module.startswith(_THEIRS):
         raise ValueError(f"a policy class of {module}")
@@ -326,7 +326,7 @@ def _spaces(
     options: Mapping[str, Any],
     normalization: Mapping[str, Any] | None,
 ) -> tuple[Seen, gymnasium.Space[Any]]:
-    """Returns what is seen, and the space of actions."""
+    """Returns the observations of the networks, and the action space."""
     observed = read_space(file.summary("observation_space"))
     acted = read_space(file.summary("action_space"))
     scaled = (
@@ -345,7 +345,7 @@ def _spaces(
 
 
 def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
-    """Says whether a space is one that networks for another can be used in."""
+    """Returns whether networks for one space can be used in another."""
     if type(saved) is not type(given) or saved.shape != given.shape:
         return False
     return all(
@@ -355,7 +355,7 @@ def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
 
 
 def _is_picture(space: gymnasium.Space[Any]) -> bool:
-    """Says whether Stable-Baselines3 takes a space for one of pictures."""
+    """Returns whether Stable-Baselines3 takes a space for one of pictures."""
     return (
         isinstance(space, gymnasium.spaces.Box)
         and space.dtype == np.uint8
@@ -367,7 +367,7 @@ def _is_picture(space: gymnasium.Space[Any]) -> bool:
 def _is_turned(
     saved: gymnasium.Space[Any], given: gymnasium.Space[Any]
 ) -> bool:
-    """Says whether pictures have the channels last that were saved first."""
+    """Returns whether the channels come last that were saved first."""
     channels, height, width = saved.shape or ()
     return (
         given.dtype == saved.dtype

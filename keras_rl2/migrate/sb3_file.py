@@ -27,7 +27,7 @@ _LINEAR = re.compile(
     r"LinearSchedule\(start=([-+0-9.e]+), end=([-+0-9.e]+), "
     r"end_fraction=([-+0-9.e]+)\)"
 )
-# Whose presence tells the algorithm, which is not written down.
+# The algorithm is not written down: a setting that only it has tells it.
 _TELLTALES = {
     "clip_range": "PPO",
     "policy_delay": "TD3",
@@ -38,10 +38,10 @@ _TELLTALES = {
 
 
 class SB3File:
-    """What a file of Stable-Baselines3 says without being unpickled.
+    """The content of a file of Stable-Baselines3, without its pickles.
 
-    Objects stand in it as pickles, with a summary in words beside each. Only
-    the summaries are read.
+    Objects are pickles in it, with a summary in words beside each. Only the
+    summaries are read.
 
     Args:
         path: str or path. The zip file.
@@ -87,7 +87,7 @@ class SB3File:
                 raise ValueError(f"weights that are not finite, in {name}")
 
     def _find_algorithm(self) -> str:
-        """Says which algorithm has such settings."""
+        """Returns the algorithm that has such settings."""
         for name, algorithm in _TELLTALES.items():
             if name in self._data:
                 return algorithm
@@ -160,7 +160,7 @@ class SB3File:
             name: str. Of the setting.
 
         Returns:
-            Mapping of what is written in words beside its pickle.
+            Mapping of the plain data beside its pickle.
 
         Raises:
             ValueError: If there is none.

@@ -1,4 +1,4 @@
-"""Gymnasium's spaces, from what Stable-Baselines3 writes of them in words."""
+"""Gymnasium's spaces, from their summaries by Stable-Baselines3."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from gymnasium.spaces import Box
 from keras_rl2.spaces.space_configs import space_from_config
 
 _CLASS = re.compile(r"<class '(?:gym|gymnasium)\.spaces\.\w+\.(\w+)'>")
-# Where NumPy leaves out what is in the middle.
+# NumPy's mark for the numbers that it leaves out.
 _LEFT_OUT = "..."
 
 
@@ -89,10 +89,10 @@ def _numbers(
 
     Args:
         text: str.
-        shape: tuple of ints. What it should have.
+        shape: tuple of ints. The expected shape.
 
     Returns:
-        Array of the shape, or None where the text does not say it all.
+        Array of the shape, or None where the text is not complete.
 
     Raises:
         ValueError: If it holds something else than numbers, or too many.

@@ -1,4 +1,4 @@
-"""Presets for environments that nobody has tuned them for."""
+"""Presets for environments without tuned settings."""
 
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule

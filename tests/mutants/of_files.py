@@ -51,7 +51,7 @@ FOLDER = [
     Mutant(
         "rows_that_a_later_version_needs_are_removed",
         "keras_rl2/files/checkpoint_folder.py",
-        "                # It refers to what is not known here.\n"
+        "                # It may refer to files that this version does not know.\n"
         "                return\n",
         "                continue\n",
         [f"{_FOLDER}::test_a_later_version"],
