@@ -39,7 +39,7 @@ class AgentFile(keras.callbacks.Callback):
     ) -> None:
         """Saves the agent where it is due.
 
-        Not at the end of the epoch before: there is a checkpoint first, of
+        Not at the end of the epoch before: a checkpoint is written first, from
         which a training that is killed in between can be resumed.
         """
         done = self.axis.count(self.model)

@@ -26,7 +26,7 @@ def find_preset(name: str, arguments: argparse.Namespace) -> "Preset":
 
     Raises:
         CommandError: If the preset is for another algorithm.
-        ValueError: If there is none of that name.
+        ValueError: If no preset has that name.
     """
     preset = _found(name, arguments)
     if preset.algorithm != name:

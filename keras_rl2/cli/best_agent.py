@@ -1,4 +1,4 @@
-"""Keeping the best agent of a training, however it goes on."""
+"""Keeping the best agent of a training."""
 
 from typing import Any
 
@@ -111,10 +111,10 @@ class BestAgent(keras.callbacks.Callback):
         self._last, self._due = state["last"], state["due"]
 
     def conclude(self, agent: Agent) -> dict[str, float]:
-        """Returns what the last agent gives, evaluating it if need be.
+        """Returns the results of the last agent, evaluating it if needed.
 
         Args:
-            agent: `keras_rl2.Agent`. As training has left it.
+            agent: `keras_rl2.Agent`. The agent at the end of training.
 
         Returns:
             dict: as of `agent.evaluate`, and `env_steps` or `updates`.

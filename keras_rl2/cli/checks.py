@@ -25,7 +25,7 @@ from keras_rl2.spaces.trees import named_leaves
 _LARGE_OBSERVATION = 10.0
 _LARGE_REWARD = 100.0
 _SMALL_DEVIATION = 0.01
-# Of the range of nearly all, where a bonus that is found once may be 100.
+# Beyond the rewards of nearly all environments; a single bonus may be 100.
 _FAR_OFF = 1e4
 #: Name of the finding that advises to normalise observations.
 SCALE = "observation scale"

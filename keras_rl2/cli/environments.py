@@ -1,4 +1,4 @@
-"""Environments by their ids, and clear words where there is none."""
+"""Environments by their ids, and clear errors for unknown ones."""
 
 import importlib
 import os

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
                 preset.algorithm,
                 preset.environment,
                 f"{preset.total_steps:,}" if preset.total_steps else "-",
-                # Of recorded data, given by --data.
+                # On recorded data, of --data.
                 f"{preset.updates:,}" if preset.updates else "-",
                 "yes" if preset.laptop else "no",
             )

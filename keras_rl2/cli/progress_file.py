@@ -31,7 +31,7 @@ _FIRST_OFFLINE_COLUMNS: tuple[str, ...] = (
 class ProgressFile(keras.callbacks.Callback):
     """Writes the logs of each epoch as one row of a CSV file.
 
-    A file that is there is gone on with, from the step that the agent has
+    An existing file is continued, from the step that the agent has
     reached: rows that came after its last saving were of a training that is
     lost. `keras.callbacks.CSVLogger` would keep them, and sort the columns
     anew.

@@ -39,7 +39,7 @@ def check(name: str, arguments: argparse.Namespace) -> None:
     """Raises an error for data without a learner, and options without data.
 
     Args:
-        name: str. Of the algorithm, as its class has it.
+        name: str. The algorithm's class name.
         arguments: argparse.Namespace. The arguments of `train`.
 
     Raises:

@@ -20,7 +20,7 @@ from keras_rl2.presets import Preset
 from keras_rl2.runs.training import Training
 
 _EVALUATION_EPISODES = 20
-# Checkpoints that are kept: where the newest is damaged there is one before.
+# Checkpoints that are kept: an earlier one serves where the newest is damaged.
 _KEPT = 2
 # Steps from one to the next, where they are to be saved at the end only.
 _NEVER = 2**62
@@ -48,7 +48,7 @@ def train(
             the end only. On recorded data, updates; so is the next.
         evaluate: int or None. Environment steps from one evaluation to the
             next; 0 for the end only, None for a tenth of the run.
-        resume: bool. Whether to go on with the agent in the folder.
+        resume: bool. Whether to resume the training of the folder.
         data: str or None. Where recorded data is, for a preset of updates.
 
     Raises:

@@ -35,7 +35,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     A process that is killed leaves a folder `.unfinished-...` beside the path.
     The next one that writes beside it removes that; it can be removed by hand
     as well. A folder is replaced in two steps, of renaming: of a process that
-    is killed between them the next one gives the folder its name back.
+    is killed between them the next one restores the folder's name.
 
     Args:
         path: str or path. A file or a folder, which need not exist. A link is

@@ -198,7 +198,7 @@ class CheckpointFolder:
 
         Raises:
             OSError: If it cannot be written; the others are as they were.
-            TypeError: If there is something in it that is no plain data.
+            TypeError: If it holds anything but plain data.
         """
         taken, arrays = plain_data.to_json(state)
         return self.write_parts(taken, arrays, log, ended)
@@ -283,7 +283,7 @@ class CheckpointFolder:
             try:
                 content = _read_manifest(path)
             except _LaterFormatError:
-                # It may refer to files that this version does not know.
+                # It may refer to files unknown to this version.
                 return
             except (ValueError, *_MISSING):
                 # Damaged: its segments will not be read.

@@ -16,7 +16,7 @@ import numpy as np
 # Those that every h5py has: deflate, shuffle, fletcher32, szip, nbit,
 # scaleoffset and lzf.
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
-# Of arrays that are packed, or were never written. Zeros become a thousandth.
+# For arrays that are packed or never written: zeros pack to a thousandth.
 _MOST_BYTES = 2**28
 _MOST_EXPANSION = 100
 

@@ -31,7 +31,7 @@ def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
         tuple: JSON data, and a dict of the arrays by name.
 
     Raises:
-        TypeError: If there is anything else in it.
+        TypeError: If it holds anything else.
 
     Example:
 
@@ -50,7 +50,7 @@ def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         arrays: dict of arrays by name.
 
     Returns:
-        The value. Arrays are those given.
+        The value, with the same arrays.
 
     Raises:
         ValueError: If it is not of that form.
@@ -170,7 +170,7 @@ def _dict_taken_apart(value: dict[Any, Any], inner: Callable[..., Any]) -> Any:
 
 
 def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Returns a random generator that goes on from a state."""
+    """Returns a random generator that continues from a state."""
     state = from_json(state, arrays)
     kinds = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}
     kinds |= {"MT19937": np.random.MT19937, "Philox": np.random.Philox}

@@ -25,7 +25,7 @@ def require_file(path: str | os.PathLike[str]) -> int:
         int: its size in bytes.
 
     Raises:
-        FileNotFoundError: If there is nothing.
+        FileNotFoundError: If it does not exist.
         ValueError: If it is no file.
 
     Example:
@@ -56,12 +56,12 @@ def read_bytes(
         bytes: its content.
 
     Raises:
-        FileNotFoundError: If there is nothing.
+        FileNotFoundError: If it does not exist.
         ValueError: If it is no file, or a larger one.
     """
     size = require_file(path)
     with open(path, "rb") as file:
-        # No more than there is: room for all that is asked for is made first.
+        # Not more than the file's size: `read` allocates all that is asked for.
         content = file.read(min(size, most_bytes) + 1)
         # The system's own files are longer than their size.
         while len(content) <= most_bytes and (more := file.read(MOST_BYTES)):
@@ -87,7 +87,7 @@ def read_json(
         Its content, as plain data.
 
     Raises:
-        FileNotFoundError: If there is nothing.
+        FileNotFoundError: If it does not exist.
         ValueError: If it is no file, a larger one, no JSON, or nested too
             deep.
 

@@ -20,7 +20,7 @@ from keras_rl2.version import __version__
 _LIBRARY = "keras_rl2"
 _FORMAT = 1
 _EMPTY = "0" * 64
-# Of the record that ends an archive, its own last field: the comment's length.
+# The last field of the record that ends an archive: the comment's length.
 _LENGTH = struct.Struct("<H")
 
 

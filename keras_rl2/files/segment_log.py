@@ -16,7 +16,7 @@ from keras_rl2.files.atomic_files import replacing
 
 
 class Chunks(Protocol):
-    """An array that is given some rows at a time."""
+    """An array that is written some rows at a time."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,10 +82,10 @@ class SegmentLog:
         self._pending: dict[str, tuple[int, Arrays]] = {}
 
     def stop(self, name: str) -> int:
-        """Returns the row that a log goes up to; 0 where there is none.
+        """Returns the row after a log's last one; 0 where there is no log.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
         """
         segments = self.segments.get(name)
         return segments[-1].stop if segments else 0
@@ -94,7 +94,7 @@ class SegmentLog:
         """Adds rows, which `write` puts into a file.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
             stop: int. Row that it goes up to with them.
             arrays: dict of arrays, or of `Chunks`, which are read then. Held
                 until then, and not copied.
@@ -105,11 +105,11 @@ class SegmentLog:
         """Leaves out segments that hold nothing but rows before one.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
             before: int. Row.
         """
         if name in self.segments:
-            # The last one stays: the log goes on where it stops.
+            # The last one stays: the log continues at its end.
             kept = [s for s in self.segments[name] if s.stop >= before]
             self.segments[name] = kept
 
@@ -117,7 +117,7 @@ class SegmentLog:
         """Reads the segments of a log, from old to new.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
 
         Returns:
             list of dicts of arrays.

@@ -17,7 +17,7 @@ import filelock
 from keras_rl2.files.atomic_files import replacing
 
 _LOCK, _LEASE, _HOLDER = "writer.lock", "writer.lease", "writer.json"
-# Of a lease that is not renewed, which happens three times as often.
+# A lease expires after it; it is renewed three times as often.
 _LEASE_SECONDS = 60.0
 _REFUSED = (errno.EACCES, errno.EPERM)
 # Errors of a system, or a disk, without locks.
@@ -116,7 +116,7 @@ class WriterLock:
             raise self._second()
 
     def _taken(self) -> filelock.BaseFileLock:
-        """Takes the lock or, where there is none, the lease."""
+        """Takes the lock or, on a disk without locks, the lease."""
         lock: filelock.BaseFileLock = filelock.FileLock(
             self.directory / _LOCK,
             blocking=False,

@@ -19,8 +19,8 @@ def no_more_weights_than(elements: int) -> Iterator[None]:
     """Raises an error for variables that a file has no numbers for.
 
     A config of a few bytes can ask for a layer of any size; the file has the
-    weights of all layers. A variable that is to be made is first traced, which
-    gives its shape and takes no memory.
+    weights of all layers. Each variable is first traced, which yields its
+    shape and takes no memory.
 
     Args:
         elements: int. Numbers in the file.
@@ -29,7 +29,7 @@ def no_more_weights_than(elements: int) -> Iterator[None]:
         None. Within, and in this thread, a variable too many is a ValueError.
 
     Raises:
-        ValueError: If more is to be made than there are numbers for.
+        ValueError: If variables are larger than the numbers of the file.
     """
     left = _TIMES * elements + _MORE
 

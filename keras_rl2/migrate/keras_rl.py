@@ -90,13 +90,13 @@ def from_keras_rl(
         path: str or path. The file; of a checkpoint, what the names of its
             files begin with.
         network: `keras.Model` from observations to `[B, n]`, or with
-            `dueling=True` to `[B, 1 + n]`. It is given the weights.
+            `dueling=True` to `[B, 1 + n]`. It gets the weights.
         env: An environment, vector environment or id string that the agent is
             for; None if that is to be the first that it meets. Defaults to
             `None`.
         double: bool. Whether the network that learns chooses the next action.
             Defaults to `True`.
-        dueling: bool. Whether the network gives V and advantages. Defaults to
+        dueling: bool. Whether the outputs are V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
             `None`.

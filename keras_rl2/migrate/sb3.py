@@ -101,7 +101,7 @@ def from_sb3(
             "keras-rl2-fit[sb3]"`.
         ValueError: If the file is damaged or is something else, or has parts
             that are not known here.
-        TypeError: If there is an argument that the algorithm does not take.
+        TypeError: If the algorithm does not take an argument.
 
     Example:
 
@@ -161,7 +161,7 @@ def from_sb3(
 
 
 def _with_ending(path: str | os.PathLike[str]) -> str:
-    """Returns the path of the file, which `save` gives an ending."""
+    """Returns the path of the file, with the ending of `save`."""
     path = os.fspath(path)
     with_ending = f"{path}.zip"
     if os.path.exists(path) or not os.path.exists(with_ending):

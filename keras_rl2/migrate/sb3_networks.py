@@ -24,7 +24,7 @@ class Seen:
     """The observations of a policy, and their preprocessing.
 
     Attributes:
-        space: `gymnasium.Space`. Of observations, as the agent is given them.
+        space: `gymnasium.Space`. The agent's observation space.
         channels_last: bool. Whether Stable-Baselines3 has turned them, so that
             a network of its own sees the channels first.
         scaled: bool. Whether bytes become numbers from 0 to 1.
@@ -184,7 +184,7 @@ def _features(
     if seen.normalization is not None:
         x = _normalized(x, seen.normalization)
     if observation.dtype == "uint8" or seen.scaled:
-        # Of any scale: bytes become floats by it.
+        # Also by 1: bytes become floats by it.
         scale = 1.0 / 255.0 if seen.scaled else 1.0
         x = keras.layers.Rescaling(scale, name="rescaling")(x)
     if layers.has(prefix):

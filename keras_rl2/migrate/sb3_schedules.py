@@ -25,7 +25,7 @@ def value_of(file: SB3File, name: str, notes: list[str], every: int = 1) -> Any:
 
     Args:
         file: `SB3File`.
-        name: str. Of the setting.
+        name: str. Name of the setting.
         notes: list of str. Settings that are not taken over are added.
         every: int. Updates for one step of the schedule. Defaults to `1`.
 
@@ -69,7 +69,7 @@ def updates_per_call(file: SB3File) -> float:
     """Returns how many updates followed each collecting, off-policy.
 
     Args:
-        file: `SB3File`. Of an algorithm in `TRAIN_FREQ`.
+        file: `SB3File`. A file of an algorithm in `TRAIN_FREQ`.
     """
     made = file.number("gradient_steps") or 1.0
     if made > 0:

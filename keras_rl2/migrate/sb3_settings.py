@@ -47,7 +47,7 @@ def settings_of(
 
     Args:
         file: `SB3File`.
-        allowed: Collection of str. The arguments that there are.
+        allowed: Collection of str. The agent's arguments.
         notes: list of str. Settings that are not taken over are added.
 
     Returns:

@@ -23,7 +23,7 @@ def read_space(summary: Mapping[str, Any]) -> Space[Any]:
     written is everywhere the same, so is the rest; else there are none.
 
     Args:
-        summary: Mapping. Of class and attributes, most of them as strings.
+        summary: Mapping of class and attributes, most of them as strings.
 
     Returns:
         `gymnasium.Space`.

@@ -40,7 +40,7 @@ def read_torch_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
             io.BytesIO(content), map_location="cpu", weights_only=True
         )
     except Exception as error:
-        # Of any type; PyTorch's own text advises to unpickle the file.
+        # Its type varies, and PyTorch's message advises to unpickle the file.
         raise ValueError(
             "weights that `torch.load(weights_only=True)` cannot read "
             f"({type(error).__name__})"

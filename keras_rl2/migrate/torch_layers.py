@@ -42,7 +42,7 @@ class TorchLayers:
 
     Args:
         weights: Mapping of arrays. By PyTorch's names.
-        activation: str. Of hidden layers, a value of `ACTIVATIONS`.
+        activation: str. The hidden layers', a value of `ACTIVATIONS`.
     """
 
     def __init__(self, weights: Mapping[str, Array], activation: str) -> None:
@@ -116,8 +116,8 @@ class TorchLayers:
 
         Args:
             x: `[B, F]`. The input.
-            *names: str. Of the layers in PyTorch, one most often.
-            name: str. Of the layer in Keras.
+            *names: str. Names of the layers in PyTorch, usually one.
+            name: str. Name of the layer in Keras.
             activation: str or None. Defaults to `None`.
             picture: tuple of ints or None. `(channels, height, width)` of a
                 picture that PyTorch has flattened, which Keras flattens with

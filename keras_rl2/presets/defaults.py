@@ -45,7 +45,7 @@ def on_recorded_data(preset: Preset) -> Preset:
     the steps of a run goes, as none are taken.
 
     Args:
-        preset: `Preset`. Of an off-policy algorithm.
+        preset: `Preset`. A preset of an off-policy algorithm.
 
     Returns:
         `Preset` of 100 000 updates; the same where it was for recorded data.

@@ -155,7 +155,7 @@ def read(path: str | os.PathLike[str]) -> Preset:
     looked at when an environment is made.)
 
     Args:
-        path: str or path. A file of JSON, as `Preset.to_dict` gives it.
+        path: str or path. A file of JSON, with the fields of `Preset`.
 
     Returns:
         `Preset`.

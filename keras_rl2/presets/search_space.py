@@ -154,7 +154,7 @@ class SearchSpace:
         its end changes in proportion.
 
         Args:
-            preset: `Preset`. Of the algorithm.
+            preset: `Preset`. A preset of the algorithm.
             values: Mapping. See `suggest`.
 
         Returns:

@@ -125,7 +125,7 @@ class Training:
     ) -> "Training":
         """Makes the training of an algorithm with its own defaults.
 
-        For an environment that there is no preset for: 100 000 steps.
+        An environment without a preset is trained for 100 000 steps.
 
         Args:
             algorithm: str. Its name, in upper or lower case.
@@ -186,7 +186,7 @@ class Training:
 
         Raises:
             ValueError: If the agent has taken as many steps already, or made
-                as many updates; if `total_steps` is given on recorded data.
+                as many updates; if `total_steps` is set on recorded data.
         """
         check_positive(**present(total_steps=total_steps))
         if isinstance(callbacks, str) or not isinstance(callbacks, Iterable):

@@ -51,7 +51,7 @@ FOLDER = [
     Mutant(
         "rows_that_a_later_version_needs_are_removed",
         "keras_rl2/files/checkpoint_folder.py",
-        "                # It may refer to files that this version does not know.\n"
+        "                # It may refer to files unknown to this version.\n"
         "                return\n",
         "                continue\n",
         [f"{_FOLDER}::test_a_later_version"],
