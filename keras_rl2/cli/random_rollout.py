@@ -119,7 +119,7 @@ def random_action(
     observation_space: gymnasium.Space[Any],
     observation: Any,
 ) -> Any:
-    """Draws an action, of those that the observation allows.
+    """Draws an action that the observation allows.
 
     Args:
         action_space: `gymnasium.Space`. Its own generator is used.

@@ -27,7 +27,7 @@ class TuningPlan:
 
     Attributes:
         preset: `Preset`. The settings that are not searched.
-        space: `SearchSpace`. The ranges of those that are.
+        space: `SearchSpace`. The ranges of the searched settings.
         seeds: list of int. Each trial is trained with all of them.
         reports: int. Evaluations of a run.
     """
@@ -151,7 +151,7 @@ def without_long_rounds(
 
 
 def _searched(name: str, arguments: argparse.Namespace) -> SearchSpace:
-    """Returns the search space, less the settings that are given a value."""
+    """Returns the search space, without the settings that have a value."""
     if arguments.space is None:
         space = presets.find_space(name)
     else:

@@ -185,7 +185,7 @@ class CheckpointFolder:
         log: SegmentLog | None = None,
         ended: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Writes a checkpoint, and removes those that are not to be kept.
+        """Writes a checkpoint, and removes old ones.
 
         Args:
             state: Tree of plain data; see `plain_data.to_json`.

@@ -150,7 +150,7 @@ class SegmentLog:
         unchanged, and all rows since then must be added again.
 
         Args:
-            label: str. Tells these files from those of other times.
+            label: str. Part of the new files' names.
 
         Returns:
             dict of all segments by the name of a log, for `accept`.

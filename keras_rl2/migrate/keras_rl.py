@@ -87,8 +87,8 @@ def from_keras_rl(
     advantages.
 
     Args:
-        path: str or path. The file; of a checkpoint, what the names of its
-            files begin with.
+        path: str or path. The file; of a checkpoint, the prefix of its files'
+            names.
         network: `keras.Model` from observations to `[B, n]`, or with
             `dueling=True` to `[B, 1 + n]`. It gets the weights.
         env: An environment, vector environment or id string that the agent is
@@ -96,7 +96,7 @@ def from_keras_rl(
             `None`.
         double: bool. Whether the network that learns chooses the next action.
             Defaults to `True`.
-        dueling: bool. Whether the outputs are V and advantages. Defaults to
+        dueling: bool. Whether the network gives V and advantages. Defaults to
             `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
             `None`.
@@ -123,9 +123,9 @@ def from_keras_rl(
         gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Updates from one move of the target to the next; a
             copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. The observations;
+        observation_space: `gymnasium.Space` or its config. What is observed;
             None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. The actions; None
+        action_space: `gymnasium.Space` or its config. What can be done; None
             to learn it from the first environment. Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.

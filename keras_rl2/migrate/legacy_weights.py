@@ -33,8 +33,8 @@ def load_weights(path: str | os.PathLike[str], network: keras.Model) -> None:
     that has weights is the first of the network that has.
 
     Args:
-        path: str or path. The file; of a checkpoint, what its files' names
-            begin with.
+        path: str or path. The file; of a checkpoint, the prefix of its files'
+            names.
         network: `keras.Model`. Built.
 
     Raises:

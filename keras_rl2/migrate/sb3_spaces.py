@@ -19,8 +19,8 @@ _LEFT_OUT = "..."
 def read_space(summary: Mapping[str, Any]) -> Space[Any]:
     """Makes a space from the summary of one.
 
-    The bounds of a large Box are written down in part only: where what is
-    written is everywhere the same, so is the rest; else there are none.
+    The bounds of a large Box are written down in part only: where all written
+    numbers are equal, so are the others; else it has no bounds.
 
     Args:
         summary: Mapping of class and attributes, most of them as strings.

@@ -41,8 +41,8 @@ def default(algorithm: str, environment: str) -> Preset:
 def on_recorded_data(preset: Preset) -> Preset:
     """Returns a preset for recorded data, as near to another as can be.
 
-    Networks and optimizer stay, and what both datasets have. What changes with
-    the steps of a run goes, as none are taken.
+    Networks, optimizer and the settings of both datasets stay. Schedules over
+    the steps of a run go, as none are taken.
 
     Args:
         preset: `Preset`. A preset of an off-policy algorithm.

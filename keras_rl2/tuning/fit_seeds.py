@@ -236,5 +236,5 @@ def _callbacks_of(given: Any, runs: int) -> list[list[Any]]:
 
 
 def _pruned() -> Any:
-    """Returns what ends a trial of Optuna's."""
+    """Returns Optuna's exception for pruned trials."""
     return importlib.import_module("optuna").TrialPruned
