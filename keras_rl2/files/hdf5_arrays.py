@@ -16,7 +16,7 @@ import numpy as np
 # Those that every h5py has: deflate, shuffle, fletcher32, szip, nbit,
 # scaleoffset and lzf.
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
-# For arrays that are packed or never written: zeros pack to a thousandth.
+# Of arrays that are packed, or were never written. Zeros become a thousandth.
 _MOST_BYTES = 2**28
 _MOST_EXPANSION = 100
 
@@ -54,7 +54,7 @@ def open_member(group: Any, name: str) -> Any:
 
 
 def _check_storage(array: Any, name: str) -> None:
-    """Raises an error for arrays outside the file, or not of numbers."""
+    """Refuses what is stored elsewhere, or needs more than numbers."""
     plist = array.get_create_plist()
     virtual = plist.get_layout() == h5py.h5d.VIRTUAL
     if virtual or plist.get_external_count():
@@ -77,7 +77,7 @@ def _check_storage(array: Any, name: str) -> None:
 
 
 def names(group: Any) -> list[str]:
-    """Returns the names of a group's members.
+    """Returns the names of what a group holds.
 
     Args:
         group: `h5py.h5g.GroupID`.

@@ -12,8 +12,8 @@ class LateRows:
     """Rows of a ring as they are now, which another thread reads later.
 
     To copy all pictures of a replay buffer at once would take as much memory
-    again, and the time to get it. Here rows are copied as they are read, and
-    `keep` saves a row that is about to be overwritten before it was read.
+    again, and the time to get it. Here rows are copied as they are asked for;
+    before one is overwritten that has not been, `keep` is told.
 
     Args:
         array: `[R, ...]`. All rows of the ring.
@@ -58,7 +58,7 @@ class LateRows:
             for each in range(row, row + count):
                 index = (each - self._first) % len(self._array)
                 is_unread = self._read <= index < self.shape[0]
-                # A row that was overwritten before is kept already.
+                # What was overwritten before is kept already.
                 if is_unread and index not in self._kept:
                     at = each % len(self._array)
                     self._kept[index] = self._array[at].copy()

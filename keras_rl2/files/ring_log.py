@@ -1,4 +1,4 @@
-"""A ring of transitions as a log of its writes."""
+"""A ring of transitions as a log of what was stored in it."""
 
 import secrets
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ class StateLog(Protocol):
         """Adds rows."""
 
     def forget(self, name: str, before: int) -> None:
-        """Leaves out segments that hold only rows before one."""
+        """Leaves out what holds nothing but rows before one."""
 
     def read(self, name: str) -> list[dict[str, np.ndarray]]:
-        """Returns the added rows, from old to new."""
+        """Returns what was added, from old to new."""
 
 
 def new_name() -> str:
@@ -43,13 +43,13 @@ def together(
     """Puts parts together to the arrays of a ring's state.
 
     Args:
-        parts: Sequence of dicts, see `StepRing.steps_from`, from old to
-            new. Later ones take precedence.
+        parts: Sequence of dicts, as of `StepRing.steps_from`, from old
+            to new. What comes later counts.
         steps: int. Steps that were stored.
         rows: int. Rows of the ring.
 
     Returns:
-        dict of `[rows that are filled, B, ...]` and last observations, see
+        dict of `[rows that are filled, B, ...]` and last observations, as of
         `StepRing.get_state`.
     """
     filled = min(steps + 1, rows)
