@@ -1,10 +1,10 @@
-"""Makes pictures of the home page and of tuning.md.
+"""Makes pictures of the home page and of command_line.md.
 
     python website/pictures.py
 
-trains PPO on CartPole-v1, by the example, by the command, and to search
-settings: some minutes on two cores. The other pictures are made by what is
-named beside them, in `tests/benchmarks`.
+trains PPO on CartPole-v1, by the example and by the command: some minutes on
+two cores. Scripts in `tests/benchmarks`, named beside the other pictures, make
+those.
 """
 
 import os
@@ -33,12 +33,6 @@ def make(folder: Path) -> None:
     run = "logs/PPO-CartPole-v1/seed-0"
     film = str(DOCS / "ppo_cartpole.gif")
     _command(folder, "record", run, "--max-steps", "150", "--output", film)
-    search = ("--trials", "16", "--steps", "8192", "--reports", "8")
-    _command(folder, "tune", "ppo", "CartPole-v1", *search)
-    for name in ("tuning_history.png", "tuning_importance.png"):
-        picture = name.removeprefix("tuning_")
-        [drawn] = folder.glob(f"tuning/*/{picture}")
-        (DOCS / name).write_bytes(drawn.read_bytes())
 
 
 def _command(folder: Path, *arguments: str) -> None:

@@ -20,7 +20,7 @@ class AgentFile(keras.callbacks.Callback):
         path: Path. The `.keras` file.
         every: int. Environment steps from one saving to the next, between
             Keras epochs; 0 to save only when `save` is called.
-        axis: `Axis`. What is counted. Defaults to `STEPS`.
+        axis: `Axis`. The unit of `every`. Defaults to `STEPS`.
     """
 
     def __init__(self, path: Path, every: int, axis: Axis = STEPS) -> None:
@@ -37,9 +37,9 @@ class AgentFile(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Saves if it is time to.
+        """Saves the agent where it is due.
 
-        Not at the end of the epoch before: there is a checkpoint first, of
+        Not at the end of the epoch before: a checkpoint is written first, from
         which a training that is killed in between can be resumed.
         """
         done = self.axis.count(self.model)
@@ -48,11 +48,11 @@ class AgentFile(keras.callbacks.Callback):
             self.save(self.model)
 
     def get_state(self) -> int:
-        """Returns when it is to be saved next."""
+        """Returns the count at which the next saving is due."""
         return self._due
 
     def set_state(self, state: int) -> None:
-        """Takes back what `get_state` gave.
+        """Restores a state of `get_state`.
 
         Args:
             state: int, as returned by `get_state`.
@@ -63,7 +63,7 @@ class AgentFile(keras.callbacks.Callback):
         """Saves an agent in place of the file that was there.
 
         Args:
-            agent: `keras_rl2.Agent`. What is saved.
+            agent: `keras_rl2.Agent`.
         """
         with replacing(self.path) as unfinished:
             agent.save(unfinished)

@@ -1,11 +1,11 @@
-"""What the arguments of commands are read as."""
+"""Types of command-line arguments."""
 
 import argparse
 import json
 import math
 from typing import Any
 
-# What people write after a number of steps.
+# Suffixes of numbers of steps.
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 
 
@@ -13,7 +13,7 @@ def whole_number(text: str) -> int:
     """Reads a number of steps, episodes and the like: `100k`, `1e5`, `1.5M`.
 
     Args:
-        text: str. What was typed.
+        text: str. The argument as typed.
 
     Returns:
         int: the number, 0 or more.
@@ -29,13 +29,14 @@ def whole_number(text: str) -> int:
     factor = _SUFFIXES.get(text[-1:].lower(), 1)
     try:
         number = float(text if factor == 1 else text[:-1]) * factor
-        # 1.1 * 1000 is not the 1100 that was meant.
+        # 1.1 * 1000 is not exactly 1100.
         nearest = round(number)
         if nearest < 0 or not math.isclose(number, nearest, rel_tol=1e-15):
             raise ValueError
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            f"expected a whole number, 20000, 20k or 1e6 say, received {text!r}"
+            "expected a whole number, e.g. 20000, 20k or 1e6, received "
+            f"{text!r}"
         ) from None
     return nearest
 
@@ -54,8 +55,8 @@ def add_env_kwargs(parser: argparse.ArgumentParser, default: str = "") -> None:
     """Adds the option for the arguments of an environment.
 
     Args:
-        parser: argparse.ArgumentParser. Of a command.
-        default: str. What holds where nothing is said, for the help. Defaults
+        parser: argparse.ArgumentParser. The parser of a command.
+        default: str. The default, for the help. Defaults
             to `""`.
     """
     parser.add_argument(
@@ -65,7 +66,7 @@ def add_env_kwargs(parser: argparse.ArgumentParser, default: str = "") -> None:
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help=f"arguments of the environment, as of gymnasium.make{default}",
+        help=f"arguments of the environment, see gymnasium.make{default}",
     )
 
 
@@ -73,7 +74,7 @@ def setting(text: str) -> tuple[str, Any]:
     """Reads `key=value`; the value is JSON where possible, else a string.
 
     Args:
-        text: str. What was typed.
+        text: str. The argument as typed.
 
     Returns:
         tuple: the dotted key and its value.
@@ -89,7 +90,7 @@ def setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(
-            f"expected KEY=VALUE, agent.gamma=0.9 say, received {text!r}"
+            f"expected KEY=VALUE, e.g. agent.gamma=0.9, received {text!r}"
         )
     try:
         return key, json.loads(value)

@@ -1,4 +1,4 @@
-"""The settings that options of a command ask for."""
+"""The preset and settings that a command line asks for."""
 
 import argparse
 from pathlib import Path
@@ -10,23 +10,23 @@ from keras_rl2.cli import errors
 if TYPE_CHECKING:
     from keras_rl2.presets import Preset
 
-#: What `--preset` calls an algorithm's own settings.
+#: The name of an algorithm's own settings in `--preset`.
 DEFAULTS = "default"
 
 
 def find_preset(name: str, arguments: argparse.Namespace) -> "Preset":
-    """Finds a preset by file or name; says so where there is none.
+    """Finds a preset by file or name; prints a line where there is none.
 
     Args:
-        name: str. Of the algorithm, as its class has it.
-        arguments: argparse.Namespace. What was typed: `preset`, `environment`.
+        name: str. The algorithm's class name.
+        arguments: argparse.Namespace. With `preset` and `environment`.
 
     Returns:
         `Preset`.
 
     Raises:
-        CommandError: If it is one of another algorithm.
-        ValueError: If there is none of that name.
+        CommandError: If the preset is for another algorithm.
+        ValueError: If no preset has that name.
     """
     preset = _found(name, arguments)
     if preset.algorithm != name:
@@ -40,21 +40,21 @@ def find_preset(name: str, arguments: argparse.Namespace) -> "Preset":
 def asked_settings(
     preset: "Preset", arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """Returns what is to be another than a preset has it.
+    """Returns the settings that options change in a preset.
 
     Args:
-        preset: `Preset`. As `find_preset` found it.
-        arguments: argparse.Namespace. What was typed: `settings`,
+        preset: `Preset`. The result of `find_preset`.
+        arguments: argparse.Namespace. With `settings`,
             `environment`, `env_kwargs`, `envs`, `steps`.
 
     Returns:
         dict, for `Preset.with_settings`.
     """
-    # After --set: an option of its own is the clearer word.
+    # After --set: a dedicated option takes precedence.
     settings = dict(arguments.settings)
     settings["environment"] = arguments.environment
     if preset.environment != arguments.environment:
-        # Of another environment, which this one may know nothing of.
+        # Arguments of the preset's environment may not exist in this one.
         settings.setdefault("env_kwargs", {})
     if arguments.env_kwargs:
         settings["env_kwargs"] = settings.get(

@@ -1,4 +1,4 @@
-"""What the length of a training is counted in."""
+"""The unit of a training's length."""
 
 from typing import Any
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from keras_rl2.presets import Preset
 
 
 class Axis(NamedTuple):
-    """Environment steps, or updates where none are taken.
+    """Environment steps, or updates where no steps are taken.
 
     Attributes:
-        name: str. Of the agent's count, and of the column in `progress.csv`.
-        words: str. The same, for people.
-        option: str. What asks for a number of them.
+        name: str. The agent's counter, and the column in `progress.csv`.
+        words: str. The unit in messages.
+        option: str. The option that sets their number.
 
     Example:
 
@@ -25,7 +25,7 @@ class Axis(NamedTuple):
     option: str
 
     def count(self, agent: Any) -> int:
-        """Returns how many there have been in the life of an agent.
+        """Returns the count of an agent.
 
         Args:
             agent: `keras_rl2.Agent`.
@@ -36,10 +36,10 @@ class Axis(NamedTuple):
         return int(getattr(agent, self.name))
 
     def length(self, preset: Preset) -> int:
-        """Returns how many there are in the run of a preset.
+        """Returns the length of a preset's run.
 
         Args:
-            preset: `Preset`. One that has this axis.
+            preset: `Preset`. A preset with this axis.
 
         Returns:
             int.
@@ -52,7 +52,7 @@ UPDATES = Axis("updates", "updates", "--updates")
 
 
 def axis_of(preset: Preset) -> Axis:
-    """Returns what the run of a preset is counted in.
+    """Returns the unit of a preset's run.
 
     Args:
         preset: `Preset`.

@@ -1,4 +1,4 @@
-"""Keeping the best agent of a training, however it goes on."""
+"""Keeping the best agent of a training."""
 
 from typing import Any
 
@@ -21,20 +21,20 @@ _NUMBERS = ("episode_return", "episode_return_std", "episode_length")
 class BestAgent(keras.callbacks.Callback):
     """Evaluates every so many steps or updates, and saves the best agent.
 
-    Training is the same with and without it. What an evaluation gives is in
-    the logs of its epoch, as `val_episode_return` and the like.
+    Training is the same with and without it. The logs of an evaluated epoch
+    have the results, as `val_episode_return` and the like.
 
     Args:
         folder: `RunFolder`. Where `best.keras` and its score, `best.json`,
             go.
-        episodes: `keras_rl2.EvaluationDataset`. What is played; seeded, so
-            that scores can be compared.
+        episodes: `keras_rl2.EvaluationDataset`. Seeded, so that scores can
+            be compared.
         every: int. Environment steps from one evaluation to the next, at ends
             of Keras epochs; 0 to evaluate only in `conclude`.
-        axis: `Axis`. What is counted. Defaults to `STEPS`.
+        axis: `Axis`. The unit of `every`. Defaults to `STEPS`.
 
     Attributes:
-        score: dict. What the best agent gave, with its `env_steps` or
+        score: dict. Results of the best agent, with its `env_steps` or
             `updates`; empty before the first evaluation.
     """
 
@@ -56,19 +56,19 @@ class BestAgent(keras.callbacks.Callback):
         self._due = 0
 
     def remember(self) -> None:
-        """Takes over the best agent that the folder holds.
+        """Takes over the best agent of the folder.
 
-        A folder that has none, of an earlier version, or one whose score was
-        lost with the process that was about to write it, has its agent
-        evaluated first; but not one with a checkpoint from before the first
-        evaluation.
+        The folder's agent is evaluated first where there is no best one, as
+        in earlier versions, or no score, since the process was killed before
+        it was written. A folder with a checkpoint from before the first
+        evaluation is left alone.
 
         Raises:
             CommandError: If an agent or its score cannot be read.
         """
         kept = self.folder.best.is_file()
         if not kept and self.folder.holds_checkpoint:
-            # Goes on as if it had not stopped, before the first evaluation.
+            # The training resumes before its first evaluation.
             return
         agent = saved_agents.load(
             self.folder.best if kept else self.folder.agent
@@ -86,7 +86,7 @@ class BestAgent(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Evaluates if it is time to."""
+        """Evaluates the agent where it is due."""
         done = self.axis.count(self.model)
         if not self.every or done < self._due:
             return
@@ -96,14 +96,14 @@ class BestAgent(keras.callbacks.Callback):
             logs.update({f"val_{name}": results[name] for name in _NUMBERS})
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what later evaluations depend on, as plain data.
+        """Returns the state of the evaluations, as plain data.
 
-        But for the score: the folder holds that of the agent in it.
+        The score is not part of it: the folder has that of its best agent.
         """
         return {"last": self._last, "due": self._due}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores a state of `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -111,10 +111,10 @@ class BestAgent(keras.callbacks.Callback):
         self._last, self._due = state["last"], state["due"]
 
     def conclude(self, agent: Agent) -> dict[str, float]:
-        """Returns what the last agent gives, evaluating it if need be.
+        """Returns the results of the last agent, evaluating it if needed.
 
         Args:
-            agent: `keras_rl2.Agent`. As training has left it.
+            agent: `keras_rl2.Agent`. The agent at the end of training.
 
         Returns:
             dict: as of `agent.evaluate`, and `env_steps` or `updates`.

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: pure functions of what an environment did."""
+"""The checks of `doctor`: pure functions of spaces and random rollouts."""
 
 import operator
 from typing import Any
@@ -26,19 +26,19 @@ from keras_rl2.spaces.trees import named_leaves
 _LARGE_OBSERVATION = 10.0
 _LARGE_REWARD = 100.0
 _SMALL_DEVIATION = 0.01
-# Of the range of nearly all, where a bonus that is found once may be 100.
+# Beyond the rewards of nearly all environments; a single bonus may be 100.
 _FAR_OFF = 1e4
-#: Name of the finding that says whether to normalise observations.
+#: Name of the finding that advises to normalise observations.
 SCALE = "observation scale"
 
 
 class Finding(NamedTuple):
-    """What one check has found.
+    """The result of one check.
 
     Attributes:
-        name: str. What was looked at.
+        name: str. The property that was checked.
         ok: bool. Whether all is well.
-        text: str. What was seen, and what to do where not all is well.
+        text: str. The observation, with advice where the check failed.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
-    """Says which algorithms can deal with the spaces.
+    """Lists the algorithms that support the spaces.
 
     Args:
         observation: `gymnasium.Space` of one environment.
@@ -111,14 +111,14 @@ def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
         seed: int. Seeds it.
 
     Returns:
-        list of `Finding`, empty where there is nothing to say.
+        list of `Finding`, empty where there is nothing to report.
 
     Example:
 
     >>> (finding,) = check_masks(gymnasium.make("Taxi"), seed=0)
     >>> finding.text
     'info has an action mask: `wrappers=[keras_rl2.envs.ActionMask]` puts it
-    into the observation, and no agent does what is forbidden'
+    into the observation, and agents act by it'
     """
     _, info = env.reset(seed=seed)
     where = where_mask_is(env, info)
@@ -130,7 +130,7 @@ def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
             "action mask",
             True,
             f"{source} an action mask: `wrappers=[keras_rl2.envs.ActionMask]` "
-            "puts it into the observation, and no agent does what is forbidden",
+            "puts it into the observation, and agents act by it",
         )
     ]
 
@@ -138,7 +138,7 @@ def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
 def check_observations(
     rollout: RandomRollout, space: Space[Any]
 ) -> list[Finding]:
-    """Looks at the range of what is observed.
+    """Checks the range of observations.
 
     Args:
         rollout: `RandomRollout`.
@@ -181,7 +181,7 @@ def _scale_of(space: Space[Any], values: np.ndarray) -> Finding:
 
 
 def _inside(rollout: RandomRollout, space: Space[Any]) -> Finding:
-    """Says whether observations were members of their space."""
+    """Returns whether observations were members of their space."""
     if not rollout.outside:
         text = "all were members of their space"
         return Finding("observations", True, text)
@@ -204,7 +204,7 @@ def _far_off(name: str, values: np.ndarray) -> Finding | None:
     """Looks for values `[N, ...]` of another size than nearly all others."""
     columns = values.reshape(len(values), -1).astype(np.float64)
     low, middle, high = np.quantile(columns, [0.01, 0.5, 0.99], axis=0)
-    # What is constant has no size to compare with.
+    # A constant has no scale to compare with.
     reach = np.where(high > low, _FAR_OFF * (high - low), np.inf)
     found = np.argwhere(np.abs(columns - middle) > reach)
     if not len(found):
@@ -231,7 +231,7 @@ def _scale(values: np.ndarray, dtype: np.dtype[Any]) -> Finding:
     )
     if dtype == np.uint8:
         return Finding(SCALE, True, f"images or bytes, {seen}")
-    # What never changes can be neither large nor small.
+    # A constant is neither large nor small.
     smallest = deviation[deviation > 0.0].min(initial=np.inf)
     if largest > _LARGE_OBSERVATION:
         advice = f"observations reach {largest:.0e}: "
@@ -245,7 +245,7 @@ def _scale(values: np.ndarray, dtype: np.dtype[Any]) -> Finding:
 
 
 def check_rewards(rollout: RandomRollout) -> Finding:
-    """Looks at the range of rewards.
+    """Checks the range of rewards.
 
     Args:
         rollout: `RandomRollout`.
@@ -286,7 +286,7 @@ def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
 
     Args:
         first: `RandomRollout`.
-        second: `RandomRollout`. Of another environment of the same id.
+        second: `RandomRollout`. From another environment of the same id.
 
     Returns:
         `Finding`.
@@ -302,13 +302,13 @@ def check_determinism(first: RandomRollout, second: RandomRollout) -> Finding:
         for (path, a), b in pairs:
             if a.shape == b.shape and _equal(a, b):
                 continue
-            what = f"{key} {path}" if path else key
-            found.append((_first_difference(a, b), what))
+            place = f"{key} {path}" if path else key
+            found.append((_first_difference(a, b), place))
     if found:
-        # What differs first is nearest to the cause.
-        step, what = min(found, key=operator.itemgetter(0))
+        # The first difference is nearest to the cause.
+        step, place = min(found, key=operator.itemgetter(0))
         text = (
-            f"{what} differs at step {step} of two runs with one seed: "
+            f"{place} differs at step {step} of two runs with one seed: "
             "draw from self.np_random only, after super().reset(seed=seed)"
         )
         return Finding(name, False, text)
@@ -330,7 +330,7 @@ def _first_difference(a: np.ndarray, b: np.ndarray) -> int:
 
 
 def check_ends(rollout: RandomRollout, max_steps: int | None) -> Finding:
-    """Looks at how episodes end.
+    """Checks the ends of episodes.
 
     Args:
         rollout: `RandomRollout`.
@@ -371,7 +371,7 @@ def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
     """Steps environments together past the ends of their episodes.
 
     Args:
-        env: `VectorEnvAdapter`. As training sees it.
+        env: `VectorEnvAdapter`. The environments, adapted as for training.
         steps: int. Steps of each environment.
         seed: int. Seeds environments and actions.
 
@@ -388,8 +388,10 @@ def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
             observation, _, terminated, truncated, _ = env.step(action)
             ends += int(np.count_nonzero(terminated | truncated))
     except ValueError as error:
-        said = " ".join(str(error).split())
-        text = f"{env.num_envs} environments cannot be stepped together: {said}"
+        reason = " ".join(str(error).split())
+        text = (
+            f"{env.num_envs} environments cannot be stepped together: {reason}"
+        )
         return Finding(name, False, text)
     text = (
         f"{env.num_envs} environments stepped together, {ends} episodes ended "
@@ -399,13 +401,13 @@ def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
 
 
 def _random_actions(env: VectorEnvAdapter, observation: Any) -> Any:
-    """Draws an action of each environment, of those that are allowed."""
+    """Draws an allowed action for each environment."""
     seen = spaces.space_tree(env.observation_space)
     actions = []
     for index in range(env.num_envs):
         own = map_leaves(operator.itemgetter(index), observation)
         if env.pending_reset[index] and spaces.is_masked(env.observation_space):
-            # Its last observation allows nothing perhaps, and nothing is done.
+            # Its last observation may allow no action, and none is taken.
             own = map_leaves(lambda _, array: np.ones_like(array), seen, own)
         actions.append(
             random_action(env.action_space, env.observation_space, own)

@@ -1,4 +1,4 @@
-"""`keras-rl2 doctor`: whether an environment can be learned from."""
+"""`keras-rl2 doctor`: checks that an environment can be learned from."""
 
 import argparse
 import re
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints one line for each check; returns 1 if there is anything to do."""
+    """Prints one line for each check; returns 1 if one has failed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         findings = list(
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _findings(
     env_id: str, env_kwargs: dict[str, Any], steps: int, seed: int
 ) -> Iterator["Finding"]:
-    """Looks at one thing after another."""
+    """Yields the findings of all checks."""
     from keras_rl2.cli import checks
     from keras_rl2.cli import environments
     from keras_rl2.cli import random_rollout
@@ -69,7 +69,7 @@ def _findings(
         spaces = checks.check_spaces(env.observation_space, env.action_space)
         yield spaces
         if not spaces.ok:
-            # Nothing else can be said of what cannot be used.
+            # The other checks need spaces that are supported.
             return
         yield from checks.check_masks(env, seed)
         rollout = random_rollout.play(env, steps, seed)
@@ -86,7 +86,7 @@ def _findings(
 
 
 def _warnings(caught: list[warnings.WarningMessage]) -> list["Finding"]:
-    """Returns what Gymnasium itself complained of, each once."""
+    """Returns the distinct warnings of Gymnasium's own checker."""
     from keras_rl2.cli.checks import Finding
 
     texts = [

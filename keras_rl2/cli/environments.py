@@ -1,4 +1,4 @@
-"""Environments by their ids, and clear words where there is none."""
+"""Environments by their ids, and clear errors for unknown ones."""
 
 import importlib
 import os
@@ -29,7 +29,7 @@ def require(env_id: str) -> None:
     Args:
         env_id: str. Its id; `module:id` imports the module first, which may
             lie in the working directory, and `module:Class` takes a class of
-            it that nobody has registered.
+            it that is not registered.
 
     Raises:
         CommandError: If there is no such id; names the nearest ones.
@@ -56,10 +56,10 @@ def make(
     """Makes a single environment, as training sees it.
 
     Args:
-        env_id: str. Its id, as of `require`.
+        env_id: str. Its id, see `require`.
         env_kwargs: dict or None. Arguments of the environment. Defaults to
             `None`.
-        render_mode: str or None. As of `gymnasium.make`. Defaults to `None`.
+        render_mode: str or None. See `gymnasium.make`. Defaults to `None`.
 
     Returns:
         `gymnasium.Env`.
@@ -81,7 +81,7 @@ def render_modes(
     """Returns the ways in which an environment can be drawn.
 
     Args:
-        env_id: str. Its id, as of `require`.
+        env_id: str. Its id, see `require`.
         env_kwargs: dict or None. Arguments of the environment. Defaults to
             `None`.
 
@@ -96,7 +96,7 @@ def render_modes(
 
 
 def _import(module: str) -> None:
-    """Imports what registers an environment."""
+    """Imports the module that registers an environment."""
     folder = os.getcwd()
     # An installed command, other than `python -m`, does not look there.
     if folder not in sys.path:
@@ -111,7 +111,7 @@ def _import(module: str) -> None:
 
 
 def _how_to_install(env_id: str, error: Exception) -> str:
-    """Says which package an environment misses."""
+    """Returns the name of the package that an environment misses."""
     spec = find_spec(env_id)
     assert spec is not None
     home = str(spec.entry_point).removeprefix("gymnasium.envs.")

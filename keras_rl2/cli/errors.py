@@ -1,4 +1,4 @@
-"""What goes wrong, in one line."""
+"""Errors of commands, in one line."""
 
 import difflib
 import importlib.util
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 
 class CommandError(ValueError):
-    """Something that whoever typed the command can put right."""
+    """An error that the user of a command can correct."""
 
 
 def is_expected(error: Exception) -> bool:
-    """Tells whether an error is the user's to mend, not a fault of the code.
+    """Returns whether an error is the user's to correct, not a bug.
 
     Args:
-        error: Exception. What a command raised.
+        error: Exception. Raised by a command.
 
     Returns:
         bool: whether its message is enough, without a traceback.
@@ -22,7 +22,7 @@ def is_expected(error: Exception) -> bool:
     known = ValueError | OSError | MemoryError | FloatingPointError
     if isinstance(error, known):
         return True
-    # Whoever has not imported Gymnasium has not met its errors.
+    # Where Gymnasium is not imported, none of its errors was raised.
     gymnasium = sys.modules.get("gymnasium")
     return gymnasium is not None and isinstance(error, gymnasium.error.Error)
 
@@ -31,7 +31,7 @@ def in_one_line(error: Exception) -> str:
     r"""Returns the message of an error without line breaks.
 
     Args:
-        error: Exception. What a command raised.
+        error: Exception. Raised by a command.
 
     Returns:
         str: one line, with the notes of the error, the file first where a file
@@ -51,15 +51,15 @@ def in_one_line(error: Exception) -> str:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """Returns the choices most like a name, to be put into a message.
+    """Returns the choices most like a name, for a message.
 
     Args:
-        name: str. What was typed.
-        choices: Iterable of str. What there is.
+        name: str. The name as typed.
+        choices: Iterable of str. The existing names.
 
     Returns:
         str: up to three choices with commas, the best first; all of them,
-        sorted, where none is alike.
+        sorted, where none is similar.
 
     Example:
 
@@ -73,17 +73,17 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     return ", ".join([by_lower[each] for each in close] or by_lower.values())
 
 
-def require_modules(what: str, command: str, *modules: str) -> None:
-    """Refuses to begin what needs a package that is not installed.
+def require_modules(feature: str, command: str, *modules: str) -> None:
+    """Raises an error where a feature needs a package that is missing.
 
     Args:
-        what: str. What is to be done, the beginning of the message.
-        command: str. What installs the packages.
-        *modules: str. What will be imported.
+        feature: str. The feature, the beginning of the message.
+        command: str. The command that installs the packages.
+        *modules: str. The modules that will be imported.
 
     Raises:
-        CommandError: If there is no such module.
+        CommandError: If a module is missing.
     """
     for module in modules:
         if importlib.util.find_spec(module) is None:
-            raise CommandError(f"{what} needs {module}: {command}")
+            raise CommandError(f"{feature} needs {module}: {command}")

@@ -1,4 +1,4 @@
-"""`keras-rl2 evaluate`: what episodes of a saved agent give."""
+"""`keras-rl2 evaluate`: returns of a saved agent."""
 
 import argparse
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     env_id, env_kwargs = folder.environment(
         arguments.env, dict(arguments.env_kwargs)
     )
-    # TensorFlow takes seconds: what can be wrong without it comes first.
+    # TensorFlow takes seconds: errors that do not need it come first.
     environments.make(env_id, env_kwargs).close()
 
     from keras_rl2.cli import saved_agents
@@ -61,10 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe(results: dict[str, float], episodes: int, how: str) -> str:
-    """Says in words what `agent.evaluate` returned.
+    """Describes the results of `agent.evaluate` in words.
 
     Args:
-        results: dict. As of `agent.evaluate`.
+        results: dict. Returned by `agent.evaluate`.
         episodes: int. How many were played.
         how: str. `"greedy"` or `"stochastic"`.
 

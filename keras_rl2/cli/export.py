@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents import ExportCheck
 
 SUMMARY = "write the policy of a saved agent for other programs"
-# Arguments that say what is written.
+# Arguments for the file to write.
 _WRITING = (
     "format",
     "output",
@@ -35,7 +35,7 @@ _MOST_ENVS = 20
 
 
 class _NotAlike(Exception):
-    """What was exported does not act as the agent does."""
+    """Raised for an exported file that does not act as its agent."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
-    """Adds what says which file is written."""
+    """Adds the options for the file to write."""
     parser.add_argument(
         "--format",
         choices=list(formats.ENDINGS),
@@ -78,17 +78,17 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
-    """Adds what says how a file is played against the agent."""
+    """Adds the options for playing a file against the agent."""
     parser.add_argument(
         "--check",
         action="store_true",
-        help="play what is exported against the agent, and write it if it "
+        help="play the exported file against the agent, and write it if it "
         "acts alike",
     )
     parser.add_argument(
         "--check-file",
         metavar="FILE",
-        help="play what was exported before against the agent; write nothing",
+        help="play an existing file against the agent; write nothing",
     )
     parser.add_argument(
         "--env",
@@ -109,7 +109,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exports the policy and prints where it is, or checks one."""
-    _refuse(arguments)
+    _check(arguments)
     folder, file = RunFolder.holding(arguments.path)
     env: tuple[str, dict[str, Any]] | None = None
     plays = arguments.check or arguments.check_file
@@ -117,26 +117,32 @@ def run(arguments: argparse.Namespace) -> int:
         from keras_rl2.cli import environments
 
         env = folder.environment(arguments.env, dict(arguments.env_kwargs))
-        # TensorFlow takes seconds: what can be wrong without it comes first.
+        # TensorFlow takes seconds: errors that do not need it come first.
         environments.make(*env).close()
-    if arguments.check_file:
-        path = Path(arguments.check_file)
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file or folder")
-        check = _played(_load(file), path, env, arguments)
-        print(_described(path, check), file=_stream(check))
-        return 0 if check.passed else 1
-    return _export(_output(folder, arguments), file, env, arguments)
+    path = Path(arguments.check_file or _output(folder, arguments))
+    if arguments.check_file and not path.exists():
+        raise FileNotFoundError(f"{path}: no such file or folder")
+
+    from keras_rl2.cli import saved_agents
+
+    agent = saved_agents.load(file)
+    if not arguments.check_file:
+        return _export(agent, path, env, arguments)
+    check = _played(agent, path, env, arguments)
+    print(
+        _described(path, check), file=sys.stdout if check.passed else sys.stderr
+    )
+    return 0 if check.passed else 1
 
 
-def _refuse(arguments: argparse.Namespace) -> None:
-    """Refuses arguments that do not fit each other."""
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises an error for arguments that do not fit each other."""
     if arguments.check_file:
         given = [each for each in _WRITING if getattr(arguments, each)]
         if given:
             raise errors.CommandError(
-                "--check-file: nothing is written, so what is written cannot "
-                f"be chosen: leave out --{given[0].replace('_', '-')}"
+                "--check-file writes nothing: leave out "
+                f"--{given[0].replace('_', '-')}"
             )
         return
     if arguments.format is None:
@@ -158,7 +164,7 @@ def _refuse(arguments: argparse.Namespace) -> None:
 
 
 def _output(folder: RunFolder, arguments: argparse.Namespace) -> Path:
-    """Returns where to write, whose ending says what it is."""
+    """Returns the path to write, which must have the format's ending."""
     ending = formats.ENDINGS[arguments.format]
     output = Path(arguments.output or folder.path / f"policy{ending}")
     if output.suffix != ending and ending:
@@ -170,13 +176,12 @@ def _output(folder: RunFolder, arguments: argparse.Namespace) -> Path:
 
 
 def _export(
+    agent: "Agent",
     output: Path,
-    file: Path,
     env: tuple[str, dict[str, Any]] | None,
     arguments: argparse.Namespace,
 ) -> int:
-    """Writes the policy, if it passes what was asked for."""
-    agent = _load(file)
+    """Writes the policy, if it passes the check."""
     checks: list[ExportCheck] = []
 
     def accept(unfinished: Path) -> None:
@@ -199,12 +204,10 @@ def _export(
         print(f"{_described(output, checks[0])}; not written", file=sys.stderr)
         return 1
     how = "stochastic" if arguments.stochastic else "greedy"
-    what = "".join(
-        f", {each}" for each in (arguments.quantize,) if each is not None
-    )
+    kind = f", {arguments.quantize}" if arguments.quantize else ""
     taken = " and noise" if arguments.stochastic else ""
     print(
-        f"{output}: {how} policy as {arguments.format}{what}, raw observations "
+        f"{output}: {how} policy as {arguments.format}{kind}, raw observations "
         f"{_shapes(agent.observation_spec)}{taken} in, actions out"
     )
     for check in checks:
@@ -212,17 +215,10 @@ def _export(
     return 0
 
 
-def _load(file: Path) -> "Agent":
-    """Loads the agent, and with it TensorFlow."""
-    from keras_rl2.cli import saved_agents
-
-    return saved_agents.load(file)
-
-
 def _representative(
     env: tuple[str, dict[str, Any]] | None, arguments: argparse.Namespace
 ) -> Any:
-    """Returns the environment in which int8 finds its ranges."""
+    """Makes the environment in which int8 finds its ranges."""
     if arguments.quantize != formats.INT8 or env is None:
         return None
     from keras_rl2.envs import as_vector_env
@@ -251,13 +247,8 @@ def _played(
     )
 
 
-def _stream(check: "ExportCheck") -> Any:
-    """Returns where what was found is printed."""
-    return sys.stdout if check.passed else sys.stderr
-
-
 def _described(path: Path, check: "ExportCheck") -> str:
-    """Says in words what a check has found."""
+    """Describes the results of a check in words."""
     from gymnasium.spaces import Box
 
     from keras_rl2.spaces.space_configs import space_from_config

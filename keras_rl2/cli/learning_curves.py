@@ -51,7 +51,7 @@ def bootstrap_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Says how far the interquartile mean might lie with other seeds.
+    """Returns a bootstrap confidence interval of the interquartile mean.
 
     Whole curves are drawn with replacement, as many as there are, and the
     quantiles of their interquartile means are taken.

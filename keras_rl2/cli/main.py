@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-        argv: Sequence of str. What was typed after `keras-rl2`; None for the
+        argv: Sequence of str. The words after `keras-rl2`; None for the
             arguments of the process. Defaults to `None`.
 
     Returns:
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    """Runs one command, and turns what it raises into an exit code."""
+    """Runs one command, and turns its error into an exit code."""
     # Before pygame is imported, or it greets on each start.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
@@ -97,7 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog=NAME,
         parents=[common],
         description="Reinforcement learning with Keras from the command line.",
-        epilog=f"{NAME} COMMAND --help says more of one command.",
+        epilog=f"{NAME} COMMAND --help lists the options of a command.",
     )
     parser.add_argument(
         "--version", action="version", version=f"{NAME} {__version__}"
@@ -118,7 +118,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with the arguments."""
+    """Reports wrong arguments in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Raises instead of printing the usage and leaving."""

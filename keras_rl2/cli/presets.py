@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
                 preset.algorithm,
                 preset.environment,
                 f"{preset.total_steps:,}" if preset.total_steps else "-",
-                # Of recorded data, given by --data.
+                # On recorded data, of --data.
                 f"{preset.updates:,}" if preset.updates else "-",
                 "yes" if preset.laptop else "no",
             )
@@ -71,7 +71,7 @@ def _algorithm_name(word: str) -> str | None:
 
 
 def _no_preset(word: str, every: "list[Preset]") -> errors.CommandError:
-    """Says what there is in the place of what was typed."""
+    """Makes the error for an unknown name, with the existing ones."""
     names = {preset.environment for preset in every}
     names |= {preset.algorithm for preset in every}
     return errors.CommandError(

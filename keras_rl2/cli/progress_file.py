@@ -31,14 +31,14 @@ _FIRST_OFFLINE_COLUMNS: tuple[str, ...] = (
 class ProgressFile(keras.callbacks.Callback):
     """Writes the logs of each epoch as one row of a CSV file.
 
-    A file that is there is gone on with, from the step that the agent has
+    An existing file is continued, from the step that the agent has
     reached: rows that came after its last saving were of a training that is
     lost. `keras.callbacks.CSVLogger` would keep them, and sort the columns
     anew.
 
     Args:
         path: Path. The file.
-        axis: `Axis`. What rows are told apart by. Defaults to `STEPS`.
+        axis: `Axis`. The column that identifies a row. Defaults to `STEPS`.
     """
 
     def __init__(self, path: Path, axis: Axis = STEPS) -> None:
@@ -65,7 +65,7 @@ class ProgressFile(keras.callbacks.Callback):
         if self.axis != STEPS:
             first = _FIRST_OFFLINE_COLUMNS
             logs[self.axis.name] = self.axis.count(self.model)
-            # They stay what they were.
+            # They stay as they were.
             logs.pop(STEPS.name, None)
         if not self._columns:
             self._columns = [*first, *sorted(set(logs) - set(first))]

@@ -1,4 +1,4 @@
-"""What an environment does when actions are drawn at random."""
+"""Rollouts of random actions."""
 
 import dataclasses
 from typing import Any
@@ -28,7 +28,7 @@ class RandomRollout:
         reward: `[N]` float64.
         terminated: `[N]` bool.
         truncated: `[N]` bool.
-        next_observation: `[N, ...]`. What each step led to, also at an end; a
+        next_observation: `[N, ...]`. After each step, also at an end; a
             tree alike.
         outside: int. Observations that are no members of their space.
         stranger: The first of them, a tree of arrays, or None.
@@ -108,7 +108,7 @@ def _number(reward: Any) -> float:
     """Returns a reward, which may be no row of one number."""
     if np.ndim(reward):
         raise ValueError(
-            "Expected `reward` to be a number, reward.item() say. "
+            "Expected `reward` to be a number, e.g. reward.item(). "
             f"Received: reward of shape {np.shape(reward)}"
         )
     return float(reward)
@@ -119,12 +119,12 @@ def random_action(
     observation_space: gymnasium.Space[Any],
     observation: Any,
 ) -> Any:
-    """Draws an action, of those that the observation allows.
+    """Draws an action that the observation allows.
 
     Args:
         action_space: `gymnasium.Space`. Its own generator is used.
         observation_space: `gymnasium.Space`.
-        observation: What is acted on, with an action mask perhaps.
+        observation: The present observation, possibly with an action mask.
 
     Returns:
         A member of the action space.

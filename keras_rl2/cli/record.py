@@ -127,7 +127,7 @@ def _record(file: Path, env: "IdEnv", asked: "Recording") -> None:
 
 
 def _record_dataset(arguments: argparse.Namespace) -> int:
-    """Takes steps, and prints where they are and what they are."""
+    """Records steps, and prints a description of the data set."""
     policy: Any = None
     env_id, env_kwargs = arguments.env, dict(arguments.env_kwargs)
     file = None

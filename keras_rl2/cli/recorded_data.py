@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         metavar="FOLDER",
         help=(
-            "what `keras-rl2 record --dataset` or Minari wrote, a folder of "
+            "data of `keras-rl2 record --dataset` or Minari, a folder of "
             ".npy files, or an .npz file"
         ),
     )
@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(name: str, arguments: argparse.Namespace) -> None:
-    """Refuses data that cannot be learned from, and options without it.
+    """Raises an error for data without a learner, and options without data.
 
     Args:
-        name: str. Of the algorithm, as its class has it.
-        arguments: argparse.Namespace. What was typed.
+        name: str. The algorithm's class name.
+        arguments: argparse.Namespace. The arguments of `train`.
 
     Raises:
         CommandError: If something is missing or does not go together.
@@ -55,7 +55,7 @@ def check(name: str, arguments: argparse.Namespace) -> None:
             )
         if arguments.updates is not None:
             raise errors.CommandError(
-                "--updates is for --data FOLDER: without, --steps says how "
+                "--updates is for --data FOLDER: without, --steps sets how "
                 "long a training is"
             )
         return
@@ -78,12 +78,12 @@ def check(name: str, arguments: argparse.Namespace) -> None:
 def check_resumed(
     preset: "Preset", file: Path, arguments: argparse.Namespace
 ) -> None:
-    """Refuses to go on from data with steps, or from steps with data.
+    """Raises an error for resuming from data with steps, or the reverse.
 
     Args:
-        preset: `Preset`. What the training was begun with.
+        preset: `Preset`. The settings that the training was begun with.
         file: Path. Where that is written.
-        arguments: argparse.Namespace. What was typed.
+        arguments: argparse.Namespace. The arguments of `train`.
 
     Raises:
         CommandError: If it was begun otherwise.

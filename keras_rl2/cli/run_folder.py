@@ -11,7 +11,7 @@ from keras_rl2.files.atomic_files import replacing
 from keras_rl2.files.plain_files import read_json
 from keras_rl2.presets import limits
 
-#: What commands that take a saved agent say of their argument.
+#: Help of the argument of commands that take a saved agent.
 AGENT_PATH_HELP = (
     "a .keras file, or the folder of a training: its best.keras, or its "
     "agent.keras where there is no best one"
@@ -26,12 +26,12 @@ class RunFolder:
 
     Attributes:
         path: Path. The folder.
-        agent: Path. The agent as training has left it, `agent.keras`.
-        best: Path. The agent that evaluations found best, `best.keras`.
-        score: Path. What they found of it, `best.json`.
-        preset: Path. What it was trained with, `preset.json`.
-        progress: Path. How it went, `progress.csv`.
-        checkpoints: Path. All that the training is, a folder of
+        agent: Path. The agent at the end of training, `agent.keras`.
+        best: Path. The agent with the best evaluation, `best.keras`.
+        score: Path. Its evaluation, `best.json`.
+        preset: Path. The settings of the training, `preset.json`.
+        progress: Path. The logs of epochs, `progress.csv`.
+        checkpoints: Path. The complete state of the training, a folder of
             `keras_rl2.callbacks.Checkpoint`.
 
     Example:
@@ -62,7 +62,7 @@ class RunFolder:
         Args:
             logdir: str or path. Folder of all trainings.
             algorithm: str. Its name, `"PPO"`.
-            environment: str. Its id; what no folder may be called is replaced.
+            environment: str. Its id; characters unfit for a path are replaced.
             seed: int. Seed of the training.
 
         Returns:
@@ -101,16 +101,16 @@ class RunFolder:
 
     @property
     def holds_training(self) -> bool:
-        """Whether there is an agent in it, or a checkpoint of one."""
+        """Whether it has an agent, or a checkpoint of one."""
         return self.agent.is_file() or self.holds_checkpoint
 
     @property
     def holds_checkpoint(self) -> bool:
-        """Whether there is something that a training goes on from exactly."""
+        """Whether it has a checkpoint, from which training resumes exactly."""
         return any(self.checkpoints.glob(f"checkpoint-{'[0-9]' * 8}*"))
 
     def read_preset(self) -> dict[str, Any]:
-        """Returns what the training was made from.
+        """Reads the settings of the training.
 
         Returns:
             dict: as written by `write_preset`.
@@ -126,13 +126,13 @@ class RunFolder:
     ) -> tuple[str, dict[str, Any]]:
         """Returns the environment to play the agent in.
 
-        The folder may be somebody else's. What its preset says is never
-        imported: an id of the form `module:id` is to be typed.
+        The folder may be of unknown origin. No module that its preset names
+        is imported: an id of the form `module:id` must be typed.
 
         Args:
-            asked: str or None. The id that was asked for; None for the one
+            asked: str or None. The id of `--env`; None for the one
                 that the agent was trained in. Defaults to `None`.
-            env_kwargs: dict or None. Arguments that were asked for. They are
+            env_kwargs: dict or None. Arguments of `--env-kwargs`. They are
                 added to those of the training, if its environment is the one.
                 Defaults to `None`.
 
@@ -140,8 +140,8 @@ class RunFolder:
             tuple: the id, and the arguments of the environment.
 
         Raises:
-            CommandError: If nothing says what it was trained in, or a module
-                would have to be imported that nobody asked for.
+            CommandError: If its environment is unknown, or a module would have
+                to be imported that was not typed.
         """
         try:
             preset = self.read_preset()
@@ -149,7 +149,7 @@ class RunFolder:
         except (FileNotFoundError, KeyError):
             if asked is None:
                 raise CommandError(
-                    f"{self.preset} does not say what environment the agent "
+                    f"{self.preset} names no environment that the agent "
                     "was trained in: give one with --env"
                 ) from None
             return asked, env_kwargs or {}
@@ -164,14 +164,14 @@ class RunFolder:
         return trained, kept | (env_kwargs or {})
 
     def write_preset(self, preset: dict[str, Any]) -> None:
-        """Writes what the training is made from, as JSON."""
+        """Writes the settings of the training, as JSON."""
         write_json(self.preset, preset)
 
     def clear(self) -> None:
-        """Removes what an earlier training wrote, and nothing else.
+        """Removes the files of an earlier training, and nothing else.
 
         Raises:
-            ValueError: If it is under way; nothing is removed then.
+            ValueError: If it is running; nothing is removed then.
         """
         # Not sooner: it imports NumPy.
         from keras_rl2.files.checkpoint_folder import CheckpointFolder
@@ -196,11 +196,11 @@ def read_json_object(path: Path) -> dict[str, Any]:
         path: Path. The file.
 
     Returns:
-        dict: what it holds.
+        dict: the object.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        CommandError: If it holds anything else.
+        CommandError: If it is anything else.
     """
     try:
         value = read_json(path)
@@ -212,14 +212,14 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Writes a file of JSON in the place of what is there.
+    """Writes a file of JSON, replacing the existing one atomically.
 
     Args:
         path: Path. The file.
         value: dict. Plain data.
 
     Raises:
-        OSError: If it cannot be written; what was there is there still.
+        OSError: If it cannot be written; the existing file is kept then.
     """
     text = json.dumps(value, indent=2)
     with replacing(path) as unfinished:

@@ -1,4 +1,4 @@
-"""Loading what `train` or `agent.save` wrote."""
+"""Loading saved agents."""
 
 import warnings
 from pathlib import Path
@@ -9,7 +9,7 @@ from keras_rl2.loading import load as load_agent
 
 
 def load(path: Path) -> Agent:
-    """Loads a saved agent, which somebody else may have made.
+    """Loads a saved agent of unknown origin.
 
     Args:
         path: Path. A `.keras` file.
@@ -18,7 +18,7 @@ def load(path: Path) -> Agent:
         `keras_rl2.Agent`, compiled as it was.
 
     Raises:
-        CommandError: If the file holds no agent, or is refused.
+        CommandError: If the file holds no agent, or cannot be trusted.
     """
     try:
         return load_agent(path)
@@ -27,7 +27,7 @@ def load(path: Path) -> Agent:
 
 
 def load_into(agent: Agent, path: Path) -> None:
-    """Gives an agent all that another one of its kind had learned.
+    """Loads weights, optimizer state and step count into an agent.
 
     Args:
         agent: `keras_rl2.Agent`. Compiled; gets weights, the state of its

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "environment",
         metavar="ENV",
         help=(
-            "id of Gymnasium, CartPole-v1 say; module:id or module:Class for "
+            "id of Gymnasium, e.g. CartPole-v1; module:id or module:Class for "
             "your own"
         ),
     )
@@ -65,12 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    """Adds what says how to train."""
+    """Adds the options for settings."""
     parser.add_argument(
         "--preset",
         metavar="PATH_OR_NAME",
         help=(
-            "a preset.json, the environment whose preset is to be used, or "
+            "a preset.json, the environment of another preset, or "
             f"{DEFAULTS} for the algorithm's defaults (default: ENV's preset)"
         ),
     )
@@ -87,7 +87,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    """Adds what says how files are dealt with."""
+    """Adds the options for files."""
     parser.add_argument(
         "--checkpoint",
         type=whole_number,
@@ -128,8 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
     from keras_rl2.cli import environments
     from keras_rl2.presets.loading import algorithm_name
 
-    # Before anything is said of presets, which there are none of where
-    # there is no such environment.
+    # Before presets are looked up: an environment that does not exist has
+    # none.
     algorithm_name(arguments.algorithm)
     environments.require(arguments.environment)
     preset = _preset(arguments)
@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     _check_folders(list(folders.values()), arguments)
 
-    # Not sooner: what can be wrong without TensorFlow has been looked at.
+    # Not sooner: errors that do not need TensorFlow have been raised.
     from keras_rl2.cli import training_run
 
     for seed, folder in folders.items():
@@ -161,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _preset(arguments: argparse.Namespace) -> "Preset":
-    """Returns the settings that were asked for."""
+    """Returns the settings of the command line."""
     from keras_rl2.presets import on_recorded_data
     from keras_rl2.presets.loading import algorithm_name
 
@@ -183,7 +183,7 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
 def _check_folders(
     folders: list[RunFolder], arguments: argparse.Namespace
 ) -> None:
-    """Refuses to write over a training, or to go on with none."""
+    """Raises an error for overwriting a training, or resuming none."""
     if arguments.resume:
         _check_resume(folders, arguments)
         return
@@ -198,7 +198,7 @@ def _check_folders(
 def _check_resume(
     folders: list[RunFolder], arguments: argparse.Namespace
 ) -> None:
-    """Refuses what cannot be gone on with, or not in this way."""
+    """Raises an error where --resume is impossible or has wrong options."""
     for option in ("overwrite", "preset", "settings", "envs", "env_kwargs"):
         if getattr(arguments, option):
             name = f"--{option}".replace("_", "-").replace("settings", "set")
@@ -208,7 +208,7 @@ def _check_resume(
             )
     for folder in folders:
         if _is_resumed(folder, arguments):
-            # Refuses what was begun in another way.
+            # Raises an error where the training was begun with other data.
             _resumed_preset(folder, arguments)
     if not any(folder.holds_training for folder in folders):
         raise FileNotFoundError(
@@ -217,19 +217,19 @@ def _check_resume(
 
 
 def _is_resumed(folder: RunFolder, arguments: argparse.Namespace) -> bool:
-    """Says whether there is something to go on with, and that was asked for."""
+    """Returns whether a training is resumed."""
     return bool(arguments.resume) and folder.holds_training
 
 
 def _resumed_preset(
     folder: RunFolder, arguments: argparse.Namespace
 ) -> "Preset":
-    """Returns the settings that a training was begun with."""
+    """Returns the settings of the training in a folder."""
     from keras_rl2 import presets
 
     preset = presets.read(folder.preset)
     if preset.environment != arguments.environment:
-        # Not imported, and not trained in, because a file says so.
+        # An environment that only a file names is not imported.
         raise errors.CommandError(
             f"{folder.preset} is of a training in {preset.environment}, not "
             f"in {arguments.environment}"

@@ -20,11 +20,11 @@ from keras_rl2.presets import Preset
 from keras_rl2.runs.training import Training
 
 _EVALUATION_EPISODES = 20
-# Checkpoints that are kept: where the newest is damaged there is one before.
+# Checkpoints that are kept: an earlier one serves where the newest is damaged.
 _KEPT = 2
 # Steps from one to the next, where they are to be saved at the end only.
 _NEVER = 2**62
-# Evaluations of a run whose steps between them nobody chose.
+# Evaluations of a run, by default.
 _EVALUATIONS = 10
 
 
@@ -38,7 +38,7 @@ def train(
     resume: bool,
     data: str | None,
 ) -> None:
-    """Trains one agent, saves it and the best one, and prints what they give.
+    """Trains one agent, saves it and the best one, and prints their returns.
 
     Args:
         preset: `Preset`. The settings.
@@ -48,7 +48,7 @@ def train(
             the end only. On recorded data, updates; so is the next.
         evaluate: int or None. Environment steps from one evaluation to the
             next; 0 for the end only, None for a tenth of the run.
-        resume: bool. Whether to go on with the agent in the folder.
+        resume: bool. Whether to resume the training of the folder.
         data: str or None. Where recorded data is, for a preset of updates.
 
     Raises:
@@ -67,7 +67,7 @@ def train(
                 f"{folder.agent}: has {verb} {taken:,} {axis.words} of "
                 f"{length:,} already; {axis.option} asks for more"
             )
-            # It may have been killed before it was compared with the best.
+            # The training may have been killed before this comparison.
             with contextlib.closing(
                 _best_agent(preset, folder, seed, evaluate)
             ) as best:
@@ -75,8 +75,8 @@ def train(
                 best.conclude(agent)
             return
     saved = resume and folder.holds_checkpoint
-    # Where an earlier release saved the agent alone, another seed: it is not
-    # to see the same episodes again.
+    # Another seed where an earlier release saved the agent alone: it must not
+    # see the same episodes again.
     training = Training.from_preset(
         preset, seed=seed if saved else seed + taken, data=data
     )
@@ -85,7 +85,7 @@ def train(
         contextlib.closing(_best_agent(preset, folder, seed, evaluate)) as best,
     ):
         if resume and not saved:
-            # Into an agent whose schedules span the steps now asked for.
+            # Into a new agent: its schedules span the new total of steps.
             saved_agents.load_into(training.agent, folder.agent)
         print(_headline(training, seed, folder, taken))
         if resume:
@@ -103,7 +103,7 @@ def train(
 def _best_agent(
     preset: Preset, folder: RunFolder, seed: int, evaluate: int | None
 ) -> BestAgent:
-    """Makes what evaluates, in environments of its own."""
+    """Makes the callback that evaluates, with its own environments."""
     episodes = EvaluationDataset(
         preset.environment,
         _EVALUATION_EPISODES,
@@ -129,7 +129,7 @@ def _fit(
     axis = axis_of(training.preset)
     file = AgentFile(folder.agent, checkpoint, axis)
     table = ProgressFile(folder.progress, axis)
-    # Of rounds that end with an episode nobody knows the steps before.
+    # The steps of a round that ends with an episode are not known before.
     open_end = axis.length(training.preset) - taken
     progress = Progress(open_end if agent.whole_episodes else None)
     board = TensorBoard(folder.path)
@@ -139,8 +139,8 @@ def _fit(
     try:
         training.run([everything, best, progress, table, board, file])
     except BaseException:
-        # Also after Ctrl-C, or an environment that failed at night: the
-        # weights are those of the last round, which took hours maybe.
+        # Also after Ctrl-C or an error of the environment: the weights of the
+        # last round may have taken hours.
         if axis.count(agent) > taken:
             file.save(agent)
             # The line of progress has not been ended.
@@ -164,7 +164,7 @@ def _fit(
 def _headline(
     training: Training, seed: int, folder: RunFolder, taken: int
 ) -> str:
-    """Says what is about to be done."""
+    """Returns the first line, which describes the training."""
     preset = training.preset
     axis = axis_of(preset)
     parts = [
@@ -179,7 +179,7 @@ def _headline(
 
 
 def _experience(training: Training) -> str:
-    """Says where it comes from."""
+    """Returns the source of experience in words."""
     if isinstance(training.dataset, OfflineDataset):
         return training.dataset.in_words
     envs = training.preset.num_envs

@@ -19,7 +19,7 @@ except ImportError:  # Of Windows.
 
 _DAY = 86_400.0
 _PREFIX = ".unfinished-"
-# What a folder's name ends in while another one takes its place.
+# Suffix of a folder while another one takes its place.
 _REPLACED = ".replaced"
 # Windows waits for nothing that was opened for reading only.
 _TO_SYNC = os.O_RDWR if os.name == "nt" else os.O_RDONLY
@@ -27,24 +27,24 @@ _TO_SYNC = os.O_RDWR if os.name == "nt" else os.O_RDONLY
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a path to write to, which takes the place of another in the end.
+    """Yields a path to write to, which replaces another in the end.
 
-    Until then there is what was there before: a disk that is full, an
-    exception or a killed process cost nothing but the new file.
+    Until then the old file stays: a full disk, an exception or a killed
+    process cost nothing but the new file.
 
     A process that is killed leaves a folder `.unfinished-...` beside the path.
     The next one that writes beside it removes that; it can be removed by hand
     as well. A folder is replaced in two steps, of renaming: of a process that
-    is killed between them the next one gives the folder its name back.
+    is killed between them the next one restores the folder's name.
 
     Args:
         path: str or path. A file or a folder, which need not exist. A link is
-            replaced, not what it points to.
+            replaced, not its target.
 
     Yields:
-        Path beside it, with its ending, where nothing is yet. What is written
-        there, a file or a folder, becomes `path`; nothing happens where
-        nothing is written.
+        Path beside it, with its ending, where nothing exists yet. The file or
+        folder that is written there becomes `path`; nothing happens where
+        none is written.
 
     Raises:
         OSError: If it cannot be written there; if a file was to take the place
@@ -87,15 +87,15 @@ def _folder_beside(path: Path) -> Iterator[Path]:
     """Makes a folder beside a path, for as long as it is needed.
 
     Nothing is renamed from one disk to another, therefore beside it. While a
-    process lives it holds a lock on its folder: of one that is gone the folder
-    is of no use to anybody.
+    process lives it holds a lock on its folder: an unlocked folder is
+    abandoned.
     """
     _remove_abandoned(path.parent)
     beside, lock = _locked_folder(path)
     try:
         yield beside
     finally:
-        # What could not be named back is all that there is left of it.
+        # An old file that could not be renamed back is the only copy.
         replaced = beside / f"{path.name}{_REPLACED}"
         if os.path.lexists(path) or not os.path.lexists(replaced):
             shutil.rmtree(beside, ignore_errors=True)
@@ -104,12 +104,12 @@ def _folder_beside(path: Path) -> Iterator[Path]:
 
 
 def _locked_folder(path: Path) -> tuple[Path, int | None]:
-    """Makes a folder beside a path, and locks it before somebody removes it."""
+    """Makes a folder beside a path, and locks it before it can be removed."""
     while True:
         try:
             beside = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path.parent))
         except OSError as error:
-            # The folder that was not made says nothing to anybody.
+            # The name of the temporary folder would mean nothing to the user.
             raise type(error)(error.errno, error.strerror, str(path)) from None
         try:
             lock = _lock(beside)
@@ -127,10 +127,10 @@ def _locked_folder(path: Path) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Locks a folder, and returns what is to be closed.
+    """Locks a folder, and returns a descriptor, which must be closed.
 
     Raises:
-        BlockingIOError: If somebody else has it.
+        BlockingIOError: If another process has the lock.
     """
     if flock is None:
         return None
@@ -147,11 +147,11 @@ def _lock(folder: Path) -> int | None:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Removes what killed processes have left in a folder."""
+    """Removes the unfinished files of killed processes in a folder."""
     for beside in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             lock = _lock(beside)
-            # Without locks nobody can tell; a day is longer than any writing.
+            # Without locks age decides; a day is longer than any writing.
             if lock is None and time.time() < beside.stat().st_mtime + _DAY:
                 continue
             try:
@@ -162,7 +162,7 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _remove(beside: Path) -> None:
-    """Removes what one killed process has left."""
+    """Removes the unfinished files of one killed process."""
     for replaced in beside.glob(f"*{_REPLACED}"):
         # Killed between the two steps, perhaps: the old one goes back.
         path = beside.parent / replaced.name.removesuffix(_REPLACED)
@@ -172,7 +172,7 @@ def _remove(beside: Path) -> None:
 
 
 def _check_kind(unfinished: Path, path: Path) -> None:
-    """Refuses a file for a folder, which may hold anything, and the reverse."""
+    """Raises an error where a file would replace a folder, or the reverse."""
     if not os.path.lexists(path) or path.is_symlink():
         return
     if path.is_dir() and not unfinished.is_dir():
@@ -185,13 +185,13 @@ def _check_kind(unfinished: Path, path: Path) -> None:
 
 
 def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
-    """Gives what was written its name, taking it from what had it."""
+    """Renames the new file or folder, moving the old one out of the way."""
     try:
         if unfinished.is_dir() and os.path.lexists(path):
             # Only a file is replaced in one step.
             os.rename(path, replaced)
         elif path.is_file():
-            # What nobody else might read is not shown to all.
+            # The permissions of the old file are kept.
             os.chmod(unfinished, stat.S_IMODE(path.stat().st_mode))
         os.replace(unfinished, path)
     except BaseException:

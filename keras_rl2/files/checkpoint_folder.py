@@ -34,7 +34,7 @@ _SEGMENTS = "segments"
 _MANIFEST, _STATE, _ARRAYS = "manifest.json", "state.json", "arrays.npz"
 # As they are written: `checkpoint-7` and `checkpoint-00000007.old` are not.
 _NAME = re.compile(rf"{_PREFIX}(0[0-9]{{7}}|[1-9][0-9]{{7,}})")
-# Of files that are not there, which nobody will ever read.
+# Errors for missing files.
 _MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -43,11 +43,11 @@ class Saved(NamedTuple):
 
     Attributes:
         path: Path. Its folder.
-        number: int. Of how many it is the last, counted from 0.
-        state: Tree of plain data. What was given to `write`.
+        number: int. Its number, counted from 0.
+        state: Tree of plain data. The argument of `write`.
         log: `SegmentLog`. Rows that the state refers to.
-        ended: dict or None. Why what is saved came to its end; None where it
-            was to go on.
+        ended: dict or None. The reason for which the run ended; None where it
+            had not.
     """
 
     path: Path
@@ -65,8 +65,8 @@ class CheckpointFolder:
     """A folder of checkpoints, of which the newest are kept.
 
     Each is a folder of its own, which gets its name when all of it is on the
-    disk. Its manifest says with which version it was written, and the SHA-256
-    of each of its files: what has changed since is not accepted. Rows that
+    disk. Its manifest has the version that wrote it, and the SHA-256 of each
+    of its files: a file that has changed since is not accepted. Rows that
     were added to a `SegmentLog` lie in files beside, which several checkpoints
     share.
 
@@ -110,16 +110,16 @@ class CheckpointFolder:
         """Reads the newest checkpoint that is whole.
 
         Args:
-            with_rows: bool. As of `read`. Defaults to `True`.
+            with_rows: bool. See `read`. Defaults to `True`.
 
         Returns:
             `Saved`; None if there is no checkpoint. One that is damaged is
             passed over with a warning.
 
         Raises:
-            ValueError: If there are checkpoints, and all are damaged: what is
-                begun anew would take their place. If a later version of the
-                library has written it.
+            ValueError: If there are checkpoints, and all are damaged: a new run
+                would replace them. If a later version of the library has
+                written it.
             OSError: If the disk cannot be read.
         """
         paths = self.paths()
@@ -154,7 +154,7 @@ class CheckpointFolder:
             `Saved`.
 
         Raises:
-            ValueError: If a file of it is not what was written, or a later
+            ValueError: If a file of it has changed since, or a later
                 version of the library has written it.
             FileNotFoundError: If it has no manifest.
         """
@@ -185,21 +185,20 @@ class CheckpointFolder:
         log: SegmentLog | None = None,
         ended: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Writes a checkpoint, and removes those that are not to be kept.
+        """Writes a checkpoint, and removes old ones.
 
         Args:
             state: Tree of plain data; see `plain_data.to_json`.
             log: `SegmentLog` or None. Of this folder, with the rows that the
                 state refers to. Defaults to `None`: it refers to none.
-            ended: dict or None. As of `Saved`, what JSON can hold. Defaults
-                to `None`.
+            ended: dict or None. See `Saved`; JSON data. Defaults to `None`.
 
         Returns:
             Path of its folder.
 
         Raises:
             OSError: If it cannot be written; the others are as they were.
-            TypeError: If there is something in it that is no plain data.
+            TypeError: If it holds anything but plain data.
         """
         taken, arrays = plain_data.to_json(state)
         return self.write_parts(taken, arrays, log, ended)
@@ -211,13 +210,13 @@ class CheckpointFolder:
         log: SegmentLog | None = None,
         ended: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Writes a state that has been taken apart, as of `write`.
+        """Writes a state that `to_json` has taken apart; see `write`.
 
         Args:
-            taken: What JSON can hold, as of `plain_data.to_json`.
-            arrays: dict of arrays, as of it.
-            log: `SegmentLog` or None. As of `write`. Defaults to `None`.
-            ended: dict or None. As of `write`. Defaults to `None`.
+            taken: JSON data of `plain_data.to_json`.
+            arrays: dict of its arrays.
+            log: `SegmentLog` or None. See `write`. Defaults to `None`.
+            ended: dict or None. See `write`. Defaults to `None`.
 
         Returns:
             Path of its folder.
@@ -245,7 +244,7 @@ class CheckpointFolder:
         """Writes into the newest checkpoint why nothing came after it.
 
         Args:
-            ended: dict. As of `write`. What is noted there stays.
+            ended: dict. See `write`. It stays in the manifest.
 
         Raises:
             OSError: If it cannot be written.
@@ -275,7 +274,7 @@ class CheckpointFolder:
                 folder.rmdir()
 
     def _tidy(self) -> None:
-        """Removes what is not to be kept, and segments of no checkpoint."""
+        """Removes old checkpoints, and segments of no checkpoint."""
         paths = self.paths()
         for old in paths[: -self.keep]:
             _remove(old)
@@ -284,10 +283,10 @@ class CheckpointFolder:
             try:
                 content = _read_manifest(path)
             except _LaterFormatError:
-                # It refers to what is not known here.
+                # It may refer to files unknown to this version.
                 return
             except (ValueError, *_MISSING):
-                # Damaged: nobody will read what it refers to.
+                # Damaged: its segments will not be read.
                 continue
             for each in segments_from(content["segments"]).values():
                 needed.update(segment.file for segment in each)
@@ -321,7 +320,7 @@ def _write_manifest(
     segments: Mapping[str, Iterable[Segment]],
     ended: Mapping[str, Any] | None,
 ) -> None:
-    """Writes what all other files of a checkpoint are."""
+    """Writes the manifest: sizes and sums of a checkpoint's other files."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
@@ -340,7 +339,7 @@ def _write_manifest(
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    """Returns what a manifest says, unless it is not what was written."""
+    """Returns the content of a manifest, which must not have changed."""
     given = (folder / _MANIFEST).read_bytes()
     try:
         content: dict[str, Any] = json.loads(given)["content"]
@@ -359,14 +358,14 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Refuses a checkpoint that lies elsewhere, or a file of it that does."""
+    """Raises an error for a checkpoint that is a link, or has one."""
     for path in (folder, *(folder / n for n in (_MANIFEST, _STATE, _ARRAYS))):
         if path.is_symlink():
             raise ValueError(f"{path} is a link, which is not followed.")
 
 
 def _check_members(folder: Path, members: Mapping[str, Any]) -> None:
-    """Refuses a checkpoint whose files are not what was written."""
+    """Raises an error for a checkpoint with files that have changed."""
     for name, member in members.items():
         path = folder / name
         size = size_of(path)

@@ -1,4 +1,4 @@
-"""Starting another Python that can import what this one can.
+"""Starting another Python that can import the same modules.
 
 Not `multiprocessing`: its processes import the script that is run, and with
 it TensorFlow; or are forked, with locks that TensorFlow's threads hold.

@@ -1,7 +1,7 @@
-"""Zip files of unknown origin: what their members may be, before one is read.
+"""Zip files of unknown origin: checks of all members before one is read.
 
-A few bytes may say that they are gigabytes, that they are a link, or that they
-are the same bytes as ten other members.
+A few bytes may claim to be gigabytes, a link, or the same bytes as ten other
+members.
 """
 
 import stat
@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 _ENCRYPTED = 0x1
-# Numbers hardly shrink; what is a tenth of it when packed is no weights.
+# Weights hardly shrink when packed.
 _MOST_EXPANSION = 16
 
 
 def check_members(
     members: Sequence[zipfile.ZipInfo], size: int, most: Mapping[str, int]
 ) -> None:
-    """Refuses members that are no files, or larger than they may be.
+    """Raises an error for members that are no files, or too large.
 
     Args:
         members: Sequence of `zipfile.ZipInfo`. All of an archive.
         size: int. Bytes of the archive itself.
-        most: Mapping. Of each name, how many bytes it may have; others may
-            have sixteen times those of the archive.
+        most: Mapping from names to their largest size in bytes; others may
+            have sixteen times the size of the archive.
 
     Raises:
         ValueError: If one does not fit, two have the same name, or they share

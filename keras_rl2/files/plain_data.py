@@ -1,7 +1,7 @@
 """Numbers, arrays and texts, apart from the objects that they are held by.
 
-What a checkpoint is made of: it is written as JSON and arrays, and whatever it
-is read from, no code of somebody else's is run. There is no pickle.
+A checkpoint consists of them: it is written as JSON and arrays. There is no
+pickle, and reading one runs no code, whatever its origin.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ _DEEPEST = 100
 
 
 def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
-    """Takes a value apart, into what JSON can hold and arrays.
+    """Takes a value apart, into JSON data and arrays.
 
     Args:
         value: Tree of None, bools, ints, floats, strings, NumPy's numbers,
@@ -28,10 +28,10 @@ def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
             dicts.
 
     Returns:
-        tuple: what JSON can hold, and a dict of the arrays by name.
+        tuple: JSON data, and a dict of the arrays by name.
 
     Raises:
-        TypeError: If there is anything else in it.
+        TypeError: If it holds anything else.
 
     Example:
 
@@ -43,14 +43,14 @@ def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Puts together what `to_json` took apart.
+    """Puts together a value that `to_json` took apart.
 
     Args:
-        value: What JSON held.
+        value: The JSON data of `to_json`.
         arrays: dict of arrays by name.
 
     Returns:
-        The value. Arrays are those given.
+        The value, with the same arrays.
 
     Raises:
         ValueError: If it is not of that form.
@@ -66,7 +66,7 @@ def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
                 return _PUT_TOGETHER[key](inner, arrays)
             except (KeyError, TypeError, AttributeError) as error:
                 raise ValueError(
-                    f"Expected what `to_json` gives. Received: {key} of "
+                    f"Expected a result of `to_json`. Received: {key} of "
                     f"{inner!r:.200} ({error!r})"
                 ) from error
     return {key: from_json(each, arrays) for key, each in value.items()}
@@ -79,8 +79,8 @@ def plain_attributes(owner: object) -> dict[str, Any]:
         owner: Any object.
 
     Returns:
-        dict of values by name, not copied. What is an object of some class,
-        or holds one, is left out.
+        dict of values by name, not copied. Objects of other classes, and
+        values that hold one, are left out.
 
     Example:
 
@@ -96,7 +96,7 @@ def plain_attributes(owner: object) -> dict[str, Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """Says whether `to_json` takes a value.
+    """Returns whether `to_json` takes a value.
 
     Args:
         value: Any object.
@@ -115,7 +115,7 @@ def copied(value: Any) -> Any:
     """Returns a copy that shares nothing with the value.
 
     Args:
-        value: As of `to_json`.
+        value: See `to_json`.
     """
     taken, arrays = to_json(value)
     return from_json(
@@ -124,7 +124,7 @@ def copied(value: Any) -> Any:
 
 
 def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
-    """Returns what JSON can hold, having put arrays aside."""
+    """Returns the JSON data of a value, and moves its arrays to a dict."""
     if depth > _DEEPEST:
         raise TypeError(f"Expected a tree of at most {_DEEPEST} levels.")
 
@@ -170,7 +170,7 @@ def _dict_taken_apart(value: dict[Any, Any], inner: Callable[..., Any]) -> Any:
 
 
 def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Returns a random generator that goes on from a state."""
+    """Returns a random generator that continues from a state."""
     state = from_json(state, arrays)
     kinds = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}
     kinds |= {"MT19937": np.random.MT19937, "Philox": np.random.Philox}

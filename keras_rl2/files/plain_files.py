@@ -1,7 +1,7 @@
-"""Small files of unknown origin, read with nothing followed or believed.
+"""Small files of unknown origin, read without following links.
 
-A path that somebody else has chosen may be a device that never ends, a pipe
-that nobody writes to, or gigabytes of brackets.
+A path of unknown origin may be an endless device, a pipe without a writer, or
+gigabytes of brackets.
 """
 
 import json
@@ -16,7 +16,7 @@ _MOST_LEVELS = 100
 
 
 def require_file(path: str | os.PathLike[str]) -> int:
-    """Refuses what is no file: a folder, a device, a pipe.
+    """Raises an error for a path that is no file: a folder, device or pipe.
 
     Args:
         path: str or path.
@@ -25,7 +25,7 @@ def require_file(path: str | os.PathLike[str]) -> int:
         int: its size in bytes.
 
     Raises:
-        FileNotFoundError: If there is nothing.
+        FileNotFoundError: If it does not exist.
         ValueError: If it is no file.
 
     Example:
@@ -38,9 +38,9 @@ def require_file(path: str | os.PathLike[str]) -> int:
     status = os.stat(path)
     if stat.S_ISREG(status.st_mode):
         return status.st_size
-    what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device"
-    what = "a pipe" if stat.S_ISFIFO(status.st_mode) else what
-    raise ValueError(f"Expected a file. Received: {path}, which is {what}")
+    kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device"
+    kind = "a pipe" if stat.S_ISFIFO(status.st_mode) else kind
+    raise ValueError(f"Expected a file. Received: {path}, which is {kind}")
 
 
 def read_bytes(
@@ -53,17 +53,17 @@ def read_bytes(
         most_bytes: int. How large it may be. Defaults to `2**20`.
 
     Returns:
-        bytes: what it holds.
+        bytes: its content.
 
     Raises:
-        FileNotFoundError: If there is nothing.
+        FileNotFoundError: If it does not exist.
         ValueError: If it is no file, or a larger one.
     """
     size = require_file(path)
     with open(path, "rb") as file:
-        # No more than there is: room for all that is asked for is made first.
+        # Not more than the file's size: `read` allocates all that is asked for.
         content = file.read(min(size, most_bytes) + 1)
-        # The system's own files are longer than they say.
+        # The system's own files are longer than their size.
         while len(content) <= most_bytes and (more := file.read(MOST_BYTES)):
             content += more
     if len(content) > most_bytes:
@@ -84,10 +84,10 @@ def read_json(
         most_bytes: int. How large it may be. Defaults to `2**20`.
 
     Returns:
-        What it holds, as plain data.
+        Its content, as plain data.
 
     Raises:
-        FileNotFoundError: If there is nothing.
+        FileNotFoundError: If it does not exist.
         ValueError: If it is no file, a larger one, no JSON, or nested too
             deep.
 
@@ -111,7 +111,7 @@ def parse_json(content: bytes, name: str) -> Any:
         name: str. Where it is from, for messages.
 
     Returns:
-        What it says, as plain data.
+        Its content, as plain data.
 
     Raises:
         ValueError: If it is no JSON, or nested too deep.

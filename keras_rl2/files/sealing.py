@@ -2,10 +2,10 @@
 
 It is the comment of the zip archive, which ends the file: JSON that names the
 library, its version, that of the format, and the SHA-256 of the whole file, in
-which 64 zeros stand for the sum. So it covers headers and directory too, whose
-damage no sum of a member shows; and Keras unpacks an archive that has members
+which 64 zeros stand for the sum. So it covers headers and directory too, which
+no sum of a member does; and Keras unpacks an archive that has members
 beside its own into a folder, each time that it is loaded, but never looks at
-the comment. It is no signature: it says that a file is whole, not who made it.
+the comment. It is no signature: it shows damage, but not the author.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from keras_rl2.version import __version__
 _LIBRARY = "keras_rl2"
 _FORMAT = 1
 _EMPTY = "0" * 64
-# Of the record that ends an archive, its own last field: the comment's length.
+# The last field of the record that ends an archive: the comment's length.
 _LENGTH = struct.Struct("<H")
 
 
@@ -45,7 +45,7 @@ def seal(path: str | os.PathLike[str]) -> None:
     True
     """
     with zipfile.ZipFile(path, "a") as archive:
-        # As long as it will be: its length is among what is summed up.
+        # In its final length, which is part of the sum.
         archive.comment = _comment(_EMPTY)
     with open(path, "r+b") as file:
         size = os.path.getsize(path) - len(_comment(_EMPTY))
@@ -55,7 +55,7 @@ def seal(path: str | os.PathLike[str]) -> None:
 
 
 def is_sealed(file: BinaryIO) -> bool:
-    """Says whether an archive has a seal, and refuses a broken one.
+    """Returns whether an archive has a seal, which must be valid.
 
     Args:
         file: Binary file. A zip archive.
@@ -96,7 +96,7 @@ def is_sealed(file: BinaryIO) -> bool:
 
 
 def _comment(digest: str) -> bytes:
-    """Returns what is written as the comment."""
+    """Returns the comment of the archive."""
     manifest = {
         "library": _LIBRARY,
         "version": __version__,

@@ -16,7 +16,7 @@ from keras_rl2.files.atomic_files import replacing
 
 
 class Chunks(Protocol):
-    """An array that is given some rows at a time."""
+    """An array that is written some rows at a time."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,7 +40,7 @@ class Segment(NamedTuple):
         file: str. Its name.
         stop: int. Row that the log went up to when it was written.
         bytes: int. Its size.
-        sha256: str. Of what is in it.
+        sha256: str. The sum of its content.
     """
 
     file: str
@@ -52,13 +52,13 @@ class Segment(NamedTuple):
 class SegmentLog:
     """Logs of rows by name, each in segments from old to new.
 
-    What a replay buffer holds is too much to be written again and again: with
-    each checkpoint goes a segment of what is new, and those before it stay.
+    A replay buffer is too large to be written again and again: each checkpoint
+    adds a segment with the new rows, and earlier segments stay.
 
     Args:
         directory: Path. Where the files are.
-        segments: dict of lists of `Segment` by the name of a log. What there
-            is already. Defaults to `None`: nothing.
+        segments: dict of lists of `Segment` by the name of a log. The existing
+            segments. Defaults to `None`: none.
 
     Example:
 
@@ -82,10 +82,10 @@ class SegmentLog:
         self._pending: dict[str, tuple[int, Arrays]] = {}
 
     def stop(self, name: str) -> int:
-        """Returns the row that a log goes up to; 0 where there is none.
+        """Returns the row after a log's last one; 0 where there is no log.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
         """
         segments = self.segments.get(name)
         return segments[-1].stop if segments else 0
@@ -94,7 +94,7 @@ class SegmentLog:
         """Adds rows, which `write` puts into a file.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
             stop: int. Row that it goes up to with them.
             arrays: dict of arrays, or of `Chunks`, which are read then. Held
                 until then, and not copied.
@@ -105,11 +105,11 @@ class SegmentLog:
         """Leaves out segments that hold nothing but rows before one.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
             before: int. Row.
         """
         if name in self.segments:
-            # The last one stays: the log goes on where it stops.
+            # The last one stays: the log continues at its end.
             kept = [s for s in self.segments[name] if s.stop >= before]
             self.segments[name] = kept
 
@@ -117,18 +117,18 @@ class SegmentLog:
         """Reads the segments of a log, from old to new.
 
         Args:
-            name: str. Of the log.
+            name: str. Name of the log.
 
         Returns:
             list of dicts of arrays.
 
         Raises:
-            ValueError: If a file is missing or not what was written.
+            ValueError: If a file is missing or has changed.
         """
         return [self._read(segment) for segment in self.segments[name]]
 
     def check(self) -> None:
-        """Refuses files that are not what was written.
+        """Raises an error for files that are missing or have changed.
 
         Raises:
             ValueError: If one is missing or has changed.
@@ -143,14 +143,14 @@ class SegmentLog:
                     )
 
     def write(self, label: str) -> dict[str, list[Segment]]:
-        """Writes what was added since, each log to a file of its own.
+        """Writes the rows added since, each log to its own file.
 
-        Logs that nothing was added to are left out. What was added is not held
-        any longer, whether it could be written or not: until `accept` the log
-        is what it was, and all since then is to be added anew.
+        Logs without new rows are left out. The new rows are not held any
+        longer, whether they could be written or not: until `accept` the log is
+        unchanged, and all rows since then must be added again.
 
         Args:
-            label: str. Tells these files from those of other times.
+            label: str. Part of the new files' names.
 
         Returns:
             dict of all segments by the name of a log, for `accept`.
@@ -171,7 +171,7 @@ class SegmentLog:
         return segments
 
     def accept(self, segments: Mapping[str, Iterable[Segment]]) -> None:
-        """Takes note of what was written, once something refers to it.
+        """Takes over the segments of `write`, once a checkpoint refers to them.
 
         Args:
             segments: dict as returned by `write`.
@@ -187,7 +187,7 @@ class SegmentLog:
 
 
 def _write_arrays(path: Path, arrays: Arrays) -> None:
-    """Writes a file as `numpy.savez` does, whose arrays may be in chunks."""
+    """Writes a file as `numpy.savez` does; its arrays may be in chunks."""
     whole = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
     np.savez(path, **whole)  # type: ignore[arg-type]
     with zipfile.ZipFile(path, "a") as file:

@@ -17,10 +17,10 @@ import filelock
 from keras_rl2.files.atomic_files import replacing
 
 _LOCK, _LEASE, _HOLDER = "writer.lock", "writer.lease", "writer.json"
-# Of a lease that is not renewed, which happens three times as often.
+# A lease expires after it; it is renewed three times as often.
 _LEASE_SECONDS = 60.0
 _REFUSED = (errno.EACCES, errno.EPERM)
-# What a system, or a disk, says that has no locks.
+# Errors of a system, or a disk, without locks.
 _WITHOUT_LOCKS = (
     *(errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP),
     errno.EINVAL,
@@ -107,7 +107,7 @@ class WriterLock:
                 self.directory.rmdir()
 
     def check(self) -> None:
-        """Refuses to write where somebody else has taken the lease over.
+        """Raises an error where another process has taken over the lease.
 
         Raises:
             ValueError: If so: this process did not renew it in time.
@@ -116,7 +116,7 @@ class WriterLock:
             raise self._second()
 
     def _taken(self) -> filelock.BaseFileLock:
-        """Takes the lock or, where there is none, the lease."""
+        """Takes the lock or, on a disk without locks, the lease."""
         lock: filelock.BaseFileLock = filelock.FileLock(
             self.directory / _LOCK,
             blocking=False,
@@ -139,7 +139,7 @@ class WriterLock:
             lock = filelock.SoftFileLease(
                 self.directory / _LEASE,
                 lease_duration=_LEASE_SECONDS,
-                # What is not renewed in that time is nobody's.
+                # A lease that is not renewed in that time is free.
                 timeout=1.5 * _LEASE_SECONDS,
                 thread_local=False,
             )
@@ -157,11 +157,11 @@ class WriterLock:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
 
     def _second(self) -> ValueError:
-        """Says who writes here already."""
-        said: Any = None
+        """Makes the error that names the process which writes here."""
+        holder: Any = None
         with contextlib.suppress(OSError, ValueError):
-            said = json.loads((self.directory / _HOLDER).read_bytes())
-        holder = said if isinstance(said, dict) else {}
+            holder = json.loads((self.directory / _HOLDER).read_bytes())
+        holder = holder if isinstance(holder, dict) else {}
         pid, host, since = (
             holder.get(name, "unknown") for name in ("pid", "host", "since")
         )
@@ -174,7 +174,7 @@ class WriterLock:
 
 
 def _is_lost(held: filelock.BaseFileLock) -> bool:
-    """Whether a lease has been taken over by somebody else."""
+    """Whether another process has taken over a lease."""
     return (
         isinstance(held, filelock.SoftFileLease) and not held.is_lock_held_by_us
     )

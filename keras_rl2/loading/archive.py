@@ -52,7 +52,7 @@ class Archive:
         self._file.close()
 
     def config(self) -> Any:
-        """Returns what is to be made, as plain data."""
+        """Returns the config of the agent, as plain data."""
         return parse_json(self._zip.read(_CONFIG), _CONFIG)
 
     def weights(self) -> bytes:
@@ -61,7 +61,7 @@ class Archive:
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuses members that Keras does not write."""
+    """Raises an error for members that Keras does not write."""
     names = sorted(member.filename for member in members)
     expected = sorted((_CONFIG, _METADATA, _WEIGHTS))
     if names != expected:

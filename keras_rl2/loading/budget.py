@@ -1,4 +1,4 @@
-"""A bound on what a config can have made."""
+"""A bound on the variables that a config can create."""
 
 import contextlib
 import math
@@ -10,17 +10,17 @@ import tensorflow as tf
 
 # The slots of an optimizer that had made no update are not in the file.
 _TIMES = 8
-# What small networks have beside their weights: counts, seeds, statistics.
+# Variables of small networks beside weights: counts, seeds, statistics.
 _MORE = 2**16
 
 
 @contextlib.contextmanager
 def no_more_weights_than(elements: int) -> Iterator[None]:
-    """Refuses to make variables that a file has no numbers for.
+    """Raises an error for variables that a file has no numbers for.
 
     A config of a few bytes can ask for a layer of any size; the file has the
-    weights of all layers. A variable that is to be made is first traced, which
-    gives its shape and takes no memory.
+    weights of all layers. Each variable is first traced, which yields its
+    shape and takes no memory.
 
     Args:
         elements: int. Numbers in the file.
@@ -29,7 +29,7 @@ def no_more_weights_than(elements: int) -> Iterator[None]:
         None. Within, and in this thread, a variable too many is a ValueError.
 
     Raises:
-        ValueError: If more is to be made than there are numbers for.
+        ValueError: If variables are larger than the numbers of the file.
     """
     left = _TIMES * elements + _MORE
 
@@ -57,14 +57,14 @@ def _elements(initial_value: Any) -> int | None:
 
 
 def _traced_shape(initial_value: Any) -> Any:
-    """Returns the shape of a value, or of what a function would make."""
+    """Returns the shape of a value, or of a function's result."""
     if not callable(initial_value):
         return tf.convert_to_tensor(initial_value).shape
     try:
-        # Half of what a `tf.function` takes, for each of many variables.
+        # Half the time of a `tf.function`, for each of many variables.
         with tf.Graph().as_default():
             return tf.convert_to_tensor(initial_value()).shape
     except RuntimeError:
-        # Of one's own, with tensors: only functions can take them in.
+        # A user's own, with tensors: only functions can take them in.
         function = tf.function(initial_value, autograph=False)
         return function.get_concrete_function().output_shapes

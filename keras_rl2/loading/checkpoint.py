@@ -13,7 +13,7 @@ from keras_rl2.loading import config
 from keras_rl2.loading.budget import no_more_weights_than
 from keras_rl2.saving import agent_state
 
-# Of an epoch that is not over: they come last, and are not made by then.
+# State of an unfinished epoch: it comes last, and is not made by then.
 _STATE = ("variables", "paths")
 
 
@@ -21,16 +21,16 @@ def load(path: Path, custom_objects: Mapping[str, Any]) -> object:
     """Makes the agent of a checkpoint, as it was.
 
     Args:
-        path: Path. The directory of a `Checkpoint`, for the newest of it that
-            is whole; or one of the folders in there.
-        custom_objects: Mapping. As of `keras_rl2.load`.
+        path: Path. The directory of a `Checkpoint`, for its newest undamaged
+            one; or one of its folders.
+        custom_objects: Mapping. See `keras_rl2.load`.
 
     Returns:
-        `keras_rl2.Agent`, compiled; what else the checkpoint may be of.
+        `keras_rl2.Agent`, compiled; or another object of the checkpoint.
 
     Raises:
-        ValueError: If there is none, or it says of no agent what it is made
-            from.
+        ValueError: If there is no checkpoint, or it has no config of its
+            agent.
     """
     # The rows of a replay buffer may be damaged, or left behind.
     if (path / "manifest.json").is_file():
@@ -42,9 +42,9 @@ def load(path: Path, custom_objects: Mapping[str, Any]) -> object:
         saved = newest
     if saved.state.get("model") is None:
         raise ValueError(
-            f"{saved.path.name}, which does not say what its agent is made "
-            "from: an earlier release wrote it, or a network has no "
-            "`get_config`. The program that trains it goes on with it"
+            f"{saved.path.name}, which has no config of its agent: an "
+            "earlier release wrote it, or a network has no `get_config`. The "
+            "program that trains it resumes it"
         )
     made_from = parse_json(saved.state["model"].encode(), saved.path.name)
     state = saved.state["agent"]

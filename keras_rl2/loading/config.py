@@ -1,4 +1,4 @@
-"""What a config may ask for."""
+"""The classes and functions that a config may name."""
 
 import types
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import keras
 from keras_rl2.agents import Agent
 
 _MOST_PARTS = 1_000_000
-# Where Keras has what networks and optimizers are made of. Not what reads and
+# Keras' modules of parts of networks and optimizers; none that reads and
 # writes files, downloads, or changes settings of the process.
 _MODULES = frozenset(
     {
@@ -52,7 +52,7 @@ _FUNCTIONS = """
     sparse_categorical_crossentropy squared_hinge
 """
 _OPERATIONS = "keras.src.ops."
-# Hold code or read files, or make tables as large as a number says.
+# Layers that hold code, read files, or make tables of any size.
 _NOT_MADE = frozenset(
     {
         "FlaxLayer",
@@ -71,7 +71,7 @@ _NOT_MADE = frozenset(
         "__typespec__",
     }
 )
-# What Keras writes plain data as, within the arguments of a layer.
+# Names of plain data within the arguments of a layer.
 _PLAIN = frozenset(
     {
         "__bytes__",
@@ -85,15 +85,15 @@ _PLAIN = frozenset(
 
 
 def check(config: Any, custom_objects: Mapping[str, Any]) -> None:
-    """Refuses a config of anything else than an agent.
+    """Raises an error for a config of anything but an agent.
 
     Args:
         config: Plain data of unknown origin.
-        custom_objects: Mapping. What names stand for, beside what is
-            registered.
+        custom_objects: Mapping. Classes and functions by name, beside the
+            registered ones.
 
     Raises:
-        ValueError: If it asks for what no agent is made of.
+        ValueError: If it names a class or function that no agent has.
     """
     if not isinstance(config, dict):
         raise ValueError("its config is no object")
@@ -125,7 +125,7 @@ def _parts(config: Any) -> Iterator[dict[str, Any]]:
 
 
 def _check_object(part: dict[str, Any], custom: Mapping[str, Any]) -> None:
-    """Refuses an object of a class, or a function, that is not for agents."""
+    """Raises an error for a class or function that is not for agents."""
     name, module = part["class_name"], part.get("module")
     if not isinstance(name, str) or not isinstance(module, str | None):
         raise ValueError(f"{_name(part)}, whose name is no text")
@@ -133,7 +133,7 @@ def _check_object(part: dict[str, Any], custom: Mapping[str, Any]) -> None:
         return
     if name == "function":
         name = part.get("config")
-    # What is registered is code of whoever runs this.
+    # Registered classes are code of the running program.
     if name not in _NOT_MADE and _registered(part, custom) is not None:
         return
     if part["class_name"] == "function":
@@ -151,7 +151,7 @@ def _check_object(part: dict[str, Any], custom: Mapping[str, Any]) -> None:
 
 
 def _is_function(module: str, name: str) -> bool:
-    """Says whether what Keras finds by the name of a class is a function."""
+    """Returns whether Keras finds a function by the name of a class."""
     found: Any = keras
     for part in [*module.split(".")[1:], name]:
         found = getattr(found, part, None)
@@ -159,7 +159,7 @@ def _is_function(module: str, name: str) -> bool:
 
 
 def _check_calls(calls: list[Any]) -> None:
-    """Refuses operations on nothing, which would be done at once."""
+    """Raises an error for operations without input, which run at once."""
     for call in calls:
         tensors = (
             part.get("class_name") == "__keras_tensor__"
@@ -170,7 +170,7 @@ def _check_calls(calls: list[Any]) -> None:
 
 
 def _registered(part: dict[str, Any], custom: Mapping[str, Any]) -> Any:
-    """Returns what Keras knows by the name of an object, None if nothing."""
+    """Returns Keras' registered object of a name, or None."""
     name = part.get("registered_name", part.get("class_name"))
     if part.get("class_name") == "function":
         name = part.get("config")
@@ -180,7 +180,7 @@ def _registered(part: dict[str, Any], custom: Mapping[str, Any]) -> Any:
 
 
 def _name(part: dict[str, Any]) -> str:
-    """Returns how a config calls what it asks for."""
+    """Returns the name of an object in a config."""
     name = part.get("class_name")
     if name == "function":
         name = part.get("config")

@@ -1,4 +1,4 @@
-"""Loading an agent that somebody has saved."""
+"""Loading a saved agent of unknown origin."""
 
 import os
 import textwrap
@@ -19,7 +19,7 @@ from keras_rl2.loading.archive import Archive
 from keras_rl2.loading.budget import no_more_weights_than
 
 _ENDING = ".keras"
-# What numbers stand for that only grow.
+# Types of counters, which never fall below zero.
 _COUNTERS = ("int32", "int64")
 _LONGEST_REASON = 300
 
@@ -28,24 +28,24 @@ def load(
     path: str | os.PathLike[str],
     custom_objects: Mapping[str, Any] | None = None,
 ) -> Agent:
-    """Loads a saved agent, from a file that anybody may have made.
+    """Loads a saved agent, from a file of unknown origin.
 
-    `keras.saving.load_model` loads the same files. This function refuses, in
-    a moment and before anything large is made: what is damaged (by the seal
-    that `Agent.save` writes; files of earlier versions have none and load
-    without), an archive, an array or a layer that would take more memory than
-    the file has numbers for, classes that hold code or read other files, and
-    functions that compute no activations or losses. And then: weights that
-    are not finite, counts below zero.
+    `keras.saving.load_model` loads the same files. This function raises an
+    error, in a moment and before anything large is made, for a damaged file
+    (by the seal that `Agent.save` writes; files of earlier versions have none
+    and load without), for an archive, an array or a layer that would take more
+    memory than the file has numbers for, for classes that hold code or read
+    other files, and for functions that compute no activations or losses; and
+    afterwards for weights that are not finite and for counts below zero.
 
-    Layers of your own are to be registered with
-    `keras.saving.register_keras_serializable`, or given in `custom_objects`,
+    Your own layers must be registered with
+    `keras.saving.register_keras_serializable`, or passed in `custom_objects`,
     as with Keras. They are your code, and run.
 
-    Of the directory of a `keras_rl2.callbacks.Checkpoint` it loads the agent
-    alone, from the newest checkpoint that is whole: to act, to be exported, or
-    to be trained otherwise. (To go on with the run, run its program again.)
-    Of a directory less is looked at: load your own only.
+    From the directory of a `keras_rl2.callbacks.Checkpoint` it loads the agent
+    of the newest undamaged checkpoint: to act, to be exported, or to be
+    trained otherwise. (To resume the run, run its program again.) A directory
+    is checked less thoroughly: load only your own.
 
     Args:
         path: str or path. A `.keras` file on this machine; or a directory of
@@ -87,7 +87,7 @@ def load(
             agent = _agent(_model_of(path, objects))
         _check_numbers(agent)
     except Exception as error:
-        # Of any type: it depends on what is wrong with the file.
+        # Its type depends on the fault of the file.
         raise ValueError(
             f"Expected a saved agent of keras_rl2. Received: {path}: "
             f"{_reason(error)}"
@@ -96,7 +96,7 @@ def load(
 
 
 def _model_of(path: str, objects: dict[str, Any]) -> object:
-    """Returns what a file holds, once it has been looked at."""
+    """Returns the content of a file, after the checks."""
     with Archive(path) as archive:
         config.check(archive.config(), objects)
         elements = weights.check(archive.weights())
@@ -107,7 +107,7 @@ def _model_of(path: str, objects: dict[str, Any]) -> object:
 
 
 def _refuse_path(path: str) -> None:
-    """Says what is wrong with a path."""
+    """Raises an error for a path that is no saved agent."""
     if not os.path.exists(path):
         raise FileNotFoundError(2, "No such file", path)
     if zipfile.is_zipfile(path):
@@ -121,14 +121,14 @@ def _refuse_path(path: str) -> None:
 
 
 def _agent(model: object) -> Agent:
-    """Refuses what is no agent."""
+    """Raises an error for an object that is no agent."""
     if not isinstance(model, Agent):
         raise ValueError(f"a {type(model).__name__}, which is no agent")
     return model
 
 
 def _check_numbers(agent: Agent) -> None:
-    """Refuses numbers that no agent was left with."""
+    """Raises an error for numbers that no agent has."""
     optimizer = agent.optimizer.variables if agent.compiled else []
     for variable in [*agent.variables, *optimizer]:
         numbers = np.asarray(keras.ops.convert_to_numpy(variable.value))

@@ -8,13 +8,13 @@ import h5py
 
 from keras_rl2.files import hdf5_arrays
 
-# What a group or an array takes of the file, at the very least.
+# The least bytes of the file for a group or an array.
 _LEAST_BYTES = 16
 _MOST_LEVELS = 100
 
 
 def check(content: bytes) -> int:
-    """Refuses a file of weights that holds more than its numbers.
+    """Raises an error for a file of weights with more than its numbers.
 
     Args:
         content: bytes. The HDF5 file.
@@ -44,7 +44,7 @@ def check(content: bytes) -> int:
 def _arrays(file: Any, most: int) -> list[Any]:
     """Returns all arrays of a file, none of which is anywhere else.
 
-    A group may hold itself: then there is no end to what it holds.
+    A group may hold itself: its content has no end then.
     """
     found = []
     count = 0

@@ -2,7 +2,7 @@
 
     agent = keras_rl2.migrate.from_sb3("ppo_cartpole.zip", "CartPole-v1")
 
-Files are read as if somebody else had made them: nothing is unpickled, and
+Files are of unknown origin: nothing in them is run, and
 the other library need not be installed.
 """
 

@@ -22,7 +22,7 @@ def _from_keras_rl(
     env: Any = None,
     **settings: Any,
 ) -> DQN:
-    """Does what `from_keras_rl` says."""
+    """Makes the agent of `from_keras_rl`."""
     check_path(path=path)
     path = os.fspath(path)
     if env is not None:
@@ -75,7 +75,7 @@ def from_keras_rl(
 ) -> DQN:
     """Makes a `DQN` with the weights of a `DQNAgent` of keras-rl.
 
-    Reads what `DQNAgent.save_weights` of keras-rl or keras-rl2 wrote: an HDF5
+    Reads a file of `DQNAgent.save_weights` of keras-rl or keras-rl2: an HDF5
     file, or a checkpoint of TensorFlow where the name did not end in `.h5`.
     There is no network in it, only the weights of one, so that the network is
     to be made again: the same layers in the same order. The window of
@@ -87,10 +87,10 @@ def from_keras_rl(
     advantages.
 
     Args:
-        path: str or path. The file; of a checkpoint, what the names of its
-            files begin with.
+        path: str or path. The file; of a checkpoint, the prefix of its files'
+            names.
         network: `keras.Model` from observations to `[B, n]`, or with
-            `dueling=True` to `[B, 1 + n]`. It is given the weights.
+            `dueling=True` to `[B, 1 + n]`. It gets the weights.
         env: An environment, vector environment or id string that the agent is
             for; None if that is to be the first that it meets. Defaults to
             `None`.

@@ -33,8 +33,8 @@ def load_weights(path: str | os.PathLike[str], network: keras.Model) -> None:
     that has weights is the first of the network that has.
 
     Args:
-        path: str or path. The file; of a checkpoint, what its files' names
-            begin with.
+        path: str or path. The file; of a checkpoint, the prefix of its files'
+            names.
         network: `keras.Model`. Built.
 
     Raises:
@@ -116,12 +116,12 @@ def _of_checkpoint(
     read = []
     for index, layer in zip(sorted(by_layer), layers, strict=True):
         keys = by_layer[index]
-        what = f"weights of layer {index}"
-        _check_count(what, len(keys), len(layer.weights))
+        part = f"weights of layer {index}"
+        _check_count(part, len(keys), len(layer.weights))
         values = []
         for variable in layer.weights:
             if variable.name not in keys:
-                raise ValueError(f"{what} without {variable.name!r}")
+                raise ValueError(f"{part} without {variable.name!r}")
             key = keys[variable.name]
             _check_shape(key, shapes[key], variable)
             array = np.asarray(reader.get_tensor(key), "float32")
@@ -130,16 +130,16 @@ def _of_checkpoint(
     return read
 
 
-def _check_count(what: str, received: int, expected: int) -> None:
-    """Refuses another number of layers or weights than the network's."""
+def _check_count(part: str, received: int, expected: int) -> None:
+    """Raises an error unless counts of layers or weights are equal."""
     if received != expected:
-        raise ValueError(f"{received} {what}, where the network has {expected}")
+        raise ValueError(f"{received} {part}, where the network has {expected}")
 
 
 def _check_shape(
     name: str, shape: Sequence[int], variable: keras.Variable
 ) -> None:
-    """Refuses an array that does not fit, before it is read."""
+    """Raises an error for an array that does not fit, before it is read."""
     if tuple(shape) != tuple(variable.shape):
         raise ValueError(
             f"{name} of shape {tuple(shape)}, where the network has "
@@ -150,7 +150,7 @@ def _check_shape(
 def _finite(
     name: str, array: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """Refuses weights that are not finite."""
+    """Raises an error for weights that are not finite."""
     if not np.isfinite(array).all():
         raise ValueError(f"weights that are not finite, in {name}")
     return array

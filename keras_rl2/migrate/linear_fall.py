@@ -7,8 +7,8 @@ class LinearFall(NamedTuple):
     """A number that changes evenly over the first part of a run.
 
     Attributes:
-        start: float. What it is at first.
-        end: float. What it becomes, and stays.
+        start: float. The first value.
+        end: float. The last value, which then stays.
         end_fraction: float. The part of the run in which it changes.
 
     Example:

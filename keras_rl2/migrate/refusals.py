@@ -1,4 +1,4 @@
-"""What is said of a file that is not what it should be."""
+"""Errors about files of the wrong kind."""
 
 import contextlib
 import textwrap
@@ -9,17 +9,18 @@ _LONGEST_REASON = 300
 
 @contextlib.contextmanager
 def blamed_on(path: str, expected: str) -> Iterator[None]:
-    """Has errors say in one line which file is wrong, and what was expected.
+    """Turns errors into one line with the file and the expected kind.
 
     Args:
         path: str. The file.
-        expected: str. What it should be.
+        expected: str. The expected kind of file.
 
     Yields:
         None.
 
     Raises:
         FileNotFoundError: If the file is missing.
+        ImportError: If a package is missing.
         ValueError: If anything else is raised within.
 
     Example:
@@ -32,10 +33,10 @@ def blamed_on(path: str, expected: str) -> Iterator[None]:
     """
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, ImportError):
         raise
     except Exception as error:
-        # Of any type: it depends on what is wrong with the file.
+        # Its type depends on the fault of the file.
         reason = textwrap.shorten(
             str(error) or type(error).__name__, _LONGEST_REASON
         )

@@ -52,7 +52,7 @@ _KNOWN = frozenset(
         "use_sde",
     }
 )
-# What `VecNormalize` keeps of each number that is observed.
+# The statistics that `VecNormalize` keeps of each observed number.
 _STATISTICS = ("mean", "variance")
 _EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
 
@@ -68,16 +68,16 @@ def from_sb3(
     """Makes an agent with the networks of one that Stable-Baselines3 saved.
 
     Reads the zip file of PPO, A2C, DQN, SAC, TD3 or DDPG with an `MlpPolicy`
-    or `CnnPolicy`. Nothing in it is unpickled, and neither PyTorch nor
-    Stable-Baselines3 need be installed. The agent takes the actions that the
-    other would, and can be trained further, saved and exported as any agent.
-    The optimizer is that of the file, with its learning rate or the linear
-    schedule of it, and begins anew; a replay buffer is in another file. A
-    warning names what is in a pickle only, such as a schedule that is a
-    function.
+    or `CnnPolicy`. PyTorch is needed to read its weights, as plain data:
+    nothing in the file is run. Stable-Baselines3 need not be installed. The
+    agent takes the actions that the other would, and can be trained further,
+    saved and exported as any agent. The optimizer is that of the file, with
+    its learning rate or the linear schedule of it, and begins anew; a replay
+    buffer is in another file. A warning names settings that are in a pickle
+    only, such as a schedule that is a function.
 
     Pictures that Stable-Baselines3 has turned, so that their channels come
-    first, are expected as the file says, unless `env` gives them otherwise.
+    first, are expected as in the file, unless `env` has another shape.
 
     Args:
         path: str or path. The zip file; its ending, `.zip`, may be left out.
@@ -97,9 +97,11 @@ def from_sb3(
 
     Raises:
         FileNotFoundError: If there is no such file.
+        ImportError: If PyTorch is not installed: `pip install
+            "keras-rl2-fit[sb3]"`.
         ValueError: If the file is damaged or is something else, or has parts
             that are not known here.
-        TypeError: If there is an argument that the algorithm does not take.
+        TypeError: If the algorithm does not take an argument.
 
     Example:
 
@@ -152,14 +154,14 @@ def from_sb3(
         warnings.warn(
             f"{path}: not taken over: {'; '.join(notes)}. The agent begins "
             f"with {_in_words(optimizers[-1])}; `agent.compile` and arguments "
-            "of `from_sb3` give it what you want.",
+            "of `from_sb3` change that.",
             stacklevel=2,
         )
     return agent
 
 
 def _with_ending(path: str | os.PathLike[str]) -> str:
-    """Returns the path of the file, which `save` gives an ending."""
+    """Returns the path of the file, with the ending of `save`."""
     path = os.fspath(path)
     with_ending = f"{path}.zip"
     if os.path.exists(path) or not os.path.exists(with_ending):
@@ -174,7 +176,7 @@ def _in_words(optimizer: keras.optimizers.Optimizer) -> str:
 
 
 def _check_normalization(given: Any) -> None:
-    """Refuses statistics by their form, before a file is blamed for them."""
+    """Raises an error for malformed statistics, before the file is read."""
     if given is None:
         return
     if not isinstance(given, Mapping) or not set(_STATISTICS) <= set(given):
@@ -280,7 +282,7 @@ def _copy(into: keras.Model, network: keras.Model) -> None:
 
 
 def _policy_options(file: SB3File) -> Mapping[str, Any]:
-    """Returns the arguments of the policy, and refuses what is not known."""
+    """Returns the arguments of the policy, all of which are known."""
     module = str(file.summary("policy_class").get("__module__"))
     if not module.startswith(_THEIRS):
         raise ValueError(f"a policy class of {module}")
@@ -324,7 +326,7 @@ def _spaces(
     options: Mapping[str, Any],
     normalization: Mapping[str, Any] | None,
 ) -> tuple[Seen, gymnasium.Space[Any]]:
-    """Returns what is seen, and the space of actions."""
+    """Returns the observations of the networks, and the action space."""
     observed = read_space(file.summary("observation_space"))
     acted = read_space(file.summary("action_space"))
     scaled = (
@@ -343,7 +345,7 @@ def _spaces(
 
 
 def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
-    """Says whether a space is one that networks for another can be used in."""
+    """Returns whether networks for one space can be used in another."""
     if type(saved) is not type(given) or saved.shape != given.shape:
         return False
     return all(
@@ -353,7 +355,7 @@ def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
 
 
 def _is_picture(space: gymnasium.Space[Any]) -> bool:
-    """Says whether Stable-Baselines3 takes a space for one of pictures."""
+    """Returns whether Stable-Baselines3 takes a space for one of pictures."""
     return (
         isinstance(space, gymnasium.spaces.Box)
         and space.dtype == np.uint8
@@ -365,7 +367,7 @@ def _is_picture(space: gymnasium.Space[Any]) -> bool:
 def _is_turned(
     saved: gymnasium.Space[Any], given: gymnasium.Space[Any]
 ) -> bool:
-    """Says whether pictures have the channels last that were saved first."""
+    """Returns whether the channels come last that were saved first."""
     channels, height, width = saved.shape or ()
     return (
         given.dtype == saved.dtype

@@ -27,7 +27,7 @@ _LINEAR = re.compile(
     r"LinearSchedule\(start=([-+0-9.e]+), end=([-+0-9.e]+), "
     r"end_fraction=([-+0-9.e]+)\)"
 )
-# Whose presence tells the algorithm, which is not written down.
+# The algorithm is not written down: a setting that only it has tells it.
 _TELLTALES = {
     "clip_range": "PPO",
     "policy_delay": "TD3",
@@ -38,10 +38,10 @@ _TELLTALES = {
 
 
 class SB3File:
-    """What a file of Stable-Baselines3 says without being unpickled.
+    """The content of a file of Stable-Baselines3, without its pickles.
 
-    Objects stand in it as pickles, with a summary in words beside each. Only
-    the summaries are read.
+    Objects are pickles in it, with a summary in words beside each. Only the
+    summaries are read.
 
     Args:
         path: str or path. The zip file.
@@ -49,7 +49,7 @@ class SB3File:
     Attributes:
         algorithm: str. `"PPO"`, `"A2C"`, `"DQN"`, `"SAC"` or `"TD3"` (also of
             DDPG, which Stable-Baselines3 derives from it).
-        weights: dict of arrays. Of the policy, by PyTorch's names.
+        weights: dict of arrays. The policy's, by PyTorch's names.
 
     Raises:
         ValueError: If it is no such file.
@@ -87,7 +87,7 @@ class SB3File:
                 raise ValueError(f"weights that are not finite, in {name}")
 
     def _find_algorithm(self) -> str:
-        """Says which algorithm has such settings."""
+        """Returns the algorithm that has such settings."""
         for name, algorithm in _TELLTALES.items():
             if name in self._data:
                 return algorithm
@@ -97,7 +97,7 @@ class SB3File:
         """Returns a setting that is a number, or a schedule that is constant.
 
         Args:
-            name: str. Of the setting.
+            name: str. Name of the setting.
 
         Returns:
             float, or None where it is missing or anything else.
@@ -119,7 +119,7 @@ class SB3File:
         """Returns a setting that is a `LinearSchedule`.
 
         Args:
-            name: str. Of the setting.
+            name: str. Name of the setting.
 
         Returns:
             `LinearFall`, or None where it is anything else.
@@ -142,10 +142,10 @@ class SB3File:
         return fall
 
     def has_object(self, name: str) -> bool:
-        """Returns whether a setting is an object, of which there is a pickle.
+        """Returns whether a setting is an object, which is pickled.
 
         Args:
-            name: str. Of the setting.
+            name: str. Name of the setting.
         """
         return isinstance(self._data.get(name), dict)
 
@@ -157,13 +157,13 @@ class SB3File:
         """Returns the summary of an object.
 
         Args:
-            name: str. Of the setting.
+            name: str. Name of the setting.
 
         Returns:
-            Mapping of what is written in words beside its pickle.
+            Mapping of the plain data beside its pickle.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If the setting is missing or no object.
         """
         value = self._data.get(name)
         if not isinstance(value, dict):

@@ -21,15 +21,15 @@ _ON_POLICY = ("features_extractor", "pi_features_extractor")
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What a policy sees, and how.
+    """The observations of a policy, and their preprocessing.
 
     Attributes:
-        space: `gymnasium.Space`. Of observations, as the agent is given them.
+        space: `gymnasium.Space`. The agent's observation space.
         channels_last: bool. Whether Stable-Baselines3 has turned them, so that
             a network of its own sees the channels first.
         scaled: bool. Whether bytes become numbers from 0 to 1.
         normalization: Mapping or None. `mean`, `variance` and further
-            arguments: what `VecNormalize` has kept.
+            arguments: the statistics of `VecNormalize`.
     """
 
     space: gymnasium.Space[Any]
@@ -38,7 +38,7 @@ class Seen:
     normalization: Mapping[str, Any] | None
 
     def input(self) -> Tensor:
-        """Makes what a network begins with."""
+        """Makes the first layers of a network."""
         shape = network_shape(self.space)
         picture = self.space.dtype == np.uint8 and len(shape) in (3, 4)
         dtype = "uint8" if picture else "float32"
@@ -79,13 +79,13 @@ def actor_critic(layers: TorchLayers, seen: Seen) -> list[keras.Model]:
 
 
 def _policy(layers: TorchLayers, x: Tensor) -> Tensor:
-    """Applies what makes the parameters of a policy of features."""
+    """Applies the layers from features to a policy's parameters."""
     x = layers.hidden(x, "mlp_extractor.policy_net", "policy")
     return layers.linear(x, "action_net", name="policy")
 
 
 def _value(layers: TorchLayers, x: Tensor) -> Tensor:
-    """Applies what makes a value of features."""
+    """Applies the layers from features to a value."""
     x = layers.hidden(x, "mlp_extractor.value_net", "value")
     return layers.linear(x, "value_net", name="value")
 
@@ -140,7 +140,7 @@ def deterministic_actor(
 def _perceptron(
     layers: TorchLayers, seen: Seen, prefix: str, part: str, name: str
 ) -> keras.Model:
-    """Makes a network of what is seen, to one part of a policy."""
+    """Makes the network from observations to one part of a policy."""
     observation = seen.input()
     x = _features(layers, seen, observation, f"{prefix}.features_extractor")
     outputs = layers.perceptron(x, f"{prefix}.{part}")
@@ -179,12 +179,12 @@ def critics(
 def _features(
     layers: TorchLayers, seen: Seen, observation: Tensor, prefix: str
 ) -> Tensor:
-    """Applies what comes before the layers of a policy: `[B, F]`."""
+    """Applies the features extractor of a policy: `[B, F]`."""
     x = observation
     if seen.normalization is not None:
         x = _normalized(x, seen.normalization)
     if observation.dtype == "uint8" or seen.scaled:
-        # Of any scale: bytes become floats by it.
+        # Also by 1: bytes become floats by it.
         scale = 1.0 / 255.0 if seen.scaled else 1.0
         x = keras.layers.Rescaling(scale, name="rescaling")(x)
     if layers.has(prefix):

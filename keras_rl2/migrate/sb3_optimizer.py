@@ -13,10 +13,10 @@ from keras_rl2.migrate.sb3_schedules import value_of
 
 _CLASS = re.compile(r"<class '(?:torch\.optim|stable_baselines3)\..*\.(\w+)'>")
 _ON_POLICY = ("PPO", "A2C")
-# Of actors and critics that learn from rollouts, unless they were told.
+# The default of actors and critics that learn from rollouts.
 _ON_POLICY_EPSILON = 1e-5
 _OWN_EPSILON = 1e-8
-# What changes how PyTorch computes, and nothing of what comes out.
+# Arguments that change PyTorch's way of computing, not the results.
 _HOW = frozenset({"capturable", "differentiable", "foreach", "fused", "lr"})
 
 
@@ -42,7 +42,7 @@ class _Arguments:
         return _checked("betas", given[0]), _checked("betas", given[1])
 
     def rest(self) -> list[str]:
-        """Returns the names of those that were not taken and say something."""
+        """Returns the names of other arguments that are not zero."""
         return sorted(name for name, value in self._left.items() if value)
 
 
@@ -60,7 +60,7 @@ def optimizer_of(
         options: Mapping. Arguments of the policy.
         own: `keras.optimizers.Optimizer`. The agent's own, where the file's
             is none that is known.
-        notes: list of str. Is told what could not be taken over.
+        notes: list of str. Settings that are not taken over are added.
         every: int. Updates of the agent for one of this optimizer. Defaults to
             `1`.
 
@@ -155,7 +155,7 @@ _MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
 
 
 def _checked(name: str, value: Any) -> float:
-    """Returns a number of 0 or more, or refuses what is none."""
+    """Returns a number, which must be 0 or more."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0:
         raise ValueError(f"an optimizer with {name}={value!r}")

@@ -1,4 +1,4 @@
-"""What changes in the course of a run of Stable-Baselines3."""
+"""Schedules of Stable-Baselines3."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import keras
 from keras_rl2.migrate.linear_fall import LinearFall
 from keras_rl2.migrate.sb3_file import SB3File
 
-# Steps of each environment to an update of DQN, unless it was told otherwise,
+# Steps of each environment to an update of DQN, by default,
 # which is in a pickle; and of the others that learn from a replay buffer.
 TRAIN_FREQ = {"DQN": 4, "SAC": 1, "TD3": 1}
 _WORDS = {
@@ -21,12 +21,12 @@ _WORDS = {
 def value_of(file: SB3File, name: str, notes: list[str], every: int = 1) -> Any:
     """Returns a number, or the Keras schedule of one that falls or rises.
 
-    Schedules there go over the steps that `learn` was told, here over updates.
+    Schedules there go over the steps of `learn`, here over updates.
 
     Args:
         file: `SB3File`.
-        name: str. Of the setting.
-        notes: list of str. Is told what could not be taken over.
+        name: str. Name of the setting.
+        notes: list of str. Settings that are not taken over are added.
         every: int. Updates for one step of the schedule. Defaults to `1`.
 
     Returns:
@@ -69,7 +69,7 @@ def updates_per_call(file: SB3File) -> float:
     """Returns how many updates followed each collecting, off-policy.
 
     Args:
-        file: `SB3File`. Of an algorithm in `TRAIN_FREQ`.
+        file: `SB3File`. A file of an algorithm in `TRAIN_FREQ`.
     """
     made = file.number("gradient_steps") or 1.0
     if made > 0:

@@ -36,7 +36,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "target_noise_clip": "target_noise_clip",
     },
 }
-# Of one that is 0, whose logarithm must be finite.
+# For a temperature of 0: its logarithm must be finite.
 _LEAST_TEMPERATURE = 1e-12
 
 
@@ -47,11 +47,11 @@ def settings_of(
 
     Args:
         file: `SB3File`.
-        allowed: Collection of str. The arguments that there are.
-        notes: list of str. Is told what could not be taken over.
+        allowed: Collection of str. The agent's arguments.
+        notes: list of str. Settings that are not taken over are added.
 
     Returns:
-        dict of what the file says in plain numbers, of that only.
+        dict of the settings that the file has as plain numbers.
     """
     settings: dict[str, Any] = {}
     for theirs, ours in NUMBERS[file.algorithm].items():
@@ -76,7 +76,7 @@ def settings_of(
 
 
 def _value_of(file: SB3File, theirs: str, notes: list[str]) -> Any:
-    """Returns what a setting is, or how it changes where it may."""
+    """Returns the value of a setting, or its schedule."""
     if theirs == "clip_range":
         return value_of(file, theirs, notes)
     value = file.number(theirs)

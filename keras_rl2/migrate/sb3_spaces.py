@@ -1,4 +1,4 @@
-"""Gymnasium's spaces, from what Stable-Baselines3 writes of them in words."""
+"""Gymnasium's spaces, from their summaries by Stable-Baselines3."""
 
 import re
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from gymnasium.spaces import Box
 from keras_rl2.spaces.space_configs import space_from_config
 
 _CLASS = re.compile(r"<class '(?:gym|gymnasium)\.spaces\.\w+\.(\w+)'>")
-# Where NumPy leaves out what is in the middle.
+# NumPy's mark for the numbers that it leaves out.
 _LEFT_OUT = "..."
 
 
 def read_space(summary: Mapping[str, Any]) -> Space[Any]:
     """Makes a space from the summary of one.
 
-    The bounds of a large Box are written down in part only: where what is
-    written is everywhere the same, so is the rest; else there are none.
+    The bounds of a large Box are written down in part only: where all written
+    numbers are equal, so are the others; else it has no bounds.
 
     Args:
-        summary: Mapping. Of class and attributes, most of them as strings.
+        summary: Mapping of class and attributes, most of them as strings.
 
     Returns:
         `gymnasium.Space`.
@@ -89,10 +89,10 @@ def _numbers(
 
     Args:
         text: str.
-        shape: tuple of ints. What it should have.
+        shape: tuple of ints. The expected shape.
 
     Returns:
-        Array of the shape, or None where the text does not say it all.
+        Array of the shape, or None where the text is not complete.
 
     Raises:
         ValueError: If it holds something else than numbers, or too many.

@@ -11,7 +11,7 @@ from keras_rl2.basics.shapes import Tensor
 
 Array = npt.NDArray[Any]
 
-#: What PyTorch's classes of activations are called in Keras, where they are
+#: Names in Keras of PyTorch's classes of activations, where they are
 #: the same function with the same defaults.
 ACTIVATIONS = {
     "CELU": "celu",
@@ -37,12 +37,12 @@ _LEAKY_SLOPE = 0.01
 class TorchLayers:
     """The weights of a PyTorch module, taken out of it one layer at a time.
 
-    What is taken is made a layer of Keras. In the end nothing may be left:
-    a part that nobody asked for is one that the network would lack.
+    Each part is taken once, as a layer of Keras. In the end no part may be
+    left: the network would lack it.
 
     Args:
         weights: Mapping of arrays. By PyTorch's names.
-        activation: str. Of hidden layers, a value of `ACTIVATIONS`.
+        activation: str. The hidden layers', a value of `ACTIVATIONS`.
     """
 
     def __init__(self, weights: Mapping[str, Array], activation: str) -> None:
@@ -51,7 +51,7 @@ class TorchLayers:
         self._taken: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Says whether there is a layer or part of that name."""
+        """Returns whether there is a layer or part of that name."""
         return any(each.startswith(f"{name}.") for each in self._weights)
 
     def array(self, name: str) -> Array:
@@ -72,7 +72,7 @@ class TorchLayers:
         return self._weights[name]
 
     def refuse_rest(self) -> None:
-        """Refuses weights that have not been taken.
+        """Raises an error for weights that have not been taken.
 
         Raises:
             ValueError: If there are any.
@@ -86,7 +86,7 @@ class TorchLayers:
             )
 
     def alike(self, first: str, second: str) -> bool:
-        """Says whether two parts have the same weights, and takes the second.
+        """Returns whether two parts have equal weights, and takes the second.
 
         Args:
             first: str. Name of a part.
@@ -115,9 +115,9 @@ class TorchLayers:
         """Applies linear layers, their outputs side by side.
 
         Args:
-            x: `[B, F]`. What goes in.
-            *names: str. Of the layers in PyTorch, one most often.
-            name: str. Of the layer in Keras.
+            x: `[B, F]`. The input.
+            *names: str. Names of the layers in PyTorch, usually one.
+            name: str. Name of the layer in Keras.
             activation: str or None. Defaults to `None`.
             picture: tuple of ints or None. `(channels, height, width)` of a
                 picture that PyTorch has flattened, which Keras flattens with
@@ -152,7 +152,7 @@ class TorchLayers:
         Args:
             x: `[B, F]`.
             prefix: str. Name of the part in PyTorch; it may have no layers.
-            name: str. What names of layers in Keras begin with.
+            name: str. Prefix of the names of layers in Keras.
 
         Returns:
             `[B, units]`.

@@ -1,9 +1,8 @@
-"""The algorithms that there are, as plain data.
+"""All algorithms, as plain data.
 
-One entry for each: what settings its presets have, of what kind each is, and
-what it begins with where nobody has tuned it. All lists of algorithms come from
-here, or are compared with it by a test. Written out, since asking the classes
-would import TensorFlow; the tests compare the two.
+One entry for each: the settings of its presets, their kinds, and its
+defaults. All lists of algorithms are made from it. It is written out, since
+the classes would import TensorFlow; tests compare the two.
 
 Example:
 
@@ -32,7 +31,7 @@ _SCHEDULED = either(NUMBER, SCHEDULE)
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-    """What there is to know of an algorithm without its class.
+    """The properties of an algorithm, without its class.
 
     Attributes:
         on_policy: bool. Whether it learns from rollouts of its present policy.

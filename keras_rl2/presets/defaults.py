@@ -1,4 +1,4 @@
-"""Presets for environments that nobody has tuned them for."""
+"""Presets for environments without tuned settings."""
 
 from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.kinds import is_schedule
@@ -41,11 +41,11 @@ def default(algorithm: str, environment: str) -> Preset:
 def on_recorded_data(preset: Preset) -> Preset:
     """Returns a preset for recorded data, as near to another as can be.
 
-    Networks and optimizer stay, and what both datasets have. What changes with
-    the steps of a run goes, as none are taken.
+    Networks, optimizer and the settings of both datasets stay. Schedules over
+    the steps of a run go, as none are taken.
 
     Args:
-        preset: `Preset`. Of an off-policy algorithm.
+        preset: `Preset`. A preset of an off-policy algorithm.
 
     Returns:
         `Preset` of 100 000 updates; the same where it was for recorded data.

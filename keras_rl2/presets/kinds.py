@@ -1,4 +1,4 @@
-"""What kinds of values settings have."""
+"""Kinds of values of settings."""
 
 import math
 from collections.abc import Callable
@@ -10,8 +10,8 @@ class Kind(NamedTuple):
     """A kind of values.
 
     Attributes:
-        words: str. What a value is, for messages: "a number".
-        accepts: Callable. Says whether a value is of the kind.
+        words: str. The kind in messages: "a number".
+        accepts: Callable. Returns whether a value is of the kind.
     """
 
     words: str
@@ -32,7 +32,7 @@ def _is_number(value: Any) -> bool:
 
 
 def is_schedule(value: Any) -> bool:
-    """Says whether a value is a schedule over a run.
+    """Returns whether a value is a schedule over a run.
 
     Args:
         value: Anything.

@@ -1,4 +1,4 @@
-"""What a preset of unknown origin may ask for.
+"""Limits of presets of unknown origin.
 
 A preset that is written in Python, or changed on the command line, may ask for
 anything: whoever asks knows the machine. A file may have been made by others.
@@ -35,7 +35,7 @@ _MOST_LAYERS = 100
 
 
 def imports_module(environment: str) -> bool:
-    """Says whether making an environment imports a module that it names.
+    """Returns whether making an environment imports a module of its id.
 
     Args:
         environment: str. Its id.
@@ -53,10 +53,10 @@ def imports_module(environment: str) -> bool:
 
 
 def check(preset: Preset) -> None:
-    """Refuses a preset of a file that asks for too much.
+    """Raises an error for a preset that would take too much memory or time.
 
     Args:
-        preset: `Preset`. As it stands in the file.
+        preset: `Preset`. The preset of the file.
 
     Raises:
         ValueError: If something is larger than any preset should have it.
@@ -90,7 +90,7 @@ def check(preset: Preset) -> None:
 
 
 def check_env_kwargs(env_kwargs: Any) -> dict[str, Any]:
-    """Refuses arguments of an environment that are no settings.
+    """Raises an error for arguments of an environment that are no settings.
 
     Args:
         env_kwargs: Plain data of a file.
@@ -124,7 +124,7 @@ def check_env_kwargs(env_kwargs: Any) -> dict[str, Any]:
 
 
 def _too_much(name: str, value: int, most: int) -> ValueError:
-    """Makes the error for what is too large."""
+    """Makes the error for a setting that is too large."""
     shown = f"{value:,}" if value < 10**15 else "a far larger number"
     return ValueError(
         f"Expected {name} of a file to be at most {most:,}. Received: {shown}"

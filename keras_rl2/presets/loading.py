@@ -11,7 +11,7 @@ from keras_rl2.presets.algorithms import ALGORITHMS
 from keras_rl2.presets.preset import Preset
 from keras_rl2.presets.schema import nearest
 
-# What no class is called, but everybody who types.
+# Common names of algorithms that no class has.
 _SHORT = {"BC": "BehaviorCloning"}
 _FOLDER = Path(__file__).parent / "data"
 
@@ -69,7 +69,7 @@ def available(environment: str | None = None) -> list[Preset]:
 
 
 def _check_text(environment: object) -> None:
-    """Refuses what is no id of an environment."""
+    """Raises an error for a value that is no id of an environment."""
     if not isinstance(environment, str):
         raise ValueError(
             "Expected `environment` to be the id of an environment. "
@@ -149,13 +149,13 @@ def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str]) -> Preset:
-    """Reads a preset from a file that anybody may have made.
+    """Reads a preset from a file of unknown origin.
 
     Nothing is imported or made by it. (An id of the form `module:id` is only
     looked at when an environment is made.)
 
     Args:
-        path: str or path. A file of JSON, as `Preset.to_dict` gives it.
+        path: str or path. A file of JSON, with the fields of `Preset`.
 
     Returns:
         `Preset`.

@@ -26,7 +26,7 @@ class Preset:
     environment steps.
 
     Args:
-        algorithm: str. Name of the agent's class, `"PPO"` say.
+        algorithm: str. Name of the agent's class, e.g. `"PPO"`.
         environment: str. Id of the environment.
         total_steps: int. Environment steps of the run; 0 on recorded data.
             Defaults to `0`.
@@ -46,7 +46,7 @@ class Preset:
         laptop: bool. Whether a laptop is enough for the task. Defaults to
             `False`.
         source: str. Where the settings are from. Defaults to `""`.
-        notes: str. What is different here. Defaults to `""`.
+        notes: str. Differences from the source. Defaults to `""`.
         updates: int. Updates of a run on recorded data, an `OfflineDataset`,
             which takes no steps; 0 for a run of `total_steps`. Defaults to
             `0`.
@@ -80,7 +80,7 @@ class Preset:
 
     def __post_init__(self) -> None:
         for section in ("env_kwargs", *SECTIONS):
-            # Of its own: what it was given may be changed later.
+            # A copy: the argument may be changed later.
             value = _plain(getattr(self, section))
             object.__setattr__(self, section, value)
         check(vars(self))
@@ -90,7 +90,7 @@ class Preset:
         """Makes a preset from plain data, such as a JSON file holds.
 
         Args:
-            data: Mapping. As of `to_dict`; what is left out has its default.
+            data: Mapping. See `to_dict`; a missing field has its default.
 
         Returns:
             `Preset`.
@@ -135,7 +135,7 @@ class Preset:
             settings: Mapping from names, dotted within a section, to values:
                 `{"agent.gamma": 0.9, "total_steps": 5000}`. The name of a
                 section replaces all of it, `{"optimizer": {"name": "SGD"}}`;
-                another `optimizer.name` drops what that one has not got.
+                another `optimizer.name` drops arguments that it does not take.
 
         Returns:
             `Preset`.
@@ -163,7 +163,7 @@ class Preset:
                 choices = [*known, *SECTIONS]
                 raise unknown(f"a setting of {self.algorithm}", key, choices)
         if "optimizer.name" in settings:
-            # Of another optimizer: what the new one has not got goes.
+            # Arguments that the new optimizer does not take are dropped.
             name = str(settings["optimizer.name"])
             kept = {*settings_of(self.algorithm, name), *settings}
             data["optimizer"] = {
@@ -175,9 +175,9 @@ class Preset:
 
 
 _OLD_ON_POLICY = ("A2C", "PPO", "REINFORCE")
-# What a rollout was where a preset of version 0.1.0 did not say.
+# Defaults of rollouts in version 0.1.0, for its presets.
 _OLD_ROLLOUT = {"horizon": 128, "passes": 4, "scale_rewards": False}
-# What DQN was where such a preset did not say.
+# Defaults of DQN, for the same presets.
 _OLD_DQN = {"double": False, "tau": 0.03}
 
 

@@ -1,4 +1,4 @@
-"""Which settings a preset has, and of what kind each is.
+"""The settings of presets, and their kinds.
 
 Written out, since asking the constructors would import TensorFlow. The tests
 compare the two.
@@ -85,7 +85,7 @@ _RECORDED = {
     "memory_limit": COUNT,
 }
 _ADAM = {"beta_1": NUMBER, "beta_2": NUMBER, "epsilon": NUMBER}
-#: Keras optimizers, and what each has beside its learning rate.
+#: Keras optimizers, and their arguments beside the learning rate.
 _OPTIMIZERS: dict[str, dict[str, Kind]] = {
     "Adam": {**_ADAM, "amsgrad": FLAG},
     "AdamW": {**_ADAM, "amsgrad": FLAG},
@@ -115,7 +115,7 @@ def settings_of(
             to `False`.
 
     Returns:
-        dict from dotted names, `"agent.gamma"` say, to kinds.
+        dict from dotted names, e.g. `"agent.gamma"`, to kinds.
 
     Example:
 
@@ -145,7 +145,7 @@ def settings_of(
 
 
 def check(data: Mapping[str, Any]) -> None:
-    """Refuses settings that are unknown or of the wrong type.
+    """Raises an error for settings that are unknown or of the wrong type.
 
     Args:
         data: Mapping. All fields of a preset, as plain data.
@@ -177,13 +177,13 @@ def check(data: Mapping[str, Any]) -> None:
     _check_length(data)
 
 
-def unknown(what: str, name: str, choices: Iterable[str]) -> ValueError:
-    """Makes the error for a name that is none of the choices.
+def unknown(expected: str, name: str, choices: Iterable[str]) -> ValueError:
+    """Makes the error for a name that is not among the choices.
 
     Args:
-        what: str. What was expected.
-        name: str. What was given.
-        choices: Iterable of str. What would have been right.
+        expected: str. The kind of name, for the message.
+        name: str. The name received.
+        choices: Iterable of str. The right names.
 
     Returns:
         ValueError that names the nearest choices; if none is near, all of
@@ -202,15 +202,15 @@ def unknown(what: str, name: str, choices: Iterable[str]) -> ValueError:
         section = name.rpartition(".")[0] + "."
         within = [choice for choice in choices if choice.startswith(section)]
         listed = "one of " + ", ".join(sorted(within or choices))
-    return ValueError(f"Expected {what}, {listed}. Received: {name!r}")
+    return ValueError(f"Expected {expected}, {listed}. Received: {name!r}")
 
 
 def nearest(name: str, choices: Iterable[str]) -> list[str]:
     """Returns the choices that a name may have been meant for.
 
     Args:
-        name: str. What was given.
-        choices: Iterable of str. What would have been right. Of dotted names
+        name: str. The name received.
+        choices: Iterable of str. The right names. Of dotted names
             only the last parts are compared.
 
     Returns:
@@ -229,7 +229,7 @@ def nearest(name: str, choices: Iterable[str]) -> list[str]:
 
 
 def _check_section(section: str, value: Any) -> None:
-    """Refuses what is not a dict of settings."""
+    """Raises an error for a section that is not a dict of settings."""
     if not isinstance(value, dict) or not all(
         isinstance(name, str) for name in value
     ):
@@ -240,7 +240,7 @@ def _check_section(section: str, value: Any) -> None:
 
 
 def _check_length(data: Mapping[str, Any]) -> None:
-    """Refuses a run of neither steps nor updates, or of both."""
+    """Raises an error for a run of neither steps nor updates, or of both."""
     steps, updates = data["total_steps"], data["updates"]
     if bool(steps) == bool(updates) or min(steps, updates) < 0:
         raise ValueError(
@@ -256,7 +256,7 @@ def _check_length(data: Mapping[str, Any]) -> None:
 
 
 def _check_value(key: str, value: Any, kind: Kind) -> None:
-    """Refuses a value of a wrong type."""
+    """Raises an error for a value of a wrong type."""
     if not kind.accepts(value):
         raise ValueError(
             f"Expected `{key}` to be {kind.words}. Received: {key}={value!r}"

@@ -1,4 +1,4 @@
-"""Which settings of an algorithm are worth varying, and between what."""
+"""Search spaces: the settings that a tuner varies, with their ranges."""
 
 import dataclasses
 import json
@@ -23,10 +23,10 @@ _MOST_CHOICES = 1000
 
 
 class Trial(Protocol):
-    """What is asked of an `optuna.Trial`."""
+    """The methods of an `optuna.Trial` that a search space calls."""
 
     def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """Returns one of some choices."""
+        """Returns one of the choices."""
 
     def suggest_float(
         self, name: str, low: float, high: float, *, log: bool = False
@@ -44,16 +44,16 @@ class SearchSpace:
     """Settings of an algorithm that a tuner varies, as plain data.
 
     Args:
-        algorithm: str. Name of the agent's class, `"PPO"` say.
+        algorithm: str. Name of the agent's class, e.g. `"PPO"`.
         ranges: Mapping from the dotted name of a setting to a list of choices,
             or to a dict `{"low": 1e-5, "high": 1e-2, "log": true}`, where
             `log` draws evenly over orders of magnitude and is false by
-            default. Of a setting that is a whole number such are drawn.
-        source: str. Where the ranges are from. Defaults to `""`.
+            default. Whole numbers are drawn for a setting that is one.
+        source: str. The origin of the ranges. Defaults to `""`.
 
     Raises:
-        ValueError: If a setting is unknown, or a range holds values that it
-            may not have, or fewer than two.
+        ValueError: If a setting is unknown, or a range has fewer than two
+            values, or values that the setting may not have.
 
     Example:
 
@@ -82,7 +82,7 @@ class SearchSpace:
             )
         for name, given in self.ranges.items():
             _check(name, given, self._kind(name))
-        # Of its own: what it was given may be changed later.
+        # A copy: the argument may be changed later.
         copied = json.loads(json.dumps(dict(self.ranges)))
         object.__setattr__(self, "ranges", copied)
 
@@ -91,13 +91,13 @@ class SearchSpace:
         """Makes a search space from plain data, such as a JSON file holds.
 
         Args:
-            data: Mapping. As of `to_dict`.
+            data: Mapping. See `to_dict`.
 
         Returns:
             `SearchSpace`.
 
         Raises:
-            ValueError: If it is none.
+            ValueError: If a field is missing, unknown or invalid.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         for name in data:
@@ -118,14 +118,14 @@ class SearchSpace:
         """Returns a search space with other ranges.
 
         Args:
-            ranges: Mapping, as of the constructor; None for a setting takes
+            ranges: Mapping. See the constructor; None for a setting takes
                 it out of the search.
 
         Returns:
             `SearchSpace`.
 
         Raises:
-            ValueError: If a setting is unknown, or a range is none.
+            ValueError: If a setting is unknown, or a range is invalid.
         """
         for name in ranges:
             self._kind(name)
@@ -150,12 +150,12 @@ class SearchSpace:
     def apply(self, preset: Preset, values: Mapping[str, Any]) -> Preset:
         """Returns a preset with values of a search.
 
-        What changes over the run in the preset does so after it: the value is
-        what it begins with, and its end changes in proportion.
+        A schedule of the preset stays one: the value is its beginning, and
+        its end changes in proportion.
 
         Args:
-            preset: `Preset`. Of the algorithm.
-            values: Mapping, as of `suggest`.
+            preset: `Preset`. A preset of the algorithm.
+            values: Mapping. See `suggest`.
 
         Returns:
             `Preset`.
@@ -185,7 +185,7 @@ class SearchSpace:
         return preset.with_settings(settings)
 
     def _kind(self, name: str) -> Kind:
-        """Returns what kind of values a setting has."""
+        """Returns the kind of a setting's values."""
         own = ALGORITHMS[self.algorithm].optimizer["name"]
         given = self.ranges if isinstance(self.ranges, Mapping) else {}
         optimizers = given.get("optimizer.name", [own])
@@ -212,7 +212,7 @@ def find_space(algorithm: str) -> SearchSpace:
         `SearchSpace`.
 
     Raises:
-        ValueError: If there is no such algorithm, or none for it.
+        ValueError: If there is no such algorithm, or no space for it.
 
     Example:
 
@@ -233,17 +233,17 @@ def find_space(algorithm: str) -> SearchSpace:
 
 
 def read_space(path: str | os.PathLike[str]) -> SearchSpace:
-    """Reads a search space from a file that anybody may have made.
+    """Reads a search space from a file of unknown origin.
 
     Args:
-        path: str or path. A file of JSON, as `SearchSpace.to_dict` gives it.
+        path: str or path. A file of JSON, with the fields of `SearchSpace`.
 
     Returns:
         `SearchSpace`.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is no search space.
+        ValueError: If the file holds no search space.
 
     Example:
 
@@ -261,7 +261,7 @@ def read_space(path: str | os.PathLike[str]) -> SearchSpace:
 
 
 def _check(name: str, given: Any, kind: Kind) -> None:
-    """Refuses what is no range of a setting."""
+    """Raises an error for a value that is no range of a setting."""
     if isinstance(given, list):
         right = 2 <= len(given) <= _MOST_CHOICES and all(
             kind.accepts(each) for each in given
@@ -280,7 +280,7 @@ def _check(name: str, given: Any, kind: Kind) -> None:
 
 
 def _is_interval(given: Mapping[str, Any], kind: Kind) -> bool:
-    """Says whether a dict is two numbers that a setting may lie between."""
+    """Returns whether a dict is an interval of a setting's values."""
     low, high, log = given.get("low"), given.get("high"), given.get("log")
     numbers = all(
         isinstance(each, int | float) and not isinstance(each, bool)
@@ -300,7 +300,7 @@ def _is_interval(given: Mapping[str, Any], kind: Kind) -> bool:
 def _suggest(trial: Trial, name: str, given: Any, kind: Kind) -> Any:
     """Draws one setting."""
     if isinstance(given, list):
-        # Optuna keeps plain values only: widths are a list.
+        # Optuna stores plain values only, and widths are a list.
         texts = {
             json.dumps(each) if isinstance(each, list | dict) else each: each
             for each in given

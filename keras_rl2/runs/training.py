@@ -1,4 +1,4 @@
-"""Training as a preset says."""
+"""Training by a preset."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,16 +20,16 @@ from keras_rl2.training import from_preset
 
 
 class Training:
-    """An agent and all that its training takes, made from a preset.
+    """An agent with its dataset and callbacks, made from a preset.
 
-    What `run` does is `agent.fit(dataset, total_steps=..., callbacks=...)`:
-    take the parts and go on with them as you like.
+    `run` is `agent.fit(dataset, total_steps=..., callbacks=...)`: the parts
+    can be used without it.
 
     Args:
         preset: `keras_rl2.presets.Preset`. The settings.
         agent: `keras_rl2.Agent`. Compiled.
-        dataset: `RolloutDataset`, `ReplayDataset` or `OfflineDataset`. What
-            it is trained on.
+        dataset: `RolloutDataset`, `ReplayDataset` or `OfflineDataset`. The
+            training data.
         callbacks: list of `keras.callbacks.Callback`. Given to each `fit`.
             Defaults to `()`.
 
@@ -76,17 +76,17 @@ class Training:
 
         With another number of environments than the preset's, a minibatch is
         at most the rollout, and a round of a replay is made longer until each
-        environment takes as many steps. `preset` of the training is what was
-        made.
+        environment takes as many steps. The training's `preset` has the
+        settings in use.
 
         Args:
             preset: `keras_rl2.presets.Preset`. The settings.
             env: An environment, vector environment or id string instead of
                 the preset's. Defaults to `None`.
             num_envs: int or None. Environments to make of an id; None for as
-                many as the preset says. Defaults to `None`.
+                many as the preset has. Defaults to `None`.
             seed: int or None. Seeds agent and dataset. Defaults to `None`.
-            data: What was recorded, as an `OfflineDataset` takes it; a preset
+            data: Recorded data, see `OfflineDataset`; a preset
                 of updates needs it, and no other has it. Defaults to `None`.
 
         Returns:
@@ -125,7 +125,7 @@ class Training:
     ) -> "Training":
         """Makes the training of an algorithm with its own defaults.
 
-        For an environment that there is no preset for: 100 000 steps.
+        An environment without a preset is trained for 100 000 steps.
 
         Args:
             algorithm: str. Its name, in upper or lower case.
@@ -168,7 +168,7 @@ class Training:
         Args:
             callbacks: Iterable of `keras.callbacks.Callback`, beside the
                 training's own. Defaults to `()`.
-            verbose: As of `keras.Model.fit`. Defaults to `0`.
+            verbose: See `keras.Model.fit`. Defaults to `0`.
             total_steps: int or None. Environment steps of the agent's life to
                 end at, in whole epochs; None for those of the preset. Defaults
                 to `None`.
@@ -186,7 +186,7 @@ class Training:
 
         Raises:
             ValueError: If the agent has taken as many steps already, or made
-                as many updates; if `total_steps` is given on recorded data.
+                as many updates; if `total_steps` is set on recorded data.
         """
         check_positive(**present(total_steps=total_steps))
         if isinstance(callbacks, str) or not isinstance(callbacks, Iterable):

@@ -1,4 +1,4 @@
-"""Trials of a tuner that are trained with several seeds."""
+"""Training one trial of a tuner with several seeds."""
 
 import importlib
 import itertools
@@ -25,13 +25,13 @@ Run = tuple[Agent, RolloutDataset | ReplayDataset]
 
 
 class Trial(Protocol):
-    """What is asked of an `optuna.Trial`."""
+    """The methods of an `optuna.Trial` that are used here."""
 
     def report(self, value: float, step: int) -> None:
-        """Takes what the trial is worth at a step."""
+        """Takes the value of the trial at a step."""
 
     def should_prune(self) -> bool:
-        """Says whether it is to be given up."""
+        """Returns whether the trial is to be pruned."""
 
 
 def fit_seeds(
@@ -46,32 +46,32 @@ def fit_seeds(
 ) -> float:
     """Trains the same settings with several seeds, for one trial of Optuna.
 
-    One seed says little of settings: the difference between two seeds is often
+    One seed is weak evidence: the difference between two seeds is often
     larger than that between two settings. The seeds are trained in turns, a
-    part of the run each, and evaluated at the same steps; Optuna is told the
-    mean over all of them there, and prunes by it.
+    part of the run each, and evaluated at the same steps; their mean is
+    reported to Optuna, which prunes by it.
 
     Args:
         trial: `optuna.Trial`. Reported to at `total_steps / reports`,
-            `2 total_steps / reports`, ..., but for what lies within a warm-up.
+            `2 total_steps / reports`, ..., except within a warm-up.
         runs: Sequence of pairs of an agent and its dataset, one for each seed.
             With `Training` that is `(training.agent, training.dataset)`.
         total_steps: int. Environment steps of each run, in whole rounds.
-        episodes: `keras_rl2.EvaluationDataset`. What each agent is evaluated
-            on. Seeded, or trials are not told the same.
+        episodes: `keras_rl2.EvaluationDataset`. The evaluation episodes.
+            Seeded, or trials are not compared on the same ones.
         reports: int. Evaluations of a run. Defaults to `10`.
         aggregate: Callable. Makes one number of the returns `[S]` of all
             seeds. Defaults to `np.mean`.
         callbacks: Sequence with a list of `keras.callbacks.Callback` for each
-            run, or none at all. What evaluations give is in the logs of their
-            epochs, as `val_episode_return` and the like. Defaults to `()`.
+            run, or none at all. The logs of evaluated epochs have the results,
+            as `val_episode_return` and the like. Defaults to `()`.
 
     Returns:
-        float: the aggregate of what the agents give at the end of the run.
+        float: the aggregate of the agents' returns at the end of the run.
 
     Raises:
         ValueError: If there are no runs, or numbers do not fit each other.
-        optuna.TrialPruned: If Optuna gives up on the trial, or its weights
+        optuna.TrialPruned: If Optuna prunes the trial, or its weights
             diverge: an agent that was skipping its updates has stopped.
 
     Example:
@@ -118,7 +118,7 @@ def fit_seeds(
             raise _pruned()(f"diverged before {steps} steps") from error
         value = float(aggregate(np.array(scores)))
         trial.report(value, steps)
-        # What has been trained to its end is worth what it is.
+        # A run that has ended is complete, not pruned.
         if not last and trial.should_prune():
             raise _pruned()(f"{value:.6g} after {steps} steps")
     return value
@@ -141,14 +141,14 @@ class _Member:
 
     @property
     def steps_of_warm_up(self) -> int:
-        """Steps that it has taken before its first update."""
-        # Of a dataset that is full these are 0.
+        """Its count of steps before the first update."""
+        # These are 0 where the dataset is full.
         steps: int = self._dataset.steps_before_first_round
         return steps and self._agent.env_steps + steps
 
     def train(self, steps: int) -> float:
-        """Trains until it has taken some steps, and returns its score."""
-        # Whole rounds: it may have taken more than it was asked for.
+        """Trains up to a number of steps, and returns its score."""
+        # With whole rounds it may have taken more already.
         if self._agent.env_steps < steps:
             history = self._agent.fit(
                 self._dataset,
@@ -170,7 +170,7 @@ class _LastEvaluation(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Adds what the agent gives to the logs of the last epoch."""
+        """Evaluates, and adds the results to the logs of the last epoch."""
         epochs = (self.params or {})["epochs"]
         last = epoch + 1 >= epochs or self.model.stop_training
         if logs is not None and last:
@@ -179,7 +179,7 @@ class _LastEvaluation(keras.callbacks.Callback):
 
 
 def _check(runs: Sequence[Run], total_steps: int, reports: int) -> None:
-    """Refuses what cannot be trained."""
+    """Raises an error for runs that cannot be trained."""
     if not isinstance(runs, Sequence) or not all(map(_is_run, runs)):
         raise ValueError(
             "Expected `runs` to be pairs of an agent and its dataset. "
@@ -194,7 +194,7 @@ def _check(runs: Sequence[Run], total_steps: int, reports: int) -> None:
         )
     taken = max(agent.env_steps for agent, _ in runs)
     if taken >= total_steps // reports:
-        # There would be nothing to report.
+        # The first report would never be made.
         raise ValueError(
             "Expected agents that have taken fewer steps than the "
             f"{total_steps // reports} before the first report. Received: one "
@@ -203,7 +203,7 @@ def _check(runs: Sequence[Run], total_steps: int, reports: int) -> None:
 
 
 def _is_run(run: Any) -> bool:
-    """Says whether something is a pair of an agent and its dataset."""
+    """Returns whether a value is a pair of an agent and its dataset."""
     return (
         isinstance(run, Sequence)
         and len(run) == 2
@@ -213,7 +213,7 @@ def _is_run(run: Any) -> bool:
 
 
 def _callbacks_of(given: Any, runs: int) -> list[list[Any]]:
-    """Returns a list of callbacks for each run, and refuses all else."""
+    """Returns a list of callbacks for each run, or raises an error."""
     each_given = given if isinstance(given, Sequence) else [given]
     lists = [
         list(each) if isinstance(each, Iterable) else [each]
@@ -236,5 +236,5 @@ def _callbacks_of(given: Any, runs: int) -> list[list[Any]]:
 
 
 def _pruned() -> Any:
-    """Returns what ends a trial of Optuna's."""
+    """Returns Optuna's exception for pruned trials."""
     return importlib.import_module("optuna").TrialPruned

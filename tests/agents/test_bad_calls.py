@@ -1,5 +1,6 @@
 """Each argument that cannot be meant is refused by us, in one form."""
 
+import importlib.util
 import traceback
 from pathlib import Path
 
@@ -50,7 +51,10 @@ def test_they_are_many_and_different():
 
 def test_what_cannot_be_meant_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert list(refusals(CALLS)) == []
+    # A file of Stable-Baselines3 is read by PyTorch.
+    left_out = () if importlib.util.find_spec("torch") else ("from_sb3",)
+    calls = [call for call in CALLS if call[0] not in left_out]
+    assert list(refusals(calls)) == []
     # And leaves nothing behind.
     assert list(tmp_path.iterdir()) == []
 

@@ -23,7 +23,7 @@ TRAIN = ("train", "ppo", "CartPole-v1")
         (["train", "ppo", "cartpole"], "nearest: CartPole-v1"),
         (["train", "ppo", "Ant-v99"], "nearest: Ant-v"),
         (["train", "ppo", "no_module:Mine-v0"], "no module 'no_module'"),
-        ([*TRAIN, "--steps", "many"], "20k or 1e6 say, received 'many'"),
+        ([*TRAIN, "--steps", "many"], "20k or 1e6, received 'many'"),
         ([*TRAIN, "--steps", "0"], "at least 1, received '0'"),
         ([*TRAIN, "--seed", "-1"], "received '-1'"),
         ([*TRAIN, "--set", "agent.gama=0.9"], "'agent.gamma'"),

@@ -127,7 +127,7 @@ class TestRefused:
 
     def test_an_earlier_release(self, tmp_path):
         CheckpointFolder(tmp_path).write({"agent": {}})
-        with self.refusal("does not say what its agent is made from"):
+        with self.refusal("has no config of its agent"):
             rl.load(tmp_path)
 
     def test_what_is_no_agent(self, tmp_path):

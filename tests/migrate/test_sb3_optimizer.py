@@ -12,6 +12,7 @@ from migrate.test_sb3 import kwargs
 from migrate.test_sb3 import rewritten
 from support import sb3_parity
 
+pytest.importorskip("torch")
 A2C = "a2c_multi_binary_leaky_relu"
 ADAMW = "<class 'torch.optim.adamw.AdamW'>"
 TF_LIKE = (

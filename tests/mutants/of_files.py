@@ -51,7 +51,7 @@ FOLDER = [
     Mutant(
         "rows_that_a_later_version_needs_are_removed",
         "CheckpointFolder._tidy",
-        "                # It refers to what is not known here.\n"
+        "                # It may refer to files unknown to this version.\n"
         "                return\n",
         "                continue\n",
         [f"{_FOLDER}::test_a_later_version"],

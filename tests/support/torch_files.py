@@ -60,6 +60,7 @@ def packed(pickled, storages, folder="archive", **members):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as file:
         file.writestr(f"{folder}/data.pkl", pickled)
+        file.writestr(f"{folder}/version", "3\n")
         file.writestr(f"{folder}/byteorder", members.pop("order", "little"))
         for key, array in storages.items():
             file.writestr(f"{folder}/data/{key}", np.asarray(array).tobytes())
