@@ -26,7 +26,6 @@ from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.distributions import Distribution
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.networks.inputs import Memory
-from keras_rl2.policies import actors
 from keras_rl2.policies.acting import Acting
 from keras_rl2.policies.policy_function import PolicyFunction
 from keras_rl2.policy_heads import PolicyHead
@@ -592,7 +591,9 @@ class ActingModel(keras.Model, abc.ABC):
             does not convert.
         """
         self._require_bound()
-        return actors.litert_policy(self)
+        from keras_rl2.policies.actors import litert_policy
+
+        return litert_policy(self)
 
     __signature__ = _OfConstructor()
 

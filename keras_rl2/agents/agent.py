@@ -33,7 +33,6 @@ from keras_rl2.data import RoundDataset
 from keras_rl2.data import Trajectory
 from keras_rl2.distribute import replicas
 from keras_rl2.envs import EnvWrapper
-from keras_rl2.envs import as_vector_env
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
@@ -106,6 +105,9 @@ def make_for_env(
     _refuse_unknown(kind, settings, options)
     asked = present(**options)
     _check({**options, **_own_options(kind), **asked}, memory, seed)
+    # Whoever gives networks and spaces needs no environment.
+    from keras_rl2.envs import as_vector_env
+
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))
     kind.refuse_arguments(settings)

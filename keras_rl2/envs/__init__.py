@@ -4,19 +4,26 @@ Nothing here imports TensorFlow or Keras, so that worker processes stay light.
 Importing it registers `keras_rl2/GaussianBandit-v0` with Gymnasium.
 """
 
-from keras_rl2.envs.action_mask import ActionMask
-from keras_rl2.envs.adapt import as_vector_env
-from keras_rl2.envs.atari import atari
-from keras_rl2.envs.bandits import GaussianBanditEnv
-from keras_rl2.envs.bandits import GaussianBanditVectorEnv
-from keras_rl2.envs.errors import MismatchError
-from keras_rl2.envs.errors import WorkerError
-from keras_rl2.envs.making import EnvWrapper
-from keras_rl2.envs.making import make_env
-from keras_rl2.envs.reward_scaler import RewardScaler
-from keras_rl2.envs.reward_scaler import RunningMoments
-from keras_rl2.envs.timed_env import TimedEnv
-from keras_rl2.envs.vector_env import VectorEnvAdapter
+from typing import TYPE_CHECKING
+
+import gymnasium
+
+from keras_rl2.basics.lazy import lazy
+
+if TYPE_CHECKING:
+    from keras_rl2.envs.action_mask import ActionMask
+    from keras_rl2.envs.adapt import as_vector_env
+    from keras_rl2.envs.bandits import GaussianBanditEnv
+    from keras_rl2.envs.bandits import GaussianBanditVectorEnv
+    from keras_rl2.envs.errors import MismatchError
+    from keras_rl2.envs.errors import WorkerError
+    from keras_rl2.envs.make_atari import atari
+    from keras_rl2.envs.making import EnvWrapper
+    from keras_rl2.envs.making import make_env
+    from keras_rl2.envs.reward_scaler import RewardScaler
+    from keras_rl2.envs.reward_scaler import RunningMoments
+    from keras_rl2.envs.timed_env import TimedEnv
+    from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 __all__ = [
     "ActionMask",
@@ -33,3 +40,28 @@ __all__ = [
     "atari",
     "make_env",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "ActionMask": "keras_rl2.envs.action_mask",
+        "as_vector_env": "keras_rl2.envs.adapt",
+        "GaussianBanditEnv": "keras_rl2.envs.bandits",
+        "GaussianBanditVectorEnv": "keras_rl2.envs.bandits",
+        "MismatchError": "keras_rl2.envs.errors",
+        "WorkerError": "keras_rl2.envs.errors",
+        "EnvWrapper": "keras_rl2.envs.making",
+        "atari": "keras_rl2.envs.make_atari",
+        "make_env": "keras_rl2.envs.making",
+        "RewardScaler": "keras_rl2.envs.reward_scaler",
+        "RunningMoments": "keras_rl2.envs.reward_scaler",
+        "TimedEnv": "keras_rl2.envs.timed_env",
+        "VectorEnvAdapter": "keras_rl2.envs.vector_env",
+    },
+)
+
+gymnasium.register(
+    id="keras_rl2/GaussianBandit-v0",
+    entry_point="keras_rl2.envs.bandits:GaussianBanditEnv",
+    vector_entry_point="keras_rl2.envs.bandits:GaussianBanditVectorEnv",
+)

@@ -1,6 +1,6 @@
 """Gaussian bandits: the smallest problem that a policy gradient can fail on.
 
-Importing this module registers `keras_rl2/GaussianBandit-v0`. Letters: A is
+`keras_rl2.envs` registers `keras_rl2/GaussianBandit-v0`. Letters: A is
 the number of arms, B the number of environments.
 """
 
@@ -18,9 +18,6 @@ from gymnasium.vector.utils import batch_space
 
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_positive
-
-GAUSSIAN_BANDIT = "keras_rl2/GaussianBandit-v0"
-"""Id under which Gymnasium makes the bandit."""
 
 # Pulls that a vector draws at once for each environment: a call of a
 # generator costs as much as a hundred numbers.
@@ -344,10 +341,3 @@ def _arms(
             f"Received: reward={reward!r}"
         )
     return _Arms(each[0], each[1], bool(contextual), reward == "payoff")
-
-
-gymnasium.register(
-    id=GAUSSIAN_BANDIT,
-    entry_point="keras_rl2.envs.bandits:GaussianBanditEnv",
-    vector_entry_point="keras_rl2.envs.bandits:GaussianBanditVectorEnv",
-)

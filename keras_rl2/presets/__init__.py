@@ -7,16 +7,21 @@
 Nothing but the standard library is imported here.
 """
 
-from keras_rl2.presets.algorithms import ALGORITHMS
-from keras_rl2.presets.defaults import default
-from keras_rl2.presets.defaults import on_recorded_data
-from keras_rl2.presets.loading import available
-from keras_rl2.presets.loading import find
-from keras_rl2.presets.loading import read
-from keras_rl2.presets.preset import Preset
-from keras_rl2.presets.search_space import SearchSpace
-from keras_rl2.presets.search_space import find_space
-from keras_rl2.presets.search_space import read_space
+from typing import TYPE_CHECKING
+
+from keras_rl2.basics.lazy import lazy
+
+if TYPE_CHECKING:
+    from keras_rl2.presets.algorithms import ALGORITHMS
+    from keras_rl2.presets.defaults import default
+    from keras_rl2.presets.defaults import on_recorded_data
+    from keras_rl2.presets.loading import available
+    from keras_rl2.presets.loading import find
+    from keras_rl2.presets.loading import read
+    from keras_rl2.presets.preset import Preset
+    from keras_rl2.presets.search_space import SearchSpace
+    from keras_rl2.presets.search_space import find_space
+    from keras_rl2.presets.search_space import read_space
 
 __all__ = [
     "ALGORITHMS",
@@ -30,3 +35,19 @@ __all__ = [
     "read",
     "read_space",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "ALGORITHMS": "keras_rl2.presets.algorithms",
+        "default": "keras_rl2.presets.defaults",
+        "on_recorded_data": "keras_rl2.presets.defaults",
+        "available": "keras_rl2.presets.loading",
+        "find": "keras_rl2.presets.loading",
+        "read": "keras_rl2.presets.loading",
+        "Preset": "keras_rl2.presets.preset",
+        "SearchSpace": "keras_rl2.presets.search_space",
+        "find_space": "keras_rl2.presets.search_space",
+        "read_space": "keras_rl2.presets.search_space",
+    },
+)

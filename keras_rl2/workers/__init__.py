@@ -4,11 +4,16 @@ Nothing here imports TensorFlow or Keras, neither in a worker nor in the
 process that it works for.
 """
 
-from keras_rl2.workers.local_workers import LocalWorkers
-from keras_rl2.workers.ray_workers import RayWorkers
-from keras_rl2.workers.worker_collector import WorkerCollector
-from keras_rl2.workers.worker_env import WorkerEnv
-from keras_rl2.workers.workers import Workers
+from typing import TYPE_CHECKING
+
+from keras_rl2.basics.lazy import lazy
+
+if TYPE_CHECKING:
+    from keras_rl2.workers.local_workers import LocalWorkers
+    from keras_rl2.workers.ray_workers import RayWorkers
+    from keras_rl2.workers.worker_collector import WorkerCollector
+    from keras_rl2.workers.worker_env import WorkerEnv
+    from keras_rl2.workers.workers import Workers
 
 __all__ = [
     "LocalWorkers",
@@ -17,3 +22,14 @@ __all__ = [
     "WorkerEnv",
     "Workers",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "LocalWorkers": "keras_rl2.workers.local_workers",
+        "RayWorkers": "keras_rl2.workers.ray_workers",
+        "WorkerCollector": "keras_rl2.workers.worker_collector",
+        "WorkerEnv": "keras_rl2.workers.worker_env",
+        "Workers": "keras_rl2.workers.workers",
+    },
+)
