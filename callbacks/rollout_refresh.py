@@ -7,7 +7,6 @@ import keras
 
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.callbacks.protocols import Rounds
-from keras_rl2.callbacks.protocols import takes_steps
 from keras_rl2.updates.skipped_updates import parts_of
 
 
@@ -82,7 +81,7 @@ class RolloutRefresh(keras.callbacks.Callback):
         seconds = max(time.perf_counter() - self._started, 1e-9)
         logs.update(self.rollouts.logs())
         logs["env_steps"] = env_steps
-        if takes_steps(self.rollouts):
+        if self.rollouts.steps_per_round:
             logs["steps_per_second"] = (env_steps - self._steps) / seconds
         else:
             updates = self.rollouts.steps_per_epoch

@@ -35,7 +35,7 @@ from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.tasks.observation_encoder import ObservationEncoder
+from keras_rl2.tasks.task import ObservationEncoder
 from keras_rl2.tasks.task import Task
 from keras_rl2.training.learners import Learners
 from keras_rl2.updates import skipped_updates as finite_weights

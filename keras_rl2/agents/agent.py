@@ -57,10 +57,10 @@ from keras_rl2.updates.observers import Observers
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
-from keras_rl2.updates.trained_variables import TrainedVariables
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
 from keras_rl2.updates.updater import Terms
+from keras_rl2.updates.updater import TrainedVariables
 from keras_rl2.updates.updater import Updater
 from keras_rl2.updates.updater import minibatch_of
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 from typing import SupportsFloat
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +27,14 @@ from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
-from keras_rl2.policies.agent_protocols import learns_from_replay
 from keras_rl2.policies.agent_protocols import refuse_on_policy
 from keras_rl2.policy_heads import DiscreteHead
 from keras_rl2.replay.minibatches import into_minibatches
-from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.prioritized_replay_buffer import PrioritizedReplayBuffer
 from keras_rl2.replay.replay_buffer import ReplayBuffer
 from keras_rl2.replay.ring import StateLog
@@ -294,8 +294,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
     def _accept(self, agent: CollectingAgent) -> ReplayAgent:
         """Returns an agent, if it learns from replay."""
-        if learns_from_replay(agent):
-            return agent
+        if not agent.on_policy:
+            return cast(ReplayAgent, agent)
         refuse_on_policy(agent, self)
 
     def bind(self, agent: CollectingAgent) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
@@ -22,16 +23,14 @@ from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import RewardScaler
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.policies.agent_protocols import LearnsFromRollouts
 from keras_rl2.policies.agent_protocols import RolloutAgent
-from keras_rl2.policies.agent_protocols import learns_from_rollouts
 from keras_rl2.policies.own_round import OwnRollout
-from keras_rl2.replay.minibatches import shuffled_rows
-from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import WorkerEnv
@@ -255,8 +254,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     def _accept(self, agent: CollectingAgent) -> RolloutAgent:
         """Returns an agent, if it learns from rollouts."""
-        if learns_from_rollouts(agent):
-            return agent
+        if agent.on_policy:
+            return cast(RolloutAgent, agent)
         raise ValueError(
             f"Expected a `keras_rl2.ReplayDataset` for "
             f"{type(agent).__name__}, which learns from past transitions. "
@@ -554,3 +553,50 @@ def _longest_episode(env: Any) -> int:
         getattr(env, "spec", None), "max_episode_steps", None
     )
     return limit or _LONG_EPISODE
+
+
+def shuffled_rows(
+    valid: np.ndarray,
+    generator: np.random.Generator,
+    passes: int,
+    minibatches: int,
+    batch_size: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Deals samples out to shuffled minibatches.
+
+    All minibatches have the same shape, whatever the number of valid samples:
+    the valid ones are dealt out evenly (never more than one apart), the rest
+    of each minibatch is filled with rows of weight 0. So no sample is left
+    out, no small last minibatch makes a noisy update, and TensorFlow sees one
+    signature.
+
+    Args:
+        valid: `[V]` ints. Samples that are transitions.
+        generator: `np.random.Generator`. Shuffles.
+        passes: int. Times that every sample is given.
+        minibatches: int. Minibatches of one pass, M.
+        batch_size: int. Samples of a minibatch.
+
+    Returns:
+        Rows `[passes * M, batch_size]` int32, and their weights, float32.
+
+    Example:
+
+    >>> rows, weight = shuffled_rows(
+    ...     np.arange(3), np.random.default_rng(0), 1, 2, 2)
+    >>> weight.tolist()
+    [[1.0, 1.0], [1.0, 0.0]]
+    """
+    columns = -(-len(valid) // minibatches)
+    rows = np.zeros((passes, minibatches, batch_size), np.int32)
+    weight = np.zeros((passes, minibatches, batch_size), np.float32)
+    dealt = np.zeros(columns * minibatches, np.int32)
+    counted = np.arange(columns * minibatches) < len(valid)
+    # [columns * M] -> [M, columns]: each minibatch takes every M-th sample.
+    weight[:, :, :columns] = counted.reshape(columns, minibatches).T
+    for one_pass in range(passes):
+        dealt[: len(valid)] = generator.permutation(valid)
+        rows[one_pass, :, :columns] = dealt.reshape(columns, minibatches).T
+    # [passes, M, batch] -> [passes * M, batch]
+    shape = (passes * minibatches, batch_size)
+    return rows.reshape(shape), weight.reshape(shape)

@@ -17,7 +17,6 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.policies.agent_protocols import CollectingAgent
-from keras_rl2.policies.agent_protocols import outliers_of
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
@@ -98,7 +97,8 @@ class RoundDataset(abc.ABC):
     @property
     def outliers(self) -> dict[str, Outliers]:
         """What running statistics did not follow, by its key in the logs."""
-        return dict(outliers_of(self.agent))
+        found: Mapping[str, Outliers] = getattr(self.agent, "outliers", {})
+        return dict(found)
 
     @abc.abstractmethod
     def _element_spec(self) -> dict[str, Any]:
@@ -280,3 +280,23 @@ def _in_step(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options.experimental_optimization.inject_prefetch = False
     options.autotune.enabled = False
     return dataset.with_options(options)
+
+
+def tensor_specs(one: Any, *leading: int) -> Any:
+    """Returns the TensorFlow specs of many of a kind.
+
+    Args:
+        one: tree of `ArraySpec`. Of one of them.
+        *leading: int. Axes before its own, e.g. `updates, batch`.
+
+    Returns:
+        tree of `tf.TensorSpec`.
+
+    Example:
+
+    >>> tensor_specs({"reward": ArraySpec((), "float32")}, 4, 32)["reward"]
+    TensorSpec(shape=(4, 32), dtype=tf.float32, name=None)
+    """
+    return map_leaves(
+        lambda each: tf.TensorSpec((*leading, *each.shape), each.dtype), one
+    )

@@ -12,9 +12,6 @@ Letters: B is the batch, A the number of actions, N that of atoms.
 from keras_rl2.losses.action_value import conservative_q
 from keras_rl2.losses.action_value import double_q_learning
 from keras_rl2.losses.action_value import q_learning
-from keras_rl2.losses.diagnostics import approximate_kl
-from keras_rl2.losses.diagnostics import clip_fraction
-from keras_rl2.losses.diagnostics import explained_variance
 from keras_rl2.losses.distributional import categorical_projection
 from keras_rl2.losses.distributional import quantile_huber
 from keras_rl2.losses.offline import advantage_weight
@@ -25,6 +22,9 @@ from keras_rl2.losses.policy import policy_gradient
 from keras_rl2.losses.soft import expected_soft_value
 from keras_rl2.losses.soft import soft_value
 from keras_rl2.losses.soft import temperature_loss
+from keras_rl2.losses.statistics import approximate_kl
+from keras_rl2.losses.statistics import clip_fraction
+from keras_rl2.losses.statistics import explained_variance
 from keras_rl2.losses.value import clipped_value
 from keras_rl2.losses.value import expectile
 from keras_rl2.losses.value import huber

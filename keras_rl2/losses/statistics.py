@@ -6,6 +6,9 @@ Letters: B is the batch. Weights are 1 for a sample that counts, else 0.
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
+from keras_rl2.basics.shapes import as_float
+from keras_rl2.basics.shapes import as_scalar
 from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_same_shape
 
@@ -63,3 +66,113 @@ def normalize(values: Tensor, weight: Tensor, epsilon: float = 1e-8) -> Tensor:
     deviation = ops.sqrt(weighted_mean(ops.square(centred), weight))
     several = ops.sum(ops.cast(weight, values.dtype)) > 1.5
     return ops.where(several, centred / (deviation + epsilon), values)
+
+
+def approximate_kl(log_prob: TensorLike, old_log_prob: TensorLike) -> Tensor:
+    """Estimates from its own actions how far the policy has moved.
+
+    The mean over actions of the old policy is an unbiased estimate of
+    KL(π_old || π), and no term is negative.
+
+        k₃ = (r - 1) - log r,    r = π(a|s) / π_old(a|s)
+
+    Args:
+        log_prob: `[B]` float. Log-probability of the action taken.
+        old_log_prob: `[B]` float. The same under the policy that acted.
+
+    Returns:
+        `[B]` float32 or wider.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+
+    >>> [round(float(k), 4) for k in approximate_kl([-1.0, 0.0], [-1.0, -1.0])]
+    [0.0, 0.7183]
+
+    Reference:
+        - [Schulman, 2020, Approximating KL divergence](
+          http://joschu.net/blog/kl-approx.html)
+    """
+    check_rank(1, log_prob=log_prob, old_log_prob=old_log_prob)
+    check_same_shape(log_prob=log_prob, old_log_prob=old_log_prob)
+    log_prob, old_log_prob = as_float(log_prob, old_log_prob)
+    log_ratio = log_prob - old_log_prob
+    # expm1: exp(x) - 1 would lose all digits of the early, small changes.
+    return ops.expm1(log_ratio) - log_ratio
+
+
+def clip_fraction(
+    log_prob: TensorLike, old_log_prob: TensorLike, clip_ratio: TensorLike
+) -> Tensor:
+    """Marks the examples whose probability ratio lies outside the clip.
+
+    Args:
+        log_prob: `[B]` float. Log-probability of the action taken.
+        old_log_prob: `[B]` float. The same under the policy that acted.
+        clip_ratio: float or scalar tensor. As for `clipped_surrogate`.
+
+    Returns:
+        `[B]` float32 or wider: 1 where |r - 1| > clip_ratio, else 0.
+
+    Raises:
+        ValueError: If a rank or shape is wrong.
+
+    Example:
+
+    >>> clip_fraction([-1.0, 0.0], [-1.0, -1.0], 0.2).numpy().tolist()
+    [0.0, 1.0]
+    """
+    check_rank(1, log_prob=log_prob, old_log_prob=old_log_prob)
+    check_same_shape(log_prob=log_prob, old_log_prob=old_log_prob)
+    log_prob, old_log_prob = as_float(log_prob, old_log_prob)
+    clip_ratio = as_scalar(log_prob, clip_ratio=clip_ratio)
+    change = ops.abs(ops.expm1(log_prob - old_log_prob))
+    return ops.cast(change > clip_ratio, log_prob.dtype)
+
+
+def explained_variance(
+    values: TensorLike, returns: TensorLike, weights: TensorLike | None = None
+) -> Tensor:
+    """Measures how much of the returns' variance the values explain.
+
+    1 is perfect, 0 no better than a constant, below 0 worse than one. The one
+    function here that reduces: it is a property of a whole batch.
+
+        1 - Var[G - v] / Var[G]
+
+    Args:
+        values: `[...]` float. Any shape, e.g. `[B]` or `[T, B]`.
+        returns: `[...]` float. The same shape.
+        weights: `[...]` float, the same shape, or None for all 1. 0 leaves an
+            example out. Defaults to `None`.
+
+    Returns:
+        scalar: float32 or wider; NaN where the returns do not vary.
+
+    Raises:
+        ValueError: If the shapes differ.
+
+    Example:
+
+    >>> float(explained_variance([1.0, 2.0], [1.0, 3.0]))
+    0.75
+    """
+    check_same_shape(values=values, returns=returns)
+    if weights is None:
+        weights = ops.ones_like(as_float(returns)[0])
+    check_same_shape(returns=returns, weights=weights)
+    values, returns, weights = as_float(values, returns, weights)
+    total = ops.maximum(ops.sum(weights), 1e-12)
+
+    def variance(array: TensorLike) -> Tensor:
+        mean = ops.sum(weights * array) / total
+        return ops.sum(weights * ops.square(array - mean)) / total
+
+    # Rounding of the mean leaves a variance that is not quite 0 for equal
+    # returns, so constancy is tested on the returns themselves.
+    highest = ops.max(ops.where(weights > 0, returns, -float("inf")))
+    lowest = ops.min(ops.where(weights > 0, returns, float("inf")))
+    explained = 1.0 - variance(returns - values) / variance(returns)
+    return ops.where(highest > lowest, explained, float("nan"))

@@ -10,7 +10,6 @@ from typing import cast
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 
@@ -265,23 +264,3 @@ def _reordered(
             weight, generator.permutation(weight.shape[axis]), axis
         )
     return weight
-
-
-def added_losses(network: keras.Model) -> Tensor | float:
-    """Returns what a network itself adds to the loss it is trained by.
-
-    Its `kernel_regularizer` and the like, its `activity_regularizer` and
-    `add_loss` of its last call.
-
-    Args:
-        network: `keras.Model`. Has just been called.
-
-    Returns:
-        scalar float32, or 0.0 where it adds nothing.
-    """
-    losses = network.losses
-    if not losses:
-        return 0.0
-    return cast(
-        Tensor, sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
-    )

@@ -12,10 +12,10 @@ from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.replay.minibatches import into_minibatches
-from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 

@@ -12,6 +12,7 @@ from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_source import open_source
 from keras_rl2.offline.offline_episodes import OfflineEpisodes
@@ -22,7 +23,6 @@ from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import learns_offline
 from keras_rl2.policies.agent_protocols import refuse_on_policy
 from keras_rl2.replay.minibatches import into_minibatches
-from keras_rl2.replay.minibatches import tensor_specs
 from keras_rl2.replay.minibatches import transition_spec
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.array_spec import ArraySpec

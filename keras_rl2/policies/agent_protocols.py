@@ -5,17 +5,14 @@ a `keras_rl2.Agent`. In shapes T are steps, B environments, and what follows
 belongs to one observation, action or draw of noise.
 """
 
-from collections.abc import Mapping
 from typing import Any
 from typing import NoReturn
 from typing import Protocol
 from typing import SupportsInt
-from typing import TypeGuard
 from typing import runtime_checkable
 
 import gymnasium
 
-from keras_rl2.basics.outliers import Outliers
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.policies.policy import Policy
@@ -140,44 +137,6 @@ class ReplayAgent(CollectingAgent, LearnsFromReplay, Protocol):
 
     def exploration_logs(self) -> dict[str, float]:
         """Returns how the agent explores at present, for the logs."""
-
-
-def learns_from_rollouts(agent: CollectingAgent) -> TypeGuard[RolloutAgent]:
-    """Says whether an agent is a `RolloutAgent`, by its word.
-
-    Args:
-        agent: `CollectingAgent`.
-
-    Returns:
-        bool. Its `on_policy`, from which type checkers learn what it is.
-    """
-    return agent.on_policy
-
-
-def learns_from_replay(agent: CollectingAgent) -> TypeGuard[ReplayAgent]:
-    """Says whether an agent is a `ReplayAgent`, by its word.
-
-    Args:
-        agent: `CollectingAgent`.
-
-    Returns:
-        bool. The opposite of `learns_from_rollouts`.
-    """
-    return not agent.on_policy
-
-
-def outliers_of(agent: CollectingAgent | None) -> Mapping[str, Outliers]:
-    """Returns what an agent's statistics of observations did not follow.
-
-    Args:
-        agent: `CollectingAgent`, or None.
-
-    Returns:
-        Mapping. Its attribute `outliers`, by keys of the logs; empty where it
-        has none, since it keeps no statistics.
-    """
-    found: Mapping[str, Outliers] = getattr(agent, "outliers", {})
-    return found
 
 
 def learns_offline(agent: CollectingAgent) -> bool:

@@ -3,10 +3,7 @@
 M: transitions drawn at once.
 """
 
-from typing import Any
-
 import numpy as np
-import tensorflow as tf
 
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
@@ -43,26 +40,6 @@ def transition_spec(
     }
 
 
-def tensor_specs(one: Any, *leading: int) -> Any:
-    """Returns the TensorFlow specs of many of a kind.
-
-    Args:
-        one: tree of `ArraySpec`. Of one of them.
-        *leading: int. Axes before its own, e.g. `updates, batch`.
-
-    Returns:
-        tree of `tf.TensorSpec`.
-
-    Example:
-
-    >>> tensor_specs({"reward": ArraySpec((), "float32")}, 4, 32)["reward"]
-    TensorSpec(shape=(4, 32), dtype=tf.float32, name=None)
-    """
-    return map_leaves(
-        lambda each: tf.TensorSpec((*leading, *each.shape), each.dtype), one
-    )
-
-
 def into_minibatches(
     drawn: dict[str, Tree[np.ndarray]], updates: int
 ) -> dict[str, Tree[np.ndarray]]:
@@ -87,50 +64,3 @@ def into_minibatches(
         drawn,
     )
     return cut
-
-
-def shuffled_rows(
-    valid: np.ndarray,
-    generator: np.random.Generator,
-    passes: int,
-    minibatches: int,
-    batch_size: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Deals samples out to shuffled minibatches.
-
-    All minibatches have the same shape, whatever the number of valid samples:
-    the valid ones are dealt out evenly (never more than one apart), the rest
-    of each minibatch is filled with rows of weight 0. So no sample is left
-    out, no small last minibatch makes a noisy update, and TensorFlow sees one
-    signature.
-
-    Args:
-        valid: `[V]` ints. Samples that are transitions.
-        generator: `np.random.Generator`. Shuffles.
-        passes: int. Times that every sample is given.
-        minibatches: int. Minibatches of one pass, M.
-        batch_size: int. Samples of a minibatch.
-
-    Returns:
-        Rows `[passes * M, batch_size]` int32, and their weights, float32.
-
-    Example:
-
-    >>> rows, weight = shuffled_rows(
-    ...     np.arange(3), np.random.default_rng(0), 1, 2, 2)
-    >>> weight.tolist()
-    [[1.0, 1.0], [1.0, 0.0]]
-    """
-    columns = -(-len(valid) // minibatches)
-    rows = np.zeros((passes, minibatches, batch_size), np.int32)
-    weight = np.zeros((passes, minibatches, batch_size), np.float32)
-    dealt = np.zeros(columns * minibatches, np.int32)
-    counted = np.arange(columns * minibatches) < len(valid)
-    # [columns * M] -> [M, columns]: each minibatch takes every M-th sample.
-    weight[:, :, :columns] = counted.reshape(columns, minibatches).T
-    for one_pass in range(passes):
-        dealt[: len(valid)] = generator.permutation(valid)
-        rows[one_pass, :, :columns] = dealt.reshape(columns, minibatches).T
-    # [passes, M, batch] -> [passes * M, batch]
-    shape = (passes * minibatches, batch_size)
-    return rows.reshape(shape), weight.reshape(shape)

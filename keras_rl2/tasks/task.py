@@ -1,16 +1,117 @@
 """The task of an agent: its spaces, and what networks are to make of them."""
 
 import dataclasses
+import math
 from typing import Any
 
 import gymnasium
+import keras
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.spaces import MultiDiscrete
+from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.tasks.observation_encoder import ObservationEncoder
+from keras_rl2.spaces.trees import map_leaves
+
+
+class ObservationEncoder:
+    """Turns observations of a space into what networks take.
+
+    Args:
+        space: `gymnasium.Space`. Of a single environment's observations.
+
+    Attributes:
+        spec: tree of `ArraySpec`. Shapes and dtypes of one observation as it
+            is stored.
+
+    Raises:
+        ValueError: If the space is not supported.
+
+    Example:
+
+    >>> encoder = ObservationEncoder(gymnasium.spaces.Discrete(3, start=1))
+    >>> encoder(ops.array([1, 3])).numpy().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        spaces.check_observation_space(space)
+        self.space = space
+        self.spec = spaces.observation_spec(space)
+        self._leaves = map_leaves(_LeafEncoder, spaces.space_tree(space))
+
+    def __call__(self, observation: Tree[Tensor]) -> Any:
+        """Turns observations into what the networks take.
+
+        Args:
+            observation: `[B, ...]`. Raw observations, a tree of tensors.
+
+        Returns:
+            A tree alike: one-hot rows `[B, n]` for Discrete, several side by
+            side for MultiDiscrete; `[B, 1]` for a single number; else the
+            same, numbers other than uint8 images as floats.
+        """
+        return map_leaves(_LeafEncoder.__call__, self._leaves, observation)
+
+    @property
+    def network_input(self) -> Any:
+        """A symbolic batch of what the networks are given."""
+        return map_leaves(lambda leaf: leaf.network_input, self._leaves)
+
+
+class _LeafEncoder:
+    """Turns one array of the observations into what networks take.
+
+    Args:
+        space: `gymnasium.Space`. Neither `Dict` nor `Tuple`.
+    """
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        self._space = space
+        self._shape = tuple(space.shape or ())
+        dtype = spaces.observation_dtype(space)
+        self._is_image = dtype == np.uint8 and len(self._shape) in (3, 4)
+
+    def __call__(self, observation: Tensor) -> Tensor:
+        """Turns `[B, ...]` into what networks take; see the encoder."""
+        if isinstance(self._space, Discrete):
+            index = observation - int(self._space.start)
+            return ops.one_hot(index, int(self._space.n), dtype="float32")
+        if isinstance(self._space, MultiDiscrete):
+            return self._one_hot_each(observation)
+        if not self._shape:
+            # [B] -> [B, 1]
+            observation = observation[:, None]
+        if self._is_image:
+            # Keras takes no lists of arrays and tensors.
+            return ops.convert_to_tensor(observation)
+        return ops.cast(observation, "float32")
+
+    def _one_hot_each(self, observation: Tensor) -> Tensor:
+        """Turns choices `[B, ...]` into one-hot rows `[B, sum(nvec)]`."""
+        assert isinstance(self._space, MultiDiscrete)
+        # [B, ...] -> [B, K]
+        index = ops.reshape(
+            ops.cast(observation, "int32"), (-1, math.prod(self._shape))
+        ) - ops.convert_to_tensor(self._space.start.ravel(), "int32")
+        rows = [
+            ops.one_hot(index[:, k], int(n), dtype="float32")
+            for k, n in enumerate(self._space.nvec.ravel())
+        ]
+        return ops.concatenate(rows, axis=-1)
+
+    @property
+    def network_input(self) -> keras.KerasTensor:
+        """A symbolic batch of what networks are given."""
+        return keras.KerasTensor(
+            (None, *spaces.network_shape(self._space)),
+            "uint8" if self._is_image else "float32",
+        )
 
 
 @dataclasses.dataclass(frozen=True)

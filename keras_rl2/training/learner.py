@@ -18,7 +18,7 @@ from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learners import Learners
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
-from keras_rl2.updates.trained_variables import TrainedVariables
+from keras_rl2.updates.updater import TrainedVariables
 
 # As Keras takes them.
 GivenCallbacks = (

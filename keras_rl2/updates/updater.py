@@ -17,11 +17,10 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distribute import replicas
-from keras_rl2.networks.network_copies import added_losses
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.skipped_updates import parts_of
-from keras_rl2.updates.trained_variables import nothing_to_train
+from keras_rl2.updates.target_networks import TargetNetworks
 
 Batch = dict[str, Tensor]
 Terms = dict[str, Tensor]
@@ -478,3 +477,98 @@ def _apply_once(
     grows = made >= optimizer.dynamic_growth_steps
     optimizer.step_counter.assign(tf.where(grows, tf.zeros_like(made), made))
     optimizer.dynamic_scale.assign(tf.where(grows, 2.0 * scale, scale))
+
+
+def added_losses(network: keras.Model) -> Tensor | float:
+    """Returns what a network itself adds to the loss it is trained by.
+
+    Its `kernel_regularizer` and the like, its `activity_regularizer` and
+    `add_loss` of its last call.
+
+    Args:
+        network: `keras.Model`. Has just been called.
+
+    Returns:
+        scalar float32, or 0.0 where it adds nothing.
+    """
+    losses = network.losses
+    if not losses:
+        return 0.0
+    return cast(
+        Tensor, sum(ops.cast(ops.sum(loss), "float32") for loss in losses)
+    )
+
+
+class TrainedVariables:
+    """The variables that an agent was compiled and traced to train.
+
+    As in Keras, `trainable = False` of the agent, a network or a layer leaves
+    its weights as they are.
+
+    Args:
+        agent: `keras.Model`. Whose variables they are.
+        targets: `TargetNetworks`. Are never trained.
+    """
+
+    def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
+        self._agent = agent
+        self._targets = targets
+        self._optimized: frozenset[int] | None = None
+        self._traced: frozenset[int] | None = None
+
+    def forget(self) -> None:
+        """Is told that there is another optimizer."""
+        self._optimized = None
+
+    def keep_optimized(self) -> None:
+        """Is told that the optimizer has been built for what is trained."""
+        self._optimized = self._present
+
+    def keep_traced(self) -> bool:
+        """Is told that updates are to be run.
+
+        Returns:
+            bool: whether they have been traced for other variables.
+        """
+        traced, self._traced = self._traced, self._present
+        return traced is not None and traced != self._traced
+
+    def check(self) -> None:
+        """Refuses to train nothing, or what the optimizer does not know.
+
+        Raises:
+            ValueError: If all is frozen, or something no longer is.
+        """
+        # `trainable = True` of the agent is said to its target networks too.
+        self._targets.freeze()
+        if not self._agent.trainable_variables:
+            raise nothing_to_train(self._agent.name)
+        if self._optimized is None:
+            return
+        for variable in self._agent.trainable_variables:
+            if id(variable) not in self._optimized:
+                raise ValueError(
+                    "Expected `compile` after something was made trainable "
+                    "that had been frozen: the optimizer knows nothing of it. "
+                    f"Received: {variable.path!r}"
+                )
+
+    @property
+    def _present(self) -> frozenset[int]:
+        """What is trained at present."""
+        return frozenset(map(id, self._agent.trainable_variables))
+
+
+def nothing_to_train(name: str | None = None) -> ValueError:
+    """Returns what is raised where an update would have nothing to change.
+
+    Args:
+        name: str or None. Of the agent, where it is known. Defaults to
+            `None`.
+    """
+    what = "an agent" if name is None else repr(name)
+    return ValueError(
+        "Expected something to train: set `trainable = True` of the agent, or "
+        "of a network or layer of it, and compile it again. Received: "
+        f"{what}, of which all variables are frozen"
+    )

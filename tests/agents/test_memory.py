@@ -123,8 +123,8 @@ def test_the_tensorflow_actor_remembers_alike(monkeypatch):
     def refuse(function):
         raise ValueError("not today")
 
-    monkeypatch.setattr("keras_rl2.policies.conversions.find", lambda key: None)
-    monkeypatch.setattr("keras_rl2.policies.conversions.convert", refuse)
+    monkeypatch.setattr("keras_rl2.policies.actors.find", lambda key: None)
+    monkeypatch.setattr("keras_rl2.policies.actors.convert", refuse)
     other = rl.data.ActorSnapshot(agent, 3, deterministic=True)
     assert other.backend == "tensorflow"
     generator = np.random.default_rng(0)

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.callbacks.directions import better
-from keras_rl2.callbacks.directions import give_directions
+from keras_rl2.training.fitting import better
+from keras_rl2.training.fitting import give_directions
 
 CALLBACKS = keras.callbacks
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
-from keras_rl2.replay.minibatches import shuffled_rows
+from keras_rl2.data.rollouts import shuffled_rows
 from support.agents import AGENTS
 from support.agents import make_agent
 from support.agents import make_eager_agent

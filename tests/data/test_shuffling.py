@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_rl2.replay.minibatches import shuffled_rows
+from keras_rl2.data.rollouts import shuffled_rows
 
 PASSES, MINIBATCHES, BATCH_SIZE = 3, 4, 5
 

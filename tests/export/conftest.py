@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_rl2.policies import conversions
+from keras_rl2.policies import actors as conversions
 from support.export_cases import agent_of
 from support.exported import export
 

@@ -11,6 +11,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from keras_rl2.networks import network_copies
+from keras_rl2.updates.updater import added_losses
 from support.agents import EITHER_KIND
 from support.agents import make_env
 from support.agents import make_replay
@@ -423,5 +424,5 @@ def test_losses_of_a_twin_that_is_a_copy_count():
     twin(given)
     kernel = np.array(twin.weights[0])
     expected = 9.0 + 0.01 * np.square(kernel).sum()
-    added = float(network_copies.added_losses(twin))
+    added = float(added_losses(twin))
     assert added == pytest.approx(expected, rel=1e-5)

@@ -10,7 +10,7 @@ import tensorflow as tf
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
 from keras_rl2.policies import actors
-from keras_rl2.policies import conversions
+from keras_rl2.policies import actors as conversions
 from support.agents import AGENTS
 from support.agents import SPACES
 from support.agents import make_agent

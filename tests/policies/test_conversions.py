@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import keras_rl2 as rl
 from keras_rl2.data import ActorSnapshot
-from keras_rl2.policies import conversions
+from keras_rl2.policies import actors as conversions
 
 
 @pytest.fixture(autouse=True)

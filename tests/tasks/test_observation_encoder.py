@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from keras_rl2.tasks.observation_encoder import ObservationEncoder
+from keras_rl2.tasks.task import ObservationEncoder
 
 
 @pytest.mark.parametrize(
