@@ -1,4 +1,4 @@
-"""The minibatches of a round: their shapes, and how samples are dealt out.
+"""The minibatches of a round: their shapes, and how samples are assigned.
 
 M: transitions drawn at once.
 """
@@ -16,11 +16,11 @@ from keras_rl2.spaces.trees import map_leaves
 def transition_spec(
     observation: Tree[ArraySpec], action: ArraySpec
 ) -> dict[str, Tree[ArraySpec]]:
-    """Returns shapes and dtypes of one transition, as agents are given it.
+    """Returns shapes and dtypes of one transition, as passed to agents.
 
     Args:
-        observation: `ArraySpec`, or a tree of them. Of one observation.
-        action: `ArraySpec`. Of one action, the policy's own.
+        observation: `ArraySpec`, or a tree of them. Spec of one observation.
+        action: `ArraySpec`. Spec of one action of the policy.
 
     Returns:
         dict of `ArraySpec`, or trees of them.
@@ -44,11 +44,11 @@ def transition_spec(
 
 
 def tensor_specs(one: Any, *leading: int) -> Any:
-    """Returns the TensorFlow specs of many of a kind.
+    """Returns the TensorFlow specs of stacked arrays.
 
     Args:
-        one: tree of `ArraySpec`. Of one of them.
-        *leading: int. Axes before its own, e.g. `updates, batch`.
+        one: tree of `ArraySpec`. Specs of one element.
+        *leading: int. Axes in front, e.g. `updates, batch`.
 
     Returns:
         tree of `tf.TensorSpec`.
@@ -66,11 +66,11 @@ def tensor_specs(one: Any, *leading: int) -> Any:
 def into_minibatches(
     drawn: dict[str, Tree[np.ndarray]], updates: int
 ) -> dict[str, Tree[np.ndarray]]:
-    """Cuts what was drawn at once into minibatches of equal size.
+    """Splits a large sample into minibatches of equal size.
 
     Args:
         drawn: dict of `[M, ...]`, trees of arrays. Independent draws.
-        updates: int. Minibatches, of which M is a multiple.
+        updates: int. Number of minibatches, a divisor of M.
 
     Returns:
         dict of `[updates, M / updates, ...]`, views where NumPy can.
@@ -96,20 +96,20 @@ def shuffled_rows(
     minibatches: int,
     batch_size: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Deals samples out to shuffled minibatches.
+    """Assigns samples to shuffled minibatches.
 
-    All minibatches have the same shape, whatever the number of valid samples:
-    the valid ones are dealt out evenly (never more than one apart), the rest
-    of each minibatch is filled with rows of weight 0. So no sample is left
-    out, no small last minibatch makes a noisy update, and TensorFlow sees one
-    signature.
+    All minibatches have the same shape for any number of valid samples: the
+    valid samples are distributed evenly (their numbers differ by at most one),
+    and the rest of each minibatch is filled with rows of weight 0. Thus no
+    sample is left out, no small last minibatch makes a noisy update, and
+    TensorFlow traces one signature.
 
     Args:
-        valid: `[V]` ints. Samples that are transitions.
-        generator: `np.random.Generator`. Shuffles.
-        passes: int. Times that every sample is given.
+        valid: `[V]` ints. Indices of the samples that are transitions.
+        generator: `np.random.Generator`. Shuffles the samples.
+        passes: int. Number of times that every sample occurs.
         minibatches: int. Minibatches of one pass, M.
-        batch_size: int. Samples of a minibatch.
+        batch_size: int. Number of rows of a minibatch.
 
     Returns:
         Rows `[passes * M, batch_size]` int32, and their weights, float32.
