@@ -95,8 +95,8 @@ def check_actions(action: np.ndarray, observation: Any) -> None:
         "Expected finite actions from the policy. Received: "
         f"action={action[where]} for environment {where[0]}, where the "
         f"largest number of the observation{f' {path}' if path else ''} was "
-        f"{largest:.6g}. No environment was given it: its network gave what "
-        "is infinite or not a number, of weights that are finite"
+        f"{largest:.6g}. It was not passed to an environment: the network "
+        "returned infinity or NaN although its weights are finite"
     )
 
 
@@ -124,7 +124,7 @@ def check_mask(
         index = int(np.flatnonzero(nothing)[0])
         mask = observation[ACTION_MASK][index]
         raise ValueError(
-            "Expected an action mask that allows one action at least. "
+            "Expected an action mask that allows at least one action. "
             f"Received: {mask.tolist()} from environment {index} of "
             f"{env_name} at step {step}"
         )

@@ -39,7 +39,7 @@ def _dataset_of(
     if given:
         raise ValueError(
             "Expected no further arguments with an `EvaluationDataset`, "
-            f"which holds them itself. Received: {sorted(given)}"
+            f"which already has them. Received: {sorted(given)}"
         )
     return x
 

@@ -345,7 +345,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             if length is not None or burn_in is not None:
                 raise ValueError(
                     "Expected `sequence_length=None` and `burn_in=None` for an "
-                    "agent that remembers nothing. Received: "
+                    "agent that is not recurrent. Received: "
                     f"sequence_length={length}, burn_in={burn_in}"
                 )
             return None
@@ -386,7 +386,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         if self.prioritized:
             if sizes is not None:
                 raise ValueError(
-                    "Expected `prioritized=False` for an agent that remembers: "
+                    "Expected `prioritized=False` for a recurrent agent: "
                     "sequences are drawn uniformly. Received: prioritized=True"
                 )
             kind = PrioritizedReplayBuffer
@@ -509,7 +509,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """
         if self.buffer is None:
             raise ValueError(
-                "Expected a ReplayDataset that has stored something: call "
+                "Expected a ReplayDataset with stored transitions: call "
                 "`bind(agent)` and `fill(steps)` first. Received: no buffer"
             )
         batch = self.buffer.sample(batch_size)
@@ -701,6 +701,6 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
     kept = buffer.spec.get("state", ())
     if kept != _state_spec(agent):
         raise ValueError(
-            f"Expected an agent that remembers what is stored, {kept}. "
+            f"Expected an agent with the stored recurrent state, {kept}. "
             f"Received: {_state_spec(agent)}"
         )

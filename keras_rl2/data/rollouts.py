@@ -190,9 +190,9 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             if name not in type(self).__annotations__:
                 return super().__getattribute__(name)
             raise AttributeError(
-                f"Expected a RolloutDataset that is bound to an agent, or was "
-                "given `horizon`, `passes` and `batch_size`, for its "
-                f"`{name}`: what is not given is the algorithm's own. "
+                "Expected a RolloutDataset that is bound to an agent, or has "
+                "`horizon`, `passes` and `batch_size` set, to know its "
+                f"`{name}`: the algorithm chooses omitted arguments. "
                 f"Received: {self!r}"
             )
 
@@ -339,7 +339,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             raise RuntimeError(
                 f"Expected environments of {self.env.name} that fail now and "
                 f"then, with `on_env_error='restart'`. Received: "
-                f"{MOST_RESTARTS} rollouts of which no step came to anything"
+                f"{MOST_RESTARTS} rollouts without a usable step"
             )
         self._rounds_given += 1
         self._trajectory = trajectory
@@ -409,8 +409,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """
         if self._trajectory is None:
             raise ValueError(
-                "Expected a dataset that was refreshed. Received: one of "
-                "which there are no samples yet"
+                "Expected a dataset that was refreshed. Received: one "
+                "without samples"
             )
         valid = self._trajectory.valid
         length = self._bound_collector().sequence_length

@@ -162,7 +162,7 @@ class RoundDataset(abc.ABC):
         """
         if not self._ready:
             raise RuntimeError(
-                "A batch was asked for before the round was refreshed. "
+                "A batch was requested before the round was refreshed. "
                 "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
                 "callbacks of `fit`, or a call of `refresh()` before each "
                 f"{self.updates_per_round} batches."

@@ -131,12 +131,12 @@ class CheckpointFolder:
             except (ValueError, *_MISSING) as error:
                 if path == paths[0]:
                     raise ValueError(
-                        f"Expected a checkpoint that is whole in "
+                        f"Expected an intact checkpoint in "
                         f"{self.directory}: remove the folder to begin anew. "
-                        f"Received: {len(paths)} that are damaged; {error}"
+                        f"Received: {len(paths)} damaged ones; {error}"
                     ) from error
                 warnings.warn(
-                    f"{path} is passed over, and the checkpoint before it "
+                    f"{path} is skipped, and the checkpoint before it "
                     f"read: {error}",
                     stacklevel=2,
                 )
@@ -371,7 +371,7 @@ def _check_members(folder: Path, members: Mapping[str, Any]) -> None:
         path = folder / name
         size = size_of(path)
         if size != member["bytes"] or digest(path) != member["sha256"]:
-            raise ValueError(f"{path} is damaged, or not all of it is there.")
+            raise ValueError(f"{path} is damaged or incomplete.")
 
 
 def _signed(content: Mapping[str, Any]) -> bytes:

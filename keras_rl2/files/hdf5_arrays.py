@@ -69,7 +69,7 @@ def _check_storage(array: Any, path: str) -> None:
     filters = [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]
     unknown = sorted(set(filters) - _FILTERS)
     if unknown:
-        raise Hdf5Error(f"{path} packed with the filters {unknown}")
+        raise Hdf5Error(f"{path} compressed with the filters {unknown}")
     declared = math.prod(array.shape) * array.dtype.itemsize
     if declared > max(_MOST_BYTES, _MOST_EXPANSION * array.get_storage_size()):
         raise Hdf5Error(
@@ -78,7 +78,7 @@ def _check_storage(array: Any, path: str) -> None:
         )
     if array.dtype.kind not in "biuf":
         raise Hdf5Error(
-            f"{path} of dtype {array.dtype}, not numbers (of pictures, Minari "
+            f"{path} of dtype {array.dtype}, not numbers (for images, Minari "
             "writes numbers with `jpeg_encoding=False`)"
         )
 

@@ -138,9 +138,7 @@ class SegmentLog:
                 path = self.directory / segment.file
                 size = size_of(path)
                 if size != segment.bytes or digest(path) != segment.sha256:
-                    raise ValueError(
-                        f"{path} is damaged, or not all of it is there."
-                    )
+                    raise ValueError(f"{path} is damaged or incomplete.")
 
     def write(self, label: str) -> dict[str, list[Segment]]:
         """Writes the rows added since, each log to its own file.

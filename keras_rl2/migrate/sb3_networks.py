@@ -201,7 +201,7 @@ def _nature(
 ) -> Tensor:
     """Applies the convolutions of the Nature DQN."""
     if len(x.shape) != 4:
-        raise ValueError("convolutions for observations that are no pictures")
+        raise ValueError("convolutions for observations that are not images")
     if not channels_last:
         x = keras.layers.Permute((2, 3, 1), name="channels_last")(x)
     for name, strides in _NATURE:

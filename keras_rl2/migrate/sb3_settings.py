@@ -81,7 +81,7 @@ def _value_of(file: SB3File, theirs: str, notes: list[str]) -> Any:
         return value_of(file, theirs, notes)
     value = file.number(theirs)
     if theirs == "clip_range_vf" and value is None and file.has_object(theirs):
-        notes.append("clip_range_vf, which is no number that stays the same")
+        notes.append("clip_range_vf, which is not a constant number")
     return value
 
 

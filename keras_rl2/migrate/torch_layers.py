@@ -82,7 +82,7 @@ class TorchLayers:
         if rest:
             shown = ", ".join(rest[:3])
             raise ValueError(
-                f"weights of parts that are not known: {shown}"
+                f"weights of unknown parts: {shown}"
                 f"{' and more' if len(rest) > 3 else ''}"
             )
 

@@ -96,7 +96,7 @@ def _open_path(path: Path) -> EpisodeSource:
     raise ValueError(
         "Expected the path of an .npz file, of a folder of .npy files, or of a "
         f"Minari dataset with data/main_data.hdf5. Received: {path} "
-        f"({'nothing of these' if path.exists() else 'which does not exist'})"
+        f"({'none of these' if path.exists() else 'which does not exist'})"
     )
 
 
@@ -115,7 +115,7 @@ def _open_replay(replay: ReplayDataset) -> EpisodeSource:
     """Returns the present content of a replay buffer."""
     if replay.buffer is None or replay.agent is None:
         raise ValueError(
-            "Expected a ReplayDataset that has stored something: `fit` an "
+            "Expected a ReplayDataset with stored transitions: `fit` an "
             "agent with it, or call `bind(agent)` and `fill(steps)`. "
             "Received: no buffer"
         )

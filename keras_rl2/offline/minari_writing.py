@@ -41,8 +41,8 @@ def check_new(path: Path) -> None:
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(
-            "Expected a folder that is new, or empty, for a dataset: give "
-            "another path, or read the present data with OfflineDataset. "
+            "Expected a folder that is new, or empty, for a dataset: pass "
+            "another path, or read the existing data with OfflineDataset. "
             f"Received: {path}, which exists"
         )
 

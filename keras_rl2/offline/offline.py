@@ -198,9 +198,9 @@ class OfflineDataset(RoundDataset):
         self._recorded.bind(agent, type(self).__name__)
         if agent.initial_state(1):
             raise ValueError(
-                "Expected an agent without memory: sequences are not drawn "
-                f"from an {type(self).__name__}. Received: "
-                f"{type(agent).__name__} with memory"
+                "Expected an agent that is not recurrent: sequences are not "
+                f"drawn from an {type(self).__name__}. Received: a recurrent "
+                f"{type(agent).__name__}"
             )
         form = TransitionForm(
             agent.observation_spec, agent.policy_head, self.n_step, agent.gamma

@@ -383,7 +383,7 @@ class ReplayBuffer:
         """Checks that at least one transition can be drawn."""
         if batch_size < 1 or not len(self):
             raise ValueError(
-                f"Expected to draw one transition at least, from one at least. "
+                f"Expected to draw at least one transition, from at least one. "
                 f"Received: batch_size={batch_size} and a replay buffer with "
                 f"{len(self)} transitions, of windows of "
                 f"n_step={self.n_step}"
@@ -436,7 +436,7 @@ class ReplayBuffer:
         if self.n_step != 1 or not len(self):
             raise ValueError(
                 "Expected a replay buffer of n_step=1 with transitions in it: "
-                "rewards that were added up cannot be told apart. Received: "
+                "summed rewards cannot be separated. Received: "
                 f"n_step={self.n_step}, {len(self)} transitions"
             )
         ring, arrays = self._ring, self._ring.arrays

@@ -793,7 +793,7 @@ def check_memory(needed: int, purpose: str) -> None:
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(
-            f"Expected {purpose} to fit into the memory that is available, "
+            f"Expected {purpose} to fit into the available memory, "
             f"{available / 2**30:.2f} GiB. Received: one that needs "
             f"{needed / 2**30:.2f} GiB"
         )

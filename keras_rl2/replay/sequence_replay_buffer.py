@@ -308,7 +308,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         shapes, expected = ([each.shape for each in a] for a in (given, own))
         if shapes != expected:
             raise ValueError(
-                f"Expected memories of shapes {expected}. Received: {shapes}"
+                f"Expected states of shapes {expected}. Received: {shapes}"
             )
         super().set_state(state, log)
         for array, value in zip(own, given, strict=True):

@@ -129,7 +129,7 @@ class SumTree:
         if not total > 0:
             raise ValueError(
                 "Expected an item with a value above 0 to find. Received: a "
-                "tree whose total=0.0"
+                "tree with total=0.0"
             )
         if query.size and not (query.min() >= 0 and query.max() <= total):
             raise ValueError(
@@ -179,7 +179,7 @@ class SumTree:
         if not self.total > 0:
             raise ValueError(
                 "Expected an item with a value above 0 to draw. Received: a "
-                "tree whose total=0.0"
+                "tree with total=0.0"
             )
         return self._descend(part * (self.total / batch_size))
 
