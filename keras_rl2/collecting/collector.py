@@ -351,7 +351,7 @@ class Collector:
         return None if kept is None else {"env": kept, "adrift": self.adrift}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
-        """Returns whether a simulation belongs to environments held alike.
+        """Returns whether `go_on` supports the form of a simulation.
 
         Args:
             simulation: dict, as returned by `simulation` of any collector.

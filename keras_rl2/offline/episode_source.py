@@ -86,7 +86,7 @@ def open_source(source: Any) -> EpisodeSource:
 
 
 def _open_path(path: Path) -> EpisodeSource:
-    """Opens a file or folder in the form that its content has."""
+    """Opens a file or folder, detecting its form from the content."""
     if path.is_file() and path.suffix == ".npz":
         return ArraySource(open_npz(path), str(path))
     if path.is_dir() and [*path.glob("*.npy")]:
@@ -112,7 +112,7 @@ def _open_minari(dataset: Any) -> EpisodeSource:
 
 
 def _open_replay(replay: ReplayDataset) -> EpisodeSource:
-    """Returns the present content of a replay buffer."""
+    """Returns the current content of a replay buffer."""
     if replay.buffer is None or replay.agent is None:
         raise ValueError(
             "Expected a ReplayDataset with stored transitions: `fit` an "

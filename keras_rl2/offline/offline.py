@@ -54,7 +54,7 @@ class OfflineDataset(RoundDataset):
               its next observation is unknown. D4RL's names `terminals` and
               `timeouts` are supported, too;
             - the path of an `.npz` file of these, or of a folder of `.npy`
-              files, with dots where there is a tree (`observations.camera`);
+              files, with dots in names for a tree (`observations.camera`);
             - the folder of a Minari dataset, or a `minari.MinariDataset`;
             - a `keras_rl2.ReplayDataset`, for the content of its buffer.
         batch_size: int. Transitions of one minibatch. Defaults to `256`.
@@ -175,7 +175,7 @@ class OfflineDataset(RoundDataset):
 
     @property
     def rows(self) -> EpisodeRows | None:
-        """All episodes, one after the other; None where data is streamed."""
+        """All episodes, one after the other; None if the data is streamed."""
         return self._recorded.rows
 
     def bind(self, agent: CollectingAgent) -> None:
