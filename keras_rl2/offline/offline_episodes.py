@@ -125,7 +125,7 @@ class OfflineEpisodes:
         return self._source.row_bytes + _BYTES_BESIDE
 
     def _settle_spaces(self) -> None:
-        """Compares the spaces of the arguments with the spaces of the source."""
+        """Compares spaces passed as arguments with the spaces of the source."""
         for key in ("observation_space", "action_space"):
             given, read = getattr(self, key), getattr(self._source, key)
             if given is None:
