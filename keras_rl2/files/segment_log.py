@@ -144,8 +144,8 @@ class SegmentLog:
         """Writes the rows added since, each log to its own file.
 
         Logs without new rows are skipped. The new rows are released even if the
-        write fails: the log is unchanged until `accept`, and the rows must
-        otherwise be added again.
+        write fails. The log is unchanged until `accept`; without it, all rows
+        since then must be added again.
 
         Args:
             label: str. Part of the new files' names.

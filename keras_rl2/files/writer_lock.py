@@ -33,8 +33,9 @@ class WriterLock:
     It uses the system's lock on a file in the folder (by `filelock`), which
     ends with the process. If the system or the disk has no locks, it uses a
     lease: a file that is renewed while its process lives. A lease of a dead
-    process on this machine is taken over immediately. A second writer waits up
-    to a minute for a lease of another machine to expire.
+    process on this machine is taken over immediately. A lease of another
+    machine expires after a minute without renewal; a second writer waits for
+    that.
 
     Args:
         directory: str or path. The folder, made if needed, and removed again if
