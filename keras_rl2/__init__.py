@@ -1,13 +1,14 @@
 """keras_rl2: deep reinforcement learning as a Keras model.
 
-Names are imported when first used, so that a worker process or the command
-line which needs an environment only does not pay for TensorFlow. (To load a
-saved agent with `keras.models.load_model` instead of `load`, import Keras
-first, or name the agent's class once: Keras must have seen it.)
+Names are imported on first use, so that a worker process or a command that only
+needs an environment does not import TensorFlow. (To load a saved agent with
+`keras.models.load_model` instead of `load`, import Keras first, or access the
+agent's class once: Keras must have registered it.)
 
-TensorFlow that is imported after this package writes its first lines, and then
-errors only; `TF_CPP_MIN_LOG_LEVEL=0` in the environment shows all that it has
-to say. Imported earlier, by `import keras` say, it keeps to its own default.
+If TensorFlow is imported after this package, it prints its first lines and then
+only errors; the environment variable `TF_CPP_MIN_LOG_LEVEL=0` shows all
+messages. If it is imported earlier, e.g. by `import keras`, it keeps its own
+default.
 """
 
 import importlib
@@ -138,7 +139,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a room or a class when it is first asked for."""
+    """Imports a subpackage or a class on first access."""
     if name in _ROOMS:
         return importlib.import_module(f"keras_rl2.{name}")
     if name in _HOMES:
@@ -155,6 +156,6 @@ def __dir__() -> list[str]:
 
 tensorflow_notes.prepare()
 if "keras" in sys.modules:
-    # Keras finds a saved agent's class only if it has been registered, and
-    # where Keras is imported already, TensorFlow has been paid for.
+    # Keras finds a saved agent's class only if it has been registered. If Keras
+    # has been imported, registering it costs no import of TensorFlow.
     importlib.import_module("keras_rl2.agents")

@@ -11,10 +11,9 @@ from keras_rl2.files.atomic_files import replacing
 
 
 class AgentFile(keras.callbacks.Callback):
-    """Saves the agent every so many environment steps, or updates.
+    """Saves the agent after a number of environment steps, or updates.
 
-    A file is never seen half written: whatever stops the process leaves the
-    file before it.
+    Each write is atomic: if the process is stopped, the previous file remains.
 
     Args:
         path: Path. The `.keras` file.
@@ -37,10 +36,10 @@ class AgentFile(keras.callbacks.Callback):
     def on_epoch_begin(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Saves the agent where it is due.
+        """Saves the agent if it is due.
 
-        Not at the end of the epoch before: a checkpoint is written first, from
-        which a training that is killed in between can be resumed.
+        This is not done at the end of the previous epoch, since a checkpoint is
+        written first, from which a training killed in between can be resumed.
         """
         done = self.axis.count(self.model)
         if self.every and done >= self._due:
@@ -60,7 +59,7 @@ class AgentFile(keras.callbacks.Callback):
         self._due = state
 
     def save(self, agent: keras.Model) -> None:
-        """Saves an agent in place of the file that was there.
+        """Saves an agent, replacing an existing file.
 
         Args:
             agent: `keras_rl2.Agent`.

@@ -15,7 +15,7 @@ DEFAULTS = "default"
 
 
 def find_preset(name: str, arguments: argparse.Namespace) -> "Preset":
-    """Finds a preset by file or name; prints a line where there is none.
+    """Finds a preset by file or name; prints a line if there is none.
 
     Args:
         name: str. The algorithm's class name.

@@ -7,7 +7,7 @@ from keras_rl2.presets import Preset
 
 
 class Axis(NamedTuple):
-    """Environment steps, or updates where no steps are taken.
+    """Environment steps, or updates if no steps are taken.
 
     Attributes:
         name: str. The agent's counter, and the column in `progress.csv`.

@@ -19,7 +19,7 @@ _NUMBERS = ("episode_return", "episode_return_std", "episode_length")
 
 
 class BestAgent(keras.callbacks.Callback):
-    """Evaluates every so many steps or updates, and saves the best agent.
+    """Evaluates after a number of steps or updates, and saves the best agent.
 
     Training is the same with and without it. The logs of an evaluated epoch
     have the results, as `val_episode_return` and the like.
@@ -56,12 +56,12 @@ class BestAgent(keras.callbacks.Callback):
         self._due = 0
 
     def remember(self) -> None:
-        """Takes over the best agent of the folder.
+        """Continues from the best agent of the folder.
 
-        The folder's agent is evaluated first where there is no best one, as
-        in earlier versions, or no score, since the process was killed before
-        it was written. A folder with a checkpoint from before the first
-        evaluation is left alone.
+        The folder's agent is evaluated first if there is no best agent, as in
+        earlier versions, or no score, since the process was killed before
+        writing it. A folder with a checkpoint from before the first evaluation
+        is left alone.
 
         Raises:
             CommandError: If an agent or its score cannot be read.
@@ -86,7 +86,7 @@ class BestAgent(keras.callbacks.Callback):
     def on_epoch_end(
         self, epoch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        """Evaluates the agent where it is due."""
+        """Evaluates the agent if it is due."""
         done = self.axis.count(self.model)
         if not self.every or done < self._due:
             return
@@ -117,7 +117,7 @@ class BestAgent(keras.callbacks.Callback):
             agent: `keras_rl2.Agent`. The agent at the end of training.
 
         Returns:
-            dict: as of `agent.evaluate`, and `env_steps` or `updates`.
+            dict: the results of `agent.evaluate`, and `env_steps` or `updates`.
         """
         if self._last.get(self.axis.name) == self.axis.count(agent):
             return self._last
@@ -128,7 +128,7 @@ class BestAgent(keras.callbacks.Callback):
         self.episodes.env.close()
 
     def _evaluate(self, agent: Agent) -> dict[str, float]:
-        """Plays, and saves the agent if it is the best so far."""
+        """Evaluates the agent, and saves it if it is the best so far."""
         results = agent.evaluate(self.episodes)
         self._last = {**results, self.axis.name: self.axis.count(agent)}
         best = self.score.get("episode_return")
@@ -140,7 +140,7 @@ class BestAgent(keras.callbacks.Callback):
         return self._last
 
     def _read_score(self) -> dict[str, float]:
-        """Returns the score in the folder; empty where there is none."""
+        """Returns the score in the folder; empty if there is none."""
         try:
             score = read_json(self.folder.score)
             return {

@@ -37,8 +37,8 @@ class Finding(NamedTuple):
 
     Attributes:
         name: str. The property that was checked.
-        ok: bool. Whether all is well.
-        text: str. The observation, with advice where the check failed.
+        ok: bool. Whether the check passed.
+        text: str. The observation, with advice if the check failed.
     """
 
     name: str
@@ -79,7 +79,7 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     names = [name for name in able if name not in bound]
     masked = spaces.is_masked(observation)
     if masked:
-        # Brings Keras along, which most environments can be seen without.
+        # Imports Keras, which most environments do not need.
         from keras_rl2.policy_heads import policy_head
 
         try:
@@ -111,7 +111,7 @@ def check_masks(env: gymnasium.Env[Any, Any], seed: int) -> list[Finding]:
         seed: int. Seeds it.
 
     Returns:
-        list of `Finding`, empty where there is nothing to report.
+        list of `Finding`, empty if there is nothing to report.
 
     Example:
 

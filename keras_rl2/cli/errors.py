@@ -11,7 +11,7 @@ class CommandError(ValueError):
 
 
 def is_expected(error: Exception) -> bool:
-    """Returns whether an error is the user's to correct, not a bug.
+    """Returns whether the user can correct an error, which is not a bug then.
 
     Args:
         error: Exception. Raised by a command.
@@ -34,8 +34,8 @@ def in_one_line(error: Exception) -> str:
         error: Exception. Raised by a command.
 
     Returns:
-        str: one line, with the notes of the error, the file first where a file
-        is at fault.
+        str: one line, with the notes of the error; the file comes first if a
+        file is at fault.
 
     Example:
 
@@ -59,7 +59,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
     Returns:
         str: up to three choices with commas, the best first; all of them,
-        sorted, where none is similar.
+        sorted, if none is similar.
 
     Example:
 
@@ -74,7 +74,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def require_modules(feature: str, command: str, *modules: str) -> None:
-    """Raises an error where a feature needs a package that is missing.
+    """Raises an error if a feature needs a missing package.
 
     Args:
         feature: str. The feature, the beginning of the message.

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments of the process. Defaults to `None`.
 
     Returns:
-        int: exit code. 0 if all is well; 1 if `doctor` found something to do;
+        int: exit code. 0 on success; 1 if a check of `doctor` failed;
         2 after an error that one line on stderr explains; 130 after Ctrl-C.
 
     Example:

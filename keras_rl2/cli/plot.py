@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Draws the picture, and prints how each curve ends."""
+    """Draws the figure, and prints the end of each curve."""
     require_modules("plot", "pip install matplotlib", "matplotlib")
     groups = _groups(arguments.runs)
     curves = [_curve(folder, files) for folder, files in groups.items()]
@@ -126,7 +126,7 @@ def _distinct(curves: list[_Curve], folders: list[Path]) -> list[_Curve]:
 
 
 def _draw(curves: list[_Curve], output: Path, dpi: int) -> None:
-    """Draws one picture for each environment and unit, side by side."""
+    """Draws one plot for each environment and unit, side by side."""
     # Not pyplot, which would ask for a window; this draws with Agg.
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""How a training went, as a table for `plot` and for spreadsheets."""
+"""The logs of a training, as a table for `plot` and for spreadsheets."""
 
 import csv
 from collections.abc import Iterable
@@ -31,10 +31,9 @@ _FIRST_OFFLINE_COLUMNS: tuple[str, ...] = (
 class ProgressFile(keras.callbacks.Callback):
     """Writes the logs of each epoch as one row of a CSV file.
 
-    An existing file is continued, from the step that the agent has
-    reached: rows that came after its last saving were of a training that is
-    lost. `keras.callbacks.CSVLogger` would keep them, and sort the columns
-    anew.
+    An existing file is continued from the step that the agent has reached:
+    later rows belong to a part of the training that was lost.
+    `keras.callbacks.CSVLogger` would keep them, and reorder the columns.
 
     Args:
         path: Path. The file.
@@ -49,7 +48,7 @@ class ProgressFile(keras.callbacks.Callback):
         self._file: TextIO | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Opens the file, with the rows that still hold."""
+        """Opens the file, with the rows that are still valid."""
         self._columns = []
         if self.path.exists():
             self._columns, rows = read_rows(self.path)
@@ -65,7 +64,7 @@ class ProgressFile(keras.callbacks.Callback):
         if self.axis != STEPS:
             first = _FIRST_OFFLINE_COLUMNS
             logs[self.axis.name] = self.axis.count(self.model)
-            # They stay as they were.
+            # The number of environment steps does not change.
             logs.pop(STEPS.name, None)
         if not self._columns:
             self._columns = [*first, *sorted(set(logs) - set(first))]
@@ -83,7 +82,7 @@ class ProgressFile(keras.callbacks.Callback):
             self._file = None
 
     def _keep(self, rows: Iterable[list[str]]) -> None:
-        """Writes the file anew, with the rows that still hold."""
+        """Rewrites the file, with the rows that are still valid."""
         done = self.axis.count(self.model)
         with (
             replacing(self.path) as unfinished,
@@ -97,7 +96,7 @@ class ProgressFile(keras.callbacks.Callback):
             writer.writerows(row for row in rows if float(row[at]) <= done)
 
     def _write(self, row: list[Any]) -> None:
-        """Writes a row at once, for whoever looks at it meanwhile."""
+        """Writes a row and flushes it, for readers during the training."""
         assert self._file is not None
         csv.writer(self._file).writerow(row)
         self._file.flush()

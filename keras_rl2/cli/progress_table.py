@@ -22,8 +22,8 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[list[str]]]:
 
     Returns:
         tuple: names of the columns, and an iterator over rows: the values of
-        each, in this order. A last row that is not complete is left out: it is
-        being written, or never was.
+        each, in this order. An incomplete last row is left out: it is still
+        being written, or its process was stopped.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -40,7 +40,7 @@ def read_rows(path: Path) -> tuple[list[str], Iterator[list[str]]]:
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    """Yields the lines of a table that end, as lists."""
+    """Yields the complete lines of a table, as lists."""
     try:
         require_file(path)
         with path.open(newline="", encoding="utf-8") as file:
@@ -50,7 +50,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
-    """Yields lines of a sane length, and none that has no end."""
+    """Yields complete lines of at most a plausible length."""
     while line := file.readline(_LONGEST_LINE):
         if line.endswith("\n"):
             yield line
@@ -59,21 +59,21 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
 
 
 def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Reads how the return grew with the steps, or updates.
+    """Reads the return by steps, or updates.
 
-    Of a training on recorded data it is the return of evaluations: no other
-    episodes are played.
+    For a training on recorded data it is the return of evaluations, since no
+    other episodes are played.
 
     Args:
         path: Path. A progress.csv.
 
     Returns:
         tuple: environment steps, or else updates, `[N]` float64, and the
-        return `[N]` float64, NaN where no episode has ended.
+        return `[N]` float64, NaN before the first episode has ended.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        CommandError: If it holds no such numbers.
+        CommandError: If it has no such numbers.
     """
     columns, rows = read_rows(path)
     names = ("env_steps", "episode_return")

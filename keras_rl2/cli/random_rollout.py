@@ -21,17 +21,17 @@ class RandomRollout:
     N is the number of steps.
 
     Attributes:
-        observation: `[N + 1, ...]`. Of each step, and the last one; after an
-            end, the one that the next episode begins with. A tree of arrays
-            for a Dict or Tuple.
+        observation: `[N + 1, ...]`. Observation before each step, and the last
+            one; after the end of an episode, the first one of the next episode.
+            A tree of arrays for a Dict or Tuple.
         action: list of N actions.
         reward: `[N]` float64.
         terminated: `[N]` bool.
         truncated: `[N]` bool.
-        next_observation: `[N, ...]`. After each step, also at an end; a
-            tree alike.
-        outside: int. Observations that are no members of their space.
-        stranger: The first of them, a tree of arrays, or None.
+        next_observation: `[N, ...]`. Observation after each step, also at the
+            end of an episode; a tree like `observation`.
+        outside: int. Number of observations outside of their space.
+        stranger: The first of these observations, a tree of arrays, or None.
     """
 
     observation: Tree[np.ndarray]
@@ -51,7 +51,7 @@ class RandomRollout:
 
 
 def play(env: Any, steps: int, seed: int) -> RandomRollout:
-    """Takes random steps, always the same ones under a seed.
+    """Takes random steps, reproducible by the seed.
 
     Args:
         env: `gymnasium.Env`. Is reset first.
@@ -105,7 +105,7 @@ def play(env: Any, steps: int, seed: int) -> RandomRollout:
 
 
 def _number(reward: Any) -> float:
-    """Returns a reward, which may be no row of one number."""
+    """Returns a reward, checking that it is one number."""
     if np.ndim(reward):
         raise ValueError(
             "Expected `reward` to be a number, e.g. reward.item(). "
@@ -131,7 +131,7 @@ def random_action(
     """
     if not is_masked(observation_space):
         return action_space.sample()
-    # Brings Keras along, which most environments can be seen without.
+    # Imports Keras, which most environments do not need.
     from keras_rl2.policy_heads import policy_head
 
     head = policy_head(action_space)

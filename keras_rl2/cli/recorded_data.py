@@ -43,7 +43,7 @@ def check(name: str, arguments: argparse.Namespace) -> None:
         arguments: argparse.Namespace. The arguments of `train`.
 
     Raises:
-        CommandError: If something is missing or does not go together.
+        CommandError: If options are missing or do not fit each other.
     """
     from keras_rl2.presets import ALGORITHMS
 
@@ -82,11 +82,11 @@ def check_resumed(
 
     Args:
         preset: `Preset`. The settings that the training was begun with.
-        file: Path. Where that is written.
+        file: Path. The file of these settings.
         arguments: argparse.Namespace. The arguments of `train`.
 
     Raises:
-        CommandError: If it was begun otherwise.
+        CommandError: If the training was begun with other data.
     """
     if preset.updates and arguments.data is None:
         raise errors.CommandError(

@@ -1,4 +1,4 @@
-"""Where a training keeps its files."""
+"""The folder of a training's files."""
 
 import json
 import os
@@ -77,7 +77,7 @@ class RunFolder:
 
         Args:
             path: str or path. A `.keras` file; or the folder of a training,
-                for its best agent, or `agent.keras` where there is no best.
+                for its best agent, or `agent.keras` if there is no best agent.
 
         Returns:
             tuple: the `RunFolder`, and the Path of the agent's file.
@@ -133,8 +133,8 @@ class RunFolder:
             asked: str or None. The id of `--env`; None for the one
                 that the agent was trained in. Defaults to `None`.
             env_kwargs: dict or None. Arguments of `--env-kwargs`. They are
-                added to those of the training, if its environment is the one.
-                Defaults to `None`.
+                added to the arguments of the training, if the environment is
+                the same. Defaults to `None`.
 
         Returns:
             tuple: the id, and the arguments of the environment.

@@ -40,7 +40,7 @@ def load_into(agent: Agent, path: Path) -> None:
     agent.optimizer.build(agent.trainable_variables)
     try:
         with warnings.catch_warnings():
-            # Keras only warns of an optimizer that it leaves as it was.
+            # Keras only warns if it does not load an optimizer.
             warnings.simplefilter("error", UserWarning)
             agent.load_weights(path)
     except (ValueError, UserWarning) as error:

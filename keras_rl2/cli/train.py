@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     _check_folders(list(folders.values()), arguments)
 
-    # Not sooner: errors that do not need TensorFlow have been raised.
+    # Imported late, so that errors without TensorFlow are raised first.
     from keras_rl2.cli import training_run
 
     for seed, folder in folders.items():
@@ -183,7 +183,7 @@ def _preset(arguments: argparse.Namespace) -> "Preset":
 def _check_folders(
     folders: list[RunFolder], arguments: argparse.Namespace
 ) -> None:
-    """Raises an error for overwriting a training, or resuming none."""
+    """Raises an error for overwriting a training, or resuming a missing one."""
     if arguments.resume:
         _check_resume(folders, arguments)
         return
@@ -198,7 +198,7 @@ def _check_folders(
 def _check_resume(
     folders: list[RunFolder], arguments: argparse.Namespace
 ) -> None:
-    """Raises an error where --resume is impossible or has wrong options."""
+    """Raises an error if --resume is impossible or has wrong options."""
     for option in ("overwrite", "preset", "settings", "envs", "env_kwargs"):
         if getattr(arguments, option):
             name = f"--{option}".replace("_", "-").replace("settings", "set")

@@ -136,7 +136,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the trials that are missing."""
+    """Runs the missing trials."""
     from keras_rl2.cli import environments
     from keras_rl2.cli.tuning_plan import TuningPlan
     from keras_rl2.presets.loading import algorithm_name
@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     folder = Path(arguments.logdir) / name
 
-    # Not sooner: errors that do not need TensorFlow have been raised.
+    # Imported late, so that errors without TensorFlow are raised first.
     from keras_rl2.cli import tuning_run
 
     study = tuning_run.open_study(

@@ -23,7 +23,7 @@ _RANDOM_STEPS = 1000
 
 @dataclasses.dataclass(frozen=True)
 class TuningPlan:
-    """The settings that are searched, and how a trial is judged.
+    """The settings that are searched, and how a trial is evaluated.
 
     Attributes:
         preset: `Preset`. The settings that are not searched.
@@ -115,8 +115,8 @@ def without_long_rounds(
 ) -> SearchSpace:
     """Leaves out horizons with rounds longer than a part of the run.
 
-    A trial ends with the round in which its steps are reached: with long
-    rounds it would be trained for longer, and would win by that.
+    A trial ends with the round in which its steps are reached: with long rounds
+    it would have an advantage by a longer training.
 
     Args:
         space: `SearchSpace`.
@@ -124,7 +124,7 @@ def without_long_rounds(
         reports: int. Parts of a run.
 
     Returns:
-        `SearchSpace`; the same where no horizon is searched.
+        `SearchSpace`; the same if no horizon is searched.
 
     Example:
 

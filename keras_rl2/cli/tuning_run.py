@@ -97,13 +97,14 @@ def tune(
     trials: int,
     pruner: str,
 ) -> None:
-    """Runs the trials that are missing, and writes the best preset.
+    """Runs the missing trials, and writes the best preset.
 
     Args:
         study: `optuna.Study`. Has the plan's trials so far.
         plan: `TuningPlan`. The settings that its trials share.
         folder: Path. Where trainings and the best preset go.
-        trials: int. Trials in the end, including those of other processes.
+        trials: int. Total number of trials, including trials of other
+            processes.
         pruner: str. `"median"`, `"hyperband"` or `"none"`.
 
     Raises:

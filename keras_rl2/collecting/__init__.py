@@ -1,7 +1,7 @@
-"""Stepping environments with a policy, and writing down what happens.
+"""Stepping environments with a policy, and recording the trajectories.
 
 Nothing here imports TensorFlow or Keras: processes that only step environments
-do with this and `keras_rl2.envs`.
+need only this package and `keras_rl2.envs`.
 """
 
 from typing import TYPE_CHECKING

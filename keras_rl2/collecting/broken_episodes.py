@@ -1,4 +1,4 @@
-"""What failures of environments leave of a rollout."""
+"""Episodes of a rollout that failures of environments interrupted."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -7,12 +7,12 @@ import numpy as np
 
 
 class BrokenEpisodes:
-    """Steps of a rollout in which environments failed and were begun anew.
+    """Steps of a rollout in which environments failed and were reset.
 
-    A failure costs one step of all environments, in which they begin anew.
-    What the failed ones did before it, since their last reset, is discarded:
-    something was wrong there. Episodes of the others are cut off: all
-    environments of a vector begin anew together.
+    A failure costs one step of all environments, in which they are reset. The
+    steps of the failed environments since their last reset are discarded, since
+    they may be wrong. The episodes of the other environments are cut off: all
+    environments of a vector are reset together.
 
     Letters: T steps of B environments.
 
@@ -20,14 +20,15 @@ class BrokenEpisodes:
         shape: tuple. T and B.
 
     Attributes:
-        anew: `[T, B]` bool. Steps in which environments began anew.
-        discarded: `[T, B]` bool. Steps that are not to be learned from.
-        cut: `[T, B]` bool. Last steps of episodes that were broken off: none
-            whose return says anything.
-        discarded_before: `[B]` bool. Environments of which the steps before
-            the rollout, since their last reset, are to be discarded too.
-        cut_before: `[B]` bool. Environments whose episodes were broken off
-            before the first step, so that they ended with the rollout before.
+        anew: `[T, B]` bool. Steps in which environments were reset after a
+            failure.
+        discarded: `[T, B]` bool. Steps that are not trained on.
+        cut: `[T, B]` bool. Last steps of interrupted episodes; their returns do
+            not count.
+        discarded_before: `[B]` bool. Environments where the steps between the
+            last reset and the rollout are also discarded.
+        cut_before: `[B]` bool. Environments with episodes that were interrupted
+            before the first step, and thus ended with the previous rollout.
 
     Example:
 
@@ -50,7 +51,7 @@ class BrokenEpisodes:
         """Adds a failure.
 
         Args:
-            t: int. The step that could not be taken.
+            t: int. The step that failed.
             failed: `[B]` bool. The environments that failed.
             ended: `[T, B]` bool. Last steps of episodes, before step `t`.
         """
@@ -69,7 +70,7 @@ class BrokenEpisodes:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Puts what is left of several environments' rollouts side by side.
+        """Concatenates the broken episodes of several environments.
 
         Args:
             parts: Sequence of `BrokenEpisodes`, all of T steps.

@@ -1,4 +1,4 @@
-"""Checks of weights, observations, masks and actions, before they are used."""
+"""Checks of weights, observations, masks and actions before their use."""
 
 import math
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ def is_finite(array: np.ndarray) -> bool:
     False
     """
     if array.dtype.kind == "f":
-        # The sum of squares of what is not finite is not finite. That it
-        # overflows is rare.
+        # The sum of squares is not finite if a number is not finite. It rarely
+        # overflows otherwise.
         if math.isfinite(np.vdot(array, array)):
             return True
     elif array.dtype.kind in "iub":
         return True
-    # NumPy itself knows nothing of bfloat16.
+    # NumPy itself does not support bfloat16.
     return bool(np.isfinite(array.astype("float64")).all())
 
 
@@ -53,14 +53,14 @@ def first_not_finite(array: np.ndarray) -> tuple[int, ...] | None:
 
 
 def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
-    """Checks that the weights to act with are finite.
+    """Checks that the weights of the policy are finite.
 
     Args:
         variables: Sequence of `keras.Variable`.
-        values: list of arrays. Their values.
+        values: list of arrays. Values of the variables.
 
     Raises:
-        ValueError: If one is not finite; the text names it.
+        ValueError: If a variable is not finite; the message names it.
     """
     for variable, value in zip(variables, values, strict=True):
         if not is_finite(value):
@@ -72,15 +72,15 @@ def check_weights(variables: Sequence[Any], values: list[np.ndarray]) -> None:
 
 
 def check_actions(action: np.ndarray, observation: Any) -> None:
-    """Checks that actions are finite, before an environment gets them.
+    """Checks that actions are finite before an environment receives them.
 
     Args:
-        action: `[B, ...]`. The policy's own actions.
+        action: `[B, ...]`. The policy's actions.
         observation: tree of `[B, ...]`. The observations that led to them.
 
     Raises:
-        ValueError: If one is not finite; the text names the environment and
-            the largest number of its observation.
+        ValueError: If an action is not finite; the message names the
+            environment and the largest number of its observation.
     """
     if is_finite(action):
         return
@@ -95,8 +95,8 @@ def check_actions(action: np.ndarray, observation: Any) -> None:
         "Expected finite actions from the policy. Received: "
         f"action={action[where]} for environment {where[0]}, where the "
         f"largest number of the observation{f' {path}' if path else ''} was "
-        f"{largest:.6g}. No environment was given it: its network gave what "
-        "is infinite or not a number, of weights that are finite"
+        f"{largest:.6g}. It was not passed to an environment: the network "
+        "returned infinity or NaN although its weights are finite"
     )
 
 
@@ -107,24 +107,24 @@ def check_mask(
     env_name: str,
     step: int,
 ) -> None:
-    """Checks that action masks allow something in each environment.
+    """Checks that action masks allow an action in each environment.
 
     Args:
-        head: `ActionFormat`. Choices that masks are for.
+        head: `ActionFormat`. Form of the masked actions.
         observation: dict of `[B, ...]`, with a mask.
         waiting: `[B]` bool. Environments that ignore the next action.
         env_name: str. Name of the environment, for the message.
         step: int. Number of the step, for the message.
 
     Raises:
-        ValueError: If a mask allows nothing where an action is needed.
+        ValueError: If a mask allows no action where one is needed.
     """
     nothing = head.leaves_nothing(observation[ACTION_MASK]) & ~waiting
     if nothing.any():
         index = int(np.flatnonzero(nothing)[0])
         mask = observation[ACTION_MASK][index]
         raise ValueError(
-            "Expected an action mask that allows one action at least. "
+            "Expected an action mask that allows at least one action. "
             f"Received: {mask.tolist()} from environment {index} of "
             f"{env_name} at step {step}"
         )

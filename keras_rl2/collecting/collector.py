@@ -27,30 +27,30 @@ from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 
-# What an actor is given, by the step: [T, B, *noise_shape], or what was drawn
-# beforehand for an actor that has nothing learned.
+# Noise of an actor by step: [T, B, *noise_shape], or random draws made in
+# advance for an actor without a trained policy.
 StepNoise = np.ndarray | Sequence[Actions]
 
-#: Failures in a row, with no step between them, after which there is no use.
+#: Most failures in a row, without a step between them, before giving up.
 MOST_RESTARTS = 5
 
 logger = logging.getLogger(__name__)
 
 
 class Collector:
-    """Steps a vector environment with an actor and keeps what happened.
+    """Steps a vector environment with an actor and records the trajectory.
 
-    The loop itself only acts, steps and stores; all that can be derived
-    (episode returns, masks, checks) is derived once per rollout.
+    The loop itself only acts, steps and stores; everything derived (episode
+    returns, masks, checks) is computed once per rollout.
 
     Args:
         env: `VectorEnvAdapter`. The environments, B.
         horizon: int. Steps of one rollout, T.
-        head: `ActionFormat`. Says what actions look like.
+        head: `ActionFormat`. Shape and dtype of actions.
         window: int. Episodes over which returns are averaged. Defaults to
             `100`.
-        sequence_length: int or None. Steps after which the state of a policy
-            that remembers is kept; None for one that does not. Defaults to
+        sequence_length: int or None. Steps after which the recurrent state of
+            the policy is stored; None for a policy without one. Defaults to
             `None`.
 
     Example:
@@ -67,7 +67,7 @@ class Collector:
     (16, 2)
     """
 
-    #: What a rollout in progress is written to.
+    #: Class of the storage of a rollout in progress.
     record_kind: type[Record] = Record
 
     def __init__(
@@ -84,22 +84,22 @@ class Collector:
         self.sequence_length = sequence_length
         self.observation: Any = None
         self.episodes = EpisodeStatistics(env.num_envs, window)
-        #: Whether the environments have ever been reset from here.
+        #: Whether this collector has ever reset the environments.
         self.has_begun = False
-        # Those that have been begun and not been finished.
+        # Rollouts begun and not yet finished.
         self._rollouts: deque[Any] = deque()
         self._is_masked = is_masked(env.observation_space)
         self._resets_seen = -1
-        #: Seeds environments that are made again, by how many were before;
-        #: None where a failure is not to be survived.
+        #: Seed of restarted environments, by the number of earlier restarts;
+        #: None if a failure raises its error.
         self.restart_seed: Callable[[int], int] | None = None
         self.env_restarts = 0
-        #: What failures have left of the last rollout; None without any.
+        #: Broken episodes of the last rollout; None without failures.
         self.broken: BrokenEpisodes | None = None
-        #: Whether to keep log-probabilities, which the actor must give.
+        #: Whether to store log-probabilities, which the actor must return.
         self.keeps_log_prob = False
         self._adapter = env
-        #: Why environments' state is not saved, once it is known.
+        #: Reason for not saving the environments' state, once known.
         self.not_saved = ""
         self._failed = np.zeros(env.num_envs, np.bool_)
         self._failures = 0
@@ -109,17 +109,17 @@ class Collector:
     def adrift(self) -> bool:
         """Whether the environments are not where the last rollout left them.
 
-        They have never been reset, a rollout broke off, or somebody else,
-        `evaluate` say, has used them since.
+        They have never been reset, a rollout was interrupted, or other code has
+        used them in the meantime, e.g. `evaluate`.
         """
         return self._resets_seen != self.env.resets
 
     def reset(self, seed: int | None = None) -> None:
-        """Starts new episodes in every environment.
+        """Begins new episodes in every environment.
 
         Args:
-            seed: int or None. Seeds environment i with `seed + i`. Defaults
-                to `None`: the random states go on.
+            seed: int or None. Seeds environment i with `seed + i`. Defaults to
+                `None`: the random states continue.
         """
         try:
             self.observation = self.env.reset(seed=seed)
@@ -131,55 +131,57 @@ class Collector:
 
     @property
     def under_way(self) -> int:
-        """Rollouts that have been begun and not been finished."""
+        """Number of rollouts begun and not yet finished."""
         return len(self._rollouts)
 
     def begin(self, actor: Actor | SendingActor, noise: StepNoise) -> None:
         """Begins a rollout, which `finish` returns.
 
-        Here nothing happens before that; workers begin at once.
+        In this process, the steps are taken in `finish`; workers begin
+        immediately.
 
         Args:
-            actor: `PolicyActor`, or a function alike. Chooses the actions.
-            noise: `[T, B, *noise_shape]` float32. Its noise, or whatever it
-                takes in place of that, by the step.
+            actor: `PolicyActor`, or a function with the same signature. Chooses
+                the actions.
+            noise: `[T, B, *noise_shape]` float32. Noise of the actor by step,
+                or its other inputs.
         """
         assert callable(actor)
         self._rollouts.append((actor, noise))
 
     def drop(self, error: BaseException | None = None) -> None:
-        """Forgets rollouts that are under way.
+        """Discards unfinished rollouts.
 
         Args:
-            error: BaseException or None. The error that interrupted them, most
-                often Ctrl-C. Defaults to `None`.
+            error: BaseException or None. The error that interrupted the
+                rollouts, usually Ctrl-C. Defaults to `None`.
         """
         self._rollouts.clear()
 
     def collect(self, actor: Actor, noise: StepNoise) -> Trajectory:
-        """Takes T steps in each environment, from where it is.
+        """Takes T steps in each environment, from its current state.
 
         Args:
-            actor: As of `begin`.
-            noise: As of `begin`.
+            actor: See `begin`.
+            noise: See `begin`.
 
         Returns:
             A `Trajectory`.
 
         Raises:
-            ValueError: As of `finish`.
+            ValueError: See `finish`.
         """
         self.begin(actor, noise)
         return self.finish()
 
     def finish(self) -> Trajectory:
-        """Returns the rollout that was begun first.
+        """Returns the oldest unfinished rollout.
 
         Returns:
             A `Trajectory`.
 
         Raises:
-            ValueError: If an observation or a reward is not finite; the text
+            ValueError: If an observation or a reward is not finite; the message
                 names the environment, the step and the array.
         """
         actor, noise = self._rollouts.popleft()
@@ -189,12 +191,12 @@ class Collector:
         )
         if self.keeps_log_prob:
             record.log_prob = np.empty(record.reward.shape, np.float32)
-        # Until all has gone well: also Ctrl-C may break the rollout off.
+        # Until the rollout is complete: Ctrl-C may also interrupt it.
         self._resets_seen = -1
         try:
             self._run(actor, noise, record)
         except Exception as error:
-            # An environment may choke on the action that a NaN led to.
+            # An environment may fail on an action that is NaN.
             record.check_finite()
             raise error
         record.check_finite()
@@ -243,27 +245,27 @@ class Collector:
         record.steps = t + 1
 
     def _survive(self, error: Exception, record: Record, t: int) -> None:
-        """Begins anew in the place of a step that failed, if asked to."""
+        """Resets the environments in place of a failed step, if enabled."""
         if self.restart_seed is not None:
-            # What choked on the action of a NaN would do so again.
+            # An environment that failed on a NaN would fail again.
             record.check_finite()
         observation = self._begun_anew(error)
         record.keep_restart(t, self._failed, observation)
         record.steps = t + 1
 
     def _begun_anew(self, error: Exception) -> Any:
-        """Begins anew in all environments, or raises what made it necessary.
+        """Resets all environments, or raises the error of the failure.
 
         Args:
-            error: What an environment raised.
+            error: The error that an environment raised.
 
         Returns:
-            `[B, ...]`. What they begin with.
+            `[B, ...]`. The first observations.
         """
         if self.restart_seed is None or isinstance(error, MismatchError):
             raise error
         self._failed = self.env.failed
-        # Not counted in the loop of steps, which is hot.
+        # Counted here, since the loop of steps is hot.
         if self.env.steps > self._failed_at + 1:
             self._failures = 0
         self._failed_at = self.env.steps
@@ -290,7 +292,7 @@ class Collector:
     def _remembered_step(
         self, actor: Any, noise: StepNoise, record: Record, t: int
     ) -> None:
-        """Takes a step, and keeps the state of a recurrent policy."""
+        """Takes a step, and stores the state of a recurrent policy."""
         assert self.sequence_length is not None
         if t == 0:
             record.keep_begins(actor.begins)
@@ -311,14 +313,14 @@ class Collector:
     def _beginning(
         self, record: Record, t: int, resetting: np.ndarray
     ) -> np.ndarray:
-        """Returns where step `t + 1` is the first of an episode, `[B]`."""
+        """Returns whether step `t + 1` is the first of an episode, `[B]`."""
         if self.env.masks_reset_rows:
             return resetting
         ended: np.ndarray = record.terminated[t] | record.truncated[t]
         return ended
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what later statistics depend on, as plain data."""
+        """Returns the state that later statistics depend on, as plain data."""
         return {
             **self.episodes.get_state(),
             "observation": self.observation,
@@ -326,7 +328,7 @@ class Collector:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -340,16 +342,16 @@ class Collector:
         return StateKeeper(self._adapter)
 
     def simulation(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be saved.
+        """Returns the state of the environments, if it can be saved.
 
-        If not, `not_saved` says why.
+        If not, `not_saved` is the reason.
         """
         kept = self._keeper.read()
         self.not_saved = self._keeper.refusal
         return None if kept is None else {"env": kept, "adrift": self.adrift}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
-        """Says whether what others gave is of environments held alike.
+        """Returns whether `go_on` supports the form of a simulation.
 
         Args:
             simulation: dict, as returned by `simulation` of any collector.
@@ -357,14 +359,14 @@ class Collector:
         return "env" in simulation
 
     def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
-        """Has the environments go on where others were.
+        """Continues the environments from the state of others.
 
         Args:
             simulation: dict, as returned by `simulation`.
-            observation: `[B, ...]`. What those have shown last.
+            observation: `[B, ...]`. The last observations in that state.
 
         Returns:
-            bool. False where they cannot, and begin new episodes.
+            bool. False if they cannot continue, and begin new episodes.
         """
         self._resets_seen = -1
         if not self._keeper.write(simulation["env"], observation):
@@ -377,16 +379,16 @@ class Collector:
 
 
 class EpisodeStatistics:
-    """Adds up rewards over rollouts, as episodes go on from one to the next.
+    """Adds up rewards of episodes, which may span several rollouts.
 
     Args:
         num_envs: int. Environments, B.
-        window: int. Episodes that are kept.
+        window: int. Number of episodes that are kept.
 
     Attributes:
-        returns: deque of float. Of the last episodes, in the order in which
-            they ended.
-        lengths: deque of int. Likewise.
+        returns: deque of float. Returns of the last episodes, in the order of
+            their ends.
+        lengths: deque of int. Lengths of the same episodes.
     """
 
     def __init__(self, num_envs: int, window: int) -> None:
@@ -407,12 +409,12 @@ class EpisodeStatistics:
 
         Args:
             trajectory: `Trajectory` of T steps of B environments.
-            broken: `BrokenEpisodes` or None. Traces of failures in it.
+            broken: `BrokenEpisodes` or None. Failures in the rollout.
         """
         if broken is not None:
             self._return[broken.cut_before] = 0.0
             self._length[broken.cut_before] = 0
-        # [T, B], each from the beginning of the rollout on.
+        # [T, B], sums from the beginning of the rollout.
         reward = np.where(trajectory.valid, trajectory.reward, 0.0)
         returns = self._return + np.cumsum(reward, axis=0, dtype=np.float64)
         lengths = self._length + np.cumsum(trajectory.valid, axis=0)
@@ -431,7 +433,7 @@ class EpisodeStatistics:
         self._length = lengths[-1] - before_length
 
     def get_state(self) -> dict[str, Any]:
-        """Returns all that later statistics depend on, as plain data."""
+        """Returns the state that later statistics depend on, as plain data."""
         return {
             "episode_returns": [float(r) for r in self.returns],
             "episode_lengths": [int(n) for n in self.lengths],
@@ -440,7 +442,7 @@ class EpisodeStatistics:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores what `get_state` returned.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.

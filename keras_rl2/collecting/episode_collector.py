@@ -1,4 +1,4 @@
-"""Collecting whole episodes."""
+"""Collection of whole episodes."""
 
 from typing import Any
 
@@ -18,17 +18,17 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class EpisodeRecord(Record):
-    """A record of the first episode of each environment and of no other.
+    """A record of only the first episode of each environment.
 
-    Steps that are never taken, or come after that episode, are not valid and
-    hold its last observation, in every autoreset mode: what an environment
-    does with nobody's use of it, be it a NaN, leaves no trace.
+    Steps that are never taken, or follow the episode, are not valid and hold
+    its last observation, in every autoreset mode. Anything that an environment
+    returns after its episode, e.g. NaN, is ignored.
 
     Args:
-        env: `VectorEnvAdapter`. As of `Record`.
-        head: `ActionFormat`. As of `Record`.
-        horizon: int. As of `Record`.
-        first: `[B, ...]`. As of `Record`.
+        env: `VectorEnvAdapter`. See `Record`.
+        head: `ActionFormat`. See `Record`.
+        horizon: int. See `Record`.
+        first: `[B, ...]`. See `Record`.
     """
 
     def __init__(
@@ -42,9 +42,10 @@ class EpisodeRecord(Record):
         for array in (self.action, self.reward):
             array[:] = 0
         self.alive = np.zeros(self.reward.shape, np.bool_)
-        #: Whether steps act on `present`, and not on what is kept.
+        #: Whether steps act on `present` instead of the stored observations.
         self.acts_on_present = False
-        #: Observations of all environments, also where the episode is over.
+        #: Observations of all environments, including those of finished
+        #: episodes.
         self.present = first
         for flags in (self.terminated, self.truncated):
             flags[:] = False
@@ -56,16 +57,16 @@ class EpisodeRecord(Record):
         return map_leaves(np.ascontiguousarray, self.present)
 
     def keep_observation(self, t: int, observation: Any) -> None:
-        """Keeps the observations before step `t`, `[B, ...]`."""
+        """Stores the observations before step `t`, `[B, ...]`."""
         super().keep_observation(t, observation)
         self.present = observation
 
     def keep_final(self, t: int, final_observation: Any) -> None:
-        """Puts last observations in the place of those of the resets.
+        """Replaces the observations after resets by the last observations.
 
         Args:
             t: int. The step.
-            final_observation: `[B, ...]`. Rows of episodes that ended count.
+            final_observation: `[B, ...]`. Only rows of finished episodes count.
         """
         ended = self.terminated[t] | self.truncated[t]
 
@@ -77,14 +78,14 @@ class EpisodeRecord(Record):
     def keep_restart(
         self, t: int, failed: np.ndarray, observation: Any
     ) -> None:
-        """Begins the episodes anew that were under way, of all environments.
+        """Begins new episodes in place of the unfinished ones.
 
-        A return that was cut off would say nothing of the whole.
+        The return of an interrupted episode would be incomplete.
 
         Args:
             t: int. The step that failed.
             failed: `[B]` bool. The environments that failed.
-            observation: `[B, ...]`. What they begin with.
+            observation: `[B, ...]`. The first observations.
         """
         running = self.alive[t].copy()
         self.alive[: t + 1, running] = False
@@ -98,7 +99,7 @@ class EpisodeRecord(Record):
             array[t + 1, ~running] = array[t, ~running]
 
     def forget_others(self, t: int) -> None:
-        """Takes back what environments gave whose episode was over.
+        """Removes the results of environments after the end of their episodes.
 
         Args:
             t: int. The step.
@@ -113,13 +114,13 @@ class EpisodeRecord(Record):
         self.truncated[t, over] = False
 
     def finish(self) -> None:
-        """Cuts off what still runs, and fills the rows of no step."""
+        """Truncates unfinished episodes, and fills the rows without steps."""
         for array in leaves(self.observation):
             array[self.steps + 1 :] = array[self.steps]
         self.truncated[-1] |= self.alive[-1] & ~self.terminated[-1]
 
     def is_over(self, t: int) -> np.ndarray:
-        """Marks environments whose episode is over, `[B]`."""
+        """Marks environments with a finished episode, `[B]`."""
         over: np.ndarray = ~self.alive[t]
         return over
 
@@ -131,28 +132,28 @@ class EpisodeRecord(Record):
 class EpisodeCollector(Collector):
     """Plays one whole episode in each environment, from a reset.
 
-    For agents that learn from Monte-Carlo returns. Taking what ends within a
-    fixed number of steps instead would prefer short episodes. Steps after an
-    environment's episode are not valid; an episode that reaches the horizon
-    is cut there, as by a time limit.
+    For agents that learn from Monte-Carlo returns. Taking the episodes that end
+    within a fixed number of steps instead would prefer short episodes. Steps
+    after an environment's episode are not valid; an episode that reaches the
+    horizon is truncated there, as by a time limit.
     """
 
     record_kind = EpisodeRecord
 
     @property
     def adrift(self) -> bool:
-        """Whether the environments are to be reset: always."""
+        """Whether the environments must be reset: always."""
         return True
 
     def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
-        """Has the environments go on where others were."""
+        """Continues the environments from the state of others."""
         return super().go_on({**simulation, "adrift": False}, observation)
 
     def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
         """Acts, steps and stores until every episode has ended."""
         assert isinstance(record, EpisodeRecord)
-        # Environments whose episode is over have begun another one, and may
-        # forbid an action that their last observation allowed.
+        # Environments with a finished episode have begun another one, and may
+        # mask an action that their last observation allowed.
         record.acts_on_present = self._is_masked
         running = np.ones(self.env.num_envs, np.bool_)
         step = self._step
@@ -173,13 +174,13 @@ class EpisodeCollector(Collector):
     def _beginning(
         self, record: Record, t: int, resetting: np.ndarray
     ) -> np.ndarray:
-        """Says that no other episode begins: what follows is of no account."""
+        """Marks that no other episode begins: later steps are ignored."""
         return np.zeros(self.env.num_envs, np.bool_)
 
     def _fill_memory(
         self, actor: Any, record: Record, sequence_length: int
     ) -> None:
-        """Keeps something for the steps that are never taken."""
+        """Stores placeholders for the steps that are never taken."""
         for t in range(record.steps, self.horizon):
             record.keep_begins(actor.begins)
             if t % sequence_length == 0:

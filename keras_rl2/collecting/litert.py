@@ -15,14 +15,13 @@ from keras_rl2.spaces.trees import with_leaves
 
 
 class LiteRTRunner:
-    """Runs a converted policy whose weights are inputs.
+    """Runs a converted policy that takes its weights as inputs.
 
     Args:
         converted: bytes. The model, with inputs for observations, optionally
             `noise`, and `weight_0`, `weight_1`, ...
         num_weights: int. Number of weights.
-        threads: int or None. Threads of the interpreter; None for its own
-            choice.
+        threads: int or None. Threads of the interpreter; None for its default.
         observations: Sequence of str. Names of the inputs for the arrays of
             an observation, in the order of `trees.leaves`. Defaults to
             `("observation",)`, one array.
@@ -53,7 +52,7 @@ class LiteRTRunner:
         self.observations = tuple(observations)
         self._interpreter = interpreter
         details = {
-            # The converter adds to it: `serving_default_noise:0` -> `noise`.
+            # The converter extends names: `serving_default_noise:0` -> `noise`.
             d["name"].split(":")[0].removeprefix("serving_default_"): d["index"]
             for d in interpreter.get_input_details()
         }
@@ -95,17 +94,17 @@ class LiteRTRunner:
 class LiteRTPolicy:
     """A greedy policy for one observation at a time, as plain data.
 
-    It can be sent to a process that has no TensorFlow.
+    It can be sent to a process without TensorFlow.
 
     Attributes:
         converted: bytes. The model for a batch of one; see `LiteRTRunner`.
-        weights: list of arrays. Its weights.
+        weights: list of arrays. Weights of the policy.
         threads: int or None. Threads of the interpreter.
         observation: tree of `ArraySpec`. The form of one observation.
         inputs: tuple of str. See `observations` of `LiteRTRunner`.
         action: tree of `ArraySpec`. The form of one action.
-        initial_state: tuple of arrays `[1, ...]`. The state of a recurrent
-            policy when an episode begins. Defaults to `()`.
+        initial_state: tuple of arrays `[1, ...]`. The recurrent state at the
+            start of an episode. Defaults to `()`.
     """
 
     converted: bytes
@@ -117,7 +116,7 @@ class LiteRTPolicy:
     initial_state: tuple[np.ndarray, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the fields without the interpreter, which is made anew."""
+        """Returns the fields without the interpreter, which is made again."""
         return {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -151,7 +150,7 @@ class LiteRTPolicy:
 
     @functools.cached_property
     def _memory(self) -> list[np.ndarray]:
-        """The present state, changed by each call."""
+        """The current state, changed by each call."""
         return self._first_memory()
 
     @functools.cached_property
@@ -172,7 +171,7 @@ def for_environment(action: Tree[ArraySpec], outputs: list[Any]) -> Any:
     """Returns the environment's action from the outputs of a policy.
 
     Args:
-        action: tree of `ArraySpec`. Of the action space.
+        action: tree of `ArraySpec`. Specs of the action space.
         outputs: list. The normalized action, then each array of the
             environment's action, if that is different.
 

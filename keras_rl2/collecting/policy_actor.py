@@ -1,4 +1,4 @@
-"""Acting with a policy that has been traced, without TensorFlow."""
+"""Acting with a traced policy, without TensorFlow."""
 
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from keras_rl2.collecting.litert import for_environment
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 
-# The policy's actions [B, ...], and the same as environments take them, a tree
-# of arrays perhaps.
+# The policy's actions [B, ...], and the same in the form of the environment,
+# possibly a tree of arrays.
 Actions = tuple[np.ndarray, Any]
 
 # From observations [B, ...] and the noise of one step to actions: a
-# `PolicyActor`, or whatever takes its place.
+# `PolicyActor`, or a function with the same signature.
 Actor = Callable[[Any, Any], Actions]
 
 
 class PolicyRunner(Protocol):
-    """Runs a traced policy with weights of its own."""
+    """Runs a traced policy with its own copy of the weights."""
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Takes over weights, a copy of them."""
+        """Copies the weights."""
 
     def __call__(
         self,
@@ -33,33 +33,33 @@ class PolicyRunner(Protocol):
         noise: np.ndarray | None,
         memory: Sequence[np.ndarray] = (),
     ) -> list[np.ndarray]:
-        """Returns what the policy gives for `[B, ...]`."""
+        """Returns the outputs of the policy for `[B, ...]`."""
 
 
 class PolicyActor:
-    """Chooses the actions of B environments, and remembers what is to be.
+    """Chooses the actions of B environments, and holds the recurrent state.
 
     Args:
-        runner: `PolicyRunner`. Gives the policy's own actions; those of the
-            environment, where they are others; log-probabilities, if
-            `with_log_prob`; and what is remembered after the step.
-        action: tree of `ArraySpec`. What the action space holds.
-        initial_state: tuple of `[B, ...]`. What is remembered before an
-            episode; empty for a policy that remembers nothing.
+        runner: `PolicyRunner`. Returns the policy's actions; the environment's
+            actions, if different; log-probabilities, if `with_log_prob`; and
+            the recurrent state after the step.
+        action: tree of `ArraySpec`. Specs of the action space.
+        initial_state: tuple of `[B, ...]`. Recurrent state before an episode;
+            empty for a policy that is not recurrent.
         num_envs: int. B.
-        gives_numbers: bool. Whether actions are numbers, which could be NaN,
-            and no choices.
-        with_log_prob: bool. Whether the policy gives log-probabilities.
+        gives_numbers: bool. Whether actions are real numbers, which could be
+            NaN, instead of choices.
+        with_log_prob: bool. Whether the policy returns log-probabilities.
             Defaults to `False`.
 
     Attributes:
-        set_weights: Function of a list of arrays, in the order of the policy's
-            variables, to act with from now on.
+        set_weights: Function that takes a list of arrays, in the order of the
+            policy's variables, and sets the weights of the next actions.
         state: tuple of `[B, ...]`. Recurrent state of each environment.
         begins: `[B]` float32. 1 where the next step is the first of an
             episode.
-        log_prob: `[B]` float32. Of the actions that were chosen last; None
-            where it is not known.
+        log_prob: `[B]` float32. Log-probabilities of the last actions; None if
+            unknown.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class PolicyActor:
                 None for a deterministic actor. Defaults to `None`.
 
         Returns:
-            The policy's actions `[B, ...]`, and the same as the environment
-            takes them (shifted or clipped to its space).
+            The policy's actions `[B, ...]`, and the same in the form of the
+            environment (shifted or clipped to its space).
 
         Raises:
             ValueError: If actions are numbers that are not finite.
@@ -110,7 +110,7 @@ class PolicyActor:
         return outputs[0], for_environment(self._action, outputs)
 
     def _remembering(self, observation: Any, noise: Any) -> list[np.ndarray]:
-        """Runs the policy, and remembers what it is for the next step."""
+        """Runs the policy, and keeps the recurrent state for the next step."""
         count = len(self.state)
         outputs = self._runner(observation, noise, (self.begins, *self.state))
         self.state = tuple(outputs[-count:])
@@ -118,22 +118,22 @@ class PolicyActor:
         return outputs[:-count]
 
     def begin(self, envs: np.ndarray) -> None:
-        """Says that the next step is the first of an episode.
+        """Marks the next step as the first of an episode.
 
         Args:
-            envs: `[B]` bool. Of which environments.
+            envs: `[B]` bool. The environments concerned.
         """
         self.begins = np.maximum(self.begins, envs).astype(np.float32)
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what it remembers of each environment, as plain data."""
+        """Returns the recurrent state of each environment, as plain data."""
         return {
             "state": [np.array(each) for each in self.state],
             "begins": self.begins.copy(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.

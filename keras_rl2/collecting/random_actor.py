@@ -1,4 +1,4 @@
-"""Acting at random, in the place of a policy that has learned nothing."""
+"""Random actions, in place of a policy before its training."""
 
 import operator
 from typing import Any
@@ -14,7 +14,7 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class RandomHead(Protocol):
-    """A policy head, of which only random actions are asked."""
+    """The part of a policy head that random actions need."""
 
     def random_action(
         self,
@@ -22,14 +22,14 @@ class RandomHead(Protocol):
         shape: tuple[int, ...],
         mask: Any = None,
     ) -> np.ndarray:
-        """Draws the policy's own actions uniformly, `[*shape, ...]`."""
+        """Draws the policy's actions uniformly, `[*shape, ...]`."""
 
     def to_environment(self, action: Any) -> Any:
-        """Turns the policy's actions into the environment's."""
+        """Converts the policy's actions into the environment's."""
 
 
 def random_actor(observation: Any, actions: Actions) -> Actions:
-    """Acts with what was drawn beforehand; takes the place of an actor.
+    """Returns actions drawn in advance; replaces an actor.
 
     Args:
         observation: `[B, ...]`. Not looked at.
@@ -42,13 +42,13 @@ def random_actor(observation: Any, actions: Actions) -> Actions:
 
 
 class AllowedChoice:
-    """Chooses among what masks allow; takes the place of an actor.
+    """Chooses among the valid actions of masks; replaces an actor.
 
-    What is allowed, only the environment knows, step by step: scores are
-    drawn beforehand, and the best that is allowed is taken.
+    The masks are only known step by step: scores are drawn in advance, and the
+    valid action with the highest score is taken.
 
     Args:
-        start: int. What the environment calls the first action.
+        start: int. The environment's number of the first action.
 
     Example:
 
@@ -61,7 +61,7 @@ class AllowedChoice:
         self.start = start
 
     def __call__(self, observation: Any, scores: Any) -> Actions:
-        """Chooses.
+        """Chooses the actions of one step.
 
         Args:
             observation: dict of `[B, ...]`, with an action mask `[B, n]`.
@@ -75,7 +75,7 @@ class AllowedChoice:
 
 
 class MaskedRandomActor:
-    """Acts at random among what is allowed; takes the place of an actor.
+    """Acts at random among the valid actions; replaces an actor.
 
     Args:
         head: `PolicyHead`. Draws the actions.
@@ -115,8 +115,8 @@ def random_actions(
         shape: `(T, B)`. Steps and environments.
 
     Returns:
-        For each step the policy's own actions `[B, ...]`, and the same as
-        environments take them.
+        For each step the policy's actions `[B, ...]`, and the same in the form
+        of the environment.
     """
     action: np.ndarray = head.random_action(generator, shape)
     taken = steps_for_environments(head, action)
@@ -129,13 +129,14 @@ def random_actions(
 def steps_for_environments(
     head: RandomHead, action: np.ndarray
 ) -> Tree[np.ndarray]:
-    """Returns actions of several steps as environments take them.
+    """Returns actions of several steps in the form of the environment.
 
-    All at once: each call of Keras outside of a graph costs a millisecond.
+    They are converted in one call, since each call of Keras outside of a graph
+    costs a millisecond.
 
     Args:
-        head: `PolicyHead`. Converts them.
-        action: `[T, B, ...]`. The policy's own.
+        head: `PolicyHead`. Converts the actions.
+        action: `[T, B, ...]`. The policy's actions.
 
     Returns:
         `[T, B, ...]`, a tree of arrays.

@@ -16,23 +16,23 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 
-# Equal if it is the same: another agent's, whose memory is another, may have
-# all of it in common.
+# Compared by identity: the policy of another agent, with another recurrent
+# state, may have equal fields.
 @dataclasses.dataclass(frozen=True, eq=False)
 class SentPolicy:
-    """A stochastic policy for B environments whose weights come later.
+    """A stochastic policy for B environments, without its weights.
 
     Attributes:
         converted: bytes. The model; see `LiteRTRunner`.
-        weights: int. How many it is to be given.
-        inputs: tuple of str. As `observations` of `LiteRTRunner`.
-        action: tree of `ArraySpec`. What the action space holds.
-        initial_state: tuple of `[B, ...]`. What a policy that remembers has
-            when an episode begins.
+        weights: int. Number of weights.
+        inputs: tuple of str. See `observations` of `LiteRTRunner`.
+        action: tree of `ArraySpec`. Specs of the action space.
+        initial_state: tuple of `[B, ...]`. State of a recurrent policy at the
+            start of an episode.
         num_envs: int. B.
         batch: int. Rows that the model takes, B or more.
-        gives_numbers: bool. As of `PolicyActor`.
-        with_log_prob: bool. As of `PolicyActor`.
+        gives_numbers: bool. See `PolicyActor`.
+        with_log_prob: bool. See `PolicyActor`.
     """
 
     converted: bytes
@@ -46,11 +46,11 @@ class SentPolicy:
     with_log_prob: bool
 
     def actor(self) -> PolicyActor:
-        """Makes what acts, in the process where it is used."""
+        """Makes the actor, in the process that uses it."""
         runner: PolicyRunner = LiteRTRunner(
             self.converted,
             self.weights,
-            # Of several processes, each has a core at best.
+            # With several processes, each has one core at best.
             threads=1,
             observations=self.inputs,
             states=len(self.initial_state),
@@ -69,7 +69,7 @@ class SentPolicy:
 
 @runtime_checkable
 class SendingActor(Protocol):
-    """An agent's policy that is followed in other processes."""
+    """An agent's policy that acts in other processes."""
 
     @property
     def policy(self) -> SentPolicy:
@@ -77,11 +77,11 @@ class SendingActor(Protocol):
 
     @property
     def weights(self) -> list[np.ndarray]:
-        """What it acts with."""
+        """Values of the policy's weights."""
 
 
 class _Repeating:
-    """Runs a policy that takes more rows than there are environments."""
+    """Runs a policy with a larger batch than there are environments."""
 
     def __init__(self, runner: PolicyRunner, rows: int, batch: int) -> None:
         self._runner = runner
@@ -95,7 +95,7 @@ class _Repeating:
         noise: np.ndarray | None,
         memory: Sequence[np.ndarray] = (),
     ) -> list[np.ndarray]:
-        """Repeats the rows, and returns the first of what comes back."""
+        """Repeats the rows, and returns the first rows of the outputs."""
         outputs = self._runner(
             map_leaves(self._repeated, observation),
             None if noise is None else self._repeated(noise),
@@ -104,5 +104,5 @@ class _Repeating:
         return [np.ascontiguousarray(each[: self._rows]) for each in outputs]
 
     def _repeated(self, array: np.ndarray) -> np.ndarray:
-        """Returns [B, ...] several times over."""
+        """Returns [B, ...] repeated several times."""
         return np.concatenate([array] * self._repeats)

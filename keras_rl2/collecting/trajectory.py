@@ -22,35 +22,35 @@ _STATES = ("state", "final_state")
 
 @dataclass(frozen=True)
 class Trajectory:
-    """T steps of B environments, holding nothing of any network.
+    """T steps of B environments, without outputs of a network.
 
-    Log-probabilities and values are computed afresh from these arrays by
-    `agent.prepare`, once for the whole rollout.
+    `agent.prepare` computes log-probabilities and values from these arrays,
+    once for the whole rollout.
 
     Attributes:
         observation: `[T + 1, B, ...]`. Observation before each step, and the
             one to act on next: an array, or a tree of arrays for a Dict or
             Tuple.
-        action: `[T, B, ...]`. The policy's action, before it was shifted or
+        action: `[T, B, ...]`. The policy's action, before it is shifted or
             clipped for the environment.
-        reward: `[T, B]` float32. Reward of the step, scaled if asked for.
+        reward: `[T, B]` float32. Reward of the step, scaled if enabled.
         terminated: `[T, B]` bool. The episode reached a terminal state.
-        truncated: `[T, B]` bool. The episode was cut off, by a time limit say.
-        valid: `[T, B]` bool. False where the step is only the reset that
-            NEXT_STEP environments make in place of a transition.
-        final_observation: `[E, ...]`. True last observations of episodes
-            whose environment had already been reset within the same step; a
-            tree of arrays where `observation` is one.
-        final_index: `[E]` int32. Where they belong: `t * B + b`.
-        begins: `[T + 1, B]` float32. 1 where a step is the first of an
-            episode. None if the policy remembers nothing.
-        state: tuple of `[K, B, ...]`. What the policy remembered at the start
-            of each of the K sequences that the steps are trained in.
-        final_state: tuple of `[E, ...]`. What it remembered after the steps
-            of `final_index`.
+        truncated: `[T, B]` bool. The episode was cut off, e.g. by a time limit.
+        valid: `[T, B]` bool. False if the step is only the reset that NEXT_STEP
+            environments make in place of a transition.
+        final_observation: `[E, ...]`. True last observations of episodes after
+            which the environment was reset within the same step; a tree of
+            arrays if `observation` is one.
+        final_index: `[E]` int32. Steps of the final observations: `t * B + b`.
+        begins: `[T + 1, B]` float32. 1 where a step is the first of an episode.
+            None if the policy is not recurrent.
+        state: tuple of `[K, B, ...]`. Recurrent state at the start of each of
+            the K sequences that the steps are trained in.
+        final_state: tuple of `[E, ...]`. Recurrent state after the steps of
+            `final_index`.
         log_prob: `[T, B]` float32. Log-probability of each action under the
-            policy that took it, where that may have been another one than
-            learns from it. None where it is the same.
+            policy that took it, if that may differ from the policy that learns
+            from it. None if they are the same.
 
     Example:
 
@@ -81,7 +81,7 @@ class Trajectory:
     log_prob: np.ndarray | None = None
 
     def arrays(self) -> dict[str, Any]:
-        """Returns the arrays by their names, those that there are."""
+        """Returns the existing arrays by their names."""
         return {
             key: value
             for key, value in vars(self).items()
@@ -91,16 +91,16 @@ class Trajectory:
     def packed_arrays(self, with_final: bool) -> dict[str, Any]:
         """Returns the arrays packed for one compiled call; see `data.unpack`.
 
-        Few arrays, since handing over each of them costs 30 to 50
-        microseconds; of fixed shapes, since a compiled function needs them:
-        rows that only fill up belong to the index T * B, past the last step.
+        There are few arrays, since passing each of them costs 30 to 50
+        microseconds. Their shapes are fixed, as a compiled function requires:
+        padding rows have the index T * B, past the last step.
 
         Args:
-            with_final: bool. Whether final observations may ever be there.
+            with_final: bool. Whether there may be final observations.
 
         Returns:
             dict of `observation` and `action`, `outcome` `[4, T, B]` float32,
-            and if asked for `final_observation` `[T * B, ...]` and
+            and with `with_final` also `final_observation` `[T * B, ...]` and
             `final_index` `[T * B]`.
         """
         flags = [self.terminated, self.truncated, self.valid]
@@ -128,7 +128,7 @@ class Trajectory:
 
     @property
     def ended(self) -> np.ndarray:
-        """Steps that were the last of their episode, `[T, B]` bool."""
+        """Whether steps are the last of their episode, `[T, B]` bool."""
         ended: np.ndarray = self.terminated | self.truncated
         return ended
 
@@ -140,8 +140,8 @@ def unpack(packed: dict[str, Any]) -> dict[str, Any]:
         packed: dict of tensors.
 
     Returns:
-        dict as of `Trajectory.arrays`; without final observations where none
-        were packed.
+        dict with the keys of `Trajectory.arrays`; without final observations if
+        none were packed.
 
     Example:
 
@@ -162,25 +162,26 @@ def unpack(packed: dict[str, Any]) -> dict[str, Any]:
 
 
 class Record:
-    """A trajectory in progress: the arrays that a rollout is written to.
+    """A trajectory in progress: the arrays that store a rollout.
 
-    They are made anew for each rollout: TensorFlow may keep pointing at
-    memory that it was given.
+    They are allocated anew for each rollout, since TensorFlow may still
+    reference the memory of earlier ones.
 
     Args:
         env: `VectorEnvAdapter`. The environments that are stepped.
-        head: `ActionFormat`. Of the policy's own actions.
+        head: `ActionFormat`. Shape and dtype of the policy's actions.
         horizon: int. Steps of the rollout, T.
-        first: `[B, ...]`. The observations to begin with: an array, or a tree
-            of arrays.
+        first: `[B, ...]`. The first observations: an array, or a tree of
+            arrays.
 
     Attributes:
-        steps: int. Steps that were taken so far.
+        steps: int. Steps taken so far.
         log_prob: `[T, B]` float32. Log-probabilities of the actions; None, the
-            default, where they are not kept.
-        final_step: int. The last step of which final observations were kept;
-            -1 at first.
-        broken: `BrokenEpisodes` or None. Traces of failures; None without any.
+            default, if they are not stored.
+        final_step: int. The last step with stored final observations; -1 at
+            first.
+        broken: `BrokenEpisodes` or None. Failures of environments; None without
+            any.
     """
 
     def __init__(
@@ -224,7 +225,7 @@ class Record:
         return map_leaves(operator.itemgetter(t), self.observation)
 
     def keep_observation(self, t: int, observation: Any) -> None:
-        """Keeps the observations before step `t`, `[B, ...]`."""
+        """Stores the observations before step `t`, `[B, ...]`."""
         if self._is_array:
             self.observation[t] = observation
             return
@@ -234,11 +235,11 @@ class Record:
             array[t] = row
 
     def keep_final(self, t: int, final_observation: Any) -> None:
-        """Keeps the true last observations of the episodes that ended.
+        """Stores the true last observations of finished episodes.
 
         Args:
             t: int. The step.
-            final_observation: `[B, ...]`. Rows of episodes that ended count.
+            final_observation: `[B, ...]`. Only rows of finished episodes count.
         """
         (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
         self.final_step = t
@@ -249,19 +250,19 @@ class Record:
         self._final_index.append(t * self.reward.shape[1] + ended)
 
     def keep_begins(self, begins: np.ndarray) -> None:
-        """Keeps where the next step is the first of an episode, `[B]`."""
+        """Stores whether the next step is the first of an episode, `[B]`."""
         self._begins.append(begins)
 
     def keep_state(self, state: tuple[np.ndarray, ...]) -> None:
-        """Keeps the recurrent state where a sequence starts, `[B, ...]`."""
+        """Stores the recurrent state at the start of a sequence, `[B, ...]`."""
         self._states.append(state)
 
     def keep_final_state(self, t: int, state: tuple[np.ndarray, ...]) -> None:
-        """Keeps the recurrent states of the episodes that ended.
+        """Stores the recurrent states of finished episodes.
 
         Args:
             t: int. The step.
-            state: tuple of `[B, ...]`. After it.
+            state: tuple of `[B, ...]`. Recurrent state after the step.
         """
         (ended,) = np.nonzero(self.terminated[t] | self.truncated[t])
         # [B, ...] -> [E, ...]
@@ -286,14 +287,14 @@ class Record:
     def keep_restart(
         self, t: int, failed: np.ndarray, observation: Any
     ) -> None:
-        """Makes a step that failed one in which all environments begin anew.
+        """Turns a failed step into a reset of all environments.
 
-        As in a step that only resets, what was seen last stays before it.
+        As in a step that only resets, the last observations stay before it.
 
         Args:
             t: int. The step.
             failed: `[B]` bool. The environments that failed.
-            observation: `[B, ...]`. What they begin with.
+            observation: `[B, ...]`. The first observations.
         """
         broken = self.broken = self.broken or BrokenEpisodes(self.reward.shape)
         broken.add(t, failed, self.terminated | self.truncated)
@@ -304,15 +305,15 @@ class Record:
         self.keep_observation(t + 1, observation)
 
     def restarts_at(self, t: int) -> bool:
-        """Returns whether all environments began anew in step `t`."""
+        """Returns whether all environments were reset in step `t`."""
         return self.broken is not None and bool(self.broken.anew[t].any())
 
     def is_over(self, t: int) -> np.ndarray:
-        """Returns where step `t` does not count, `[B]` bool."""
+        """Returns whether step `t` does not count, `[B]` bool."""
         return np.zeros(self.reward.shape[1], np.bool_)
 
     def valid(self) -> np.ndarray:
-        """Returns where a step is a transition, no mere reset, `[T, B]`."""
+        """Returns whether steps are transitions instead of resets, `[T, B]`."""
         valid = np.ones(self.reward.shape, np.bool_)
         if self.masks_reset_rows:
             valid[0] &= ~self.pending_reset
@@ -325,8 +326,8 @@ class Record:
         """Checks that observations and rewards are finite.
 
         Raises:
-            ValueError: If one is not; the text names the environment, the step
-                and the array.
+            ValueError: If one is not; the message names the environment, the
+                step and the array.
         """
         final, final_index = self.final()
         num_envs = self.reward.shape[1]
@@ -382,15 +383,15 @@ class Record:
 
 
 def as_sequences(array: np.ndarray, length: int) -> np.ndarray:
-    """Cuts steps into sequences.
+    """Splits steps into sequences.
 
     Args:
         array: `[T, B, ...]`.
         length: int. Steps of a sequence, L, a divisor of T.
 
     Returns:
-        `[T / L * B, L, ...]`: all that begin with step 0, then those of step
-        L, and so on.
+        `[T / L * B, L, ...]`: first all sequences from step 0, then all from
+        step L, and so on.
 
     Example:
 

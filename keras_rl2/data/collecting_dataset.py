@@ -49,7 +49,7 @@ AgentT = TypeVar("AgentT", bound=CollectingAgent)
 class CollectingDataset(RoundDataset, Generic[AgentT]):
     """Base of datasets whose rounds begin with steps in environments.
 
-    A subclass says which agents learn from it, `AgentT`.
+    A subclass specifies which agents learn from it, `AgentT`.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
@@ -63,16 +63,16 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
-        step_timeout: float or None. Seconds that a step may take, of a
-            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
-            this process. Defaults to `None`: as long as it likes.
-        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises an error, dies or hangs, and learn nothing from
-            the episode that failed: docs/failing_environments.md. Defaults to
+        step_timeout: float or None. Seconds that a step of a
+            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
+            cannot be interrupted. Defaults to `None`: no limit.
+        on_env_error: str. `"raise"`, or `"restart"` to reset the environments
+            when one of them raises an error, crashes or hangs, and to discard
+            the failed episode. See docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
             `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
-            `env` is an id then, or a function that makes an environment.
+            `env` must then be an id, or a function that makes an environment.
             Defaults to `None`: this process.
     """
 
@@ -130,20 +130,20 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._collector: Collector | None = None
         # Rounds that workers collect while there are updates of earlier ones.
         self._rounds_ahead = 0
-        # Rounds that had been given before each rollout under way was begun.
+        # Rounds handed over before each unfinished rollout was begun.
         self._begun_at: deque[int] = deque()
         self._rounds_given = 0
         self._lag = 0
         self._whole_episodes = False
-        # Of a training that goes on in environments that are new.
+        # Of a training that is resumed in new environments.
         self._resets_before = 0
         self._has_warned = False
-        # Until an episode has ended, or it was said that none does.
+        # Until an episode has ended, or the user was warned that none does.
         self._steps_in_first_episodes: int | None = 0
 
     @contextlib.contextmanager
     def _closing_if_refused(self) -> Iterator[None]:
-        """Ends workers if what they were to be used for is refused."""
+        """Closes the workers if the code within raises an error."""
         try:
             yield
         except BaseException:
@@ -153,19 +153,19 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
 
     @abc.abstractmethod
     def settle(self, algorithm: Any) -> None:
-        """Takes what was not given from an algorithm.
+        """Sets the arguments left open to an algorithm's defaults.
 
         Args:
-            algorithm: `keras_rl2.Agent`, or a class of them.
+            algorithm: `keras_rl2.Agent`, or a subclass.
         """
 
     @abc.abstractmethod
     def _accept(self, agent: CollectingAgent) -> AgentT:
-        """Returns an agent, if it learns from such a dataset."""
+        """Returns the agent, checking that it learns from such a dataset."""
 
     @abc.abstractmethod
     def _fit_to(self, agent: AgentT) -> int | None:
-        """Settles all that depends on a new agent, or changes nothing.
+        """Sets all that depends on the agent; changes nothing on error.
 
         Returns:
             int or None. Steps after which the state of a recurrent policy is
@@ -174,12 +174,12 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
 
     @abc.abstractmethod
     def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
-        """Marks that episodes were broken off before the next step.
+        """Marks episodes that were interrupted before the next step.
 
         Args:
             envs: `[B]` bool. The environments that begin new episodes.
-            discarded: `[B]` bool. Those of which the steps since their last
-                reset are not to be learned from.
+            discarded: `[B]` bool. The environments where the steps since the
+                last reset are discarded.
         """
 
     def bind(self, agent: CollectingAgent) -> None:
@@ -196,7 +196,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         agent.bind(self.env.observation_space, self.env.action_space)
         if agent is self.agent:
             return
-        # First: one that is refused is not bound.
+        # First, so that an agent that raises an error is not bound.
         sequence_length = self._fit_to(accepted)
         self.agent = accepted
         self._actor = None
@@ -228,7 +228,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
 
     @in_section("acting")
     def collect(self) -> Trajectory:
-        """Takes the steps of one round with the agent's present weights.
+        """Collects the steps of one round with the agent's current weights.
 
         Returns:
             A `Trajectory`.
@@ -249,7 +249,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             raise
 
     def _begin_rollout(self) -> None:
-        """Begins the next rollout with the agent's present weights."""
+        """Begins the next rollout with the agent's current weights."""
         agent = self._bound_agent()
         agent.begin_round()
         actor = self._present_actor()
@@ -260,13 +260,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._begin(actor, noise)
 
     def _drop(self, error: BaseException | None = None) -> None:
-        """Forgets rollouts that are under way, e.g. because of an error."""
+        """Discards unfinished rollouts, e.g. after an error."""
         self._begun_at.clear()
         if self._collector is not None:
             self._collector.drop(error)
 
     def _present_actor(self) -> ActorSnapshot | SentActor:
-        """Returns the actor of the agent, which is made when first needed."""
+        """Returns the agent's actor, made on first use."""
         if self._actor is None:
             agent = self._bound_agent()
             self._actor = (
@@ -283,7 +283,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return self._actor
 
     def _bound_agent(self) -> AgentT:
-        """Returns the agent, or raises an error where there is none."""
+        """Returns the bound agent, or raises an error if there is none."""
         if self.agent is None:
             raise ValueError(
                 f"Expected a {type(self).__name__} bound to an agent: call "
@@ -313,12 +313,12 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._begun_at.append(self._rounds_given)
 
     def _take(self) -> Trajectory:
-        """Takes over the rollout begun first, and tells the agent of it."""
+        """Finishes the oldest rollout and passes it to the agent."""
         agent, collector = self._bound_agent(), self._bound_collector()
         trajectory = collector.finish()
         rounds = self._rounds_given - self._begun_at.popleft()
         self._lag = rounds * self.updates_per_round
-        # May be refused, and is then to have left no trace.
+        # May raise an error, and must then leave no trace.
         agent.observe(trajectory)
         steps = int(np.count_nonzero(trajectory.valid))
         agent.env_steps += steps
@@ -335,7 +335,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return trajectory
 
     def _warn_that_nothing_ends(self, steps: int) -> None:
-        """Warns that no episode has ended, of very many steps."""
+        """Warns that no episode has ended after very many steps."""
         warnings.warn(
             f"No episode of {self.env.name} has ended in {steps:,} steps, so "
             "that there is no `episode_return`. Return `truncated=True` after "
@@ -344,13 +344,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         )
 
     def _bound_collector(self) -> Collector:
-        """Returns the collector, which is there once there is an agent."""
+        """Returns the collector, which exists once an agent is bound."""
         self._bound_agent()
         assert self._collector is not None
         return self._collector
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes, and what was wrong."""
+        """Returns the mean of the last 100 episodes, and counts of failures."""
         collector = self._collector
         logs = {"episode_return": np.nan, "episode_length": np.nan}
         if collector is not None and collector.episodes.returns:
@@ -369,11 +369,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return logs
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that rounds are made with, for people."""
+        """Returns the numbers that define a round, for display."""
         return {**super().settings(), "num_envs": self.env.num_envs}
 
     def __repr__(self) -> str:
-        """Says what a round is, and which of it the algorithm chose."""
+        """Describes a round; `*` marks the algorithm's own settings."""
         own = self.own_settings()
         settings = self.settings()
         rounds = ", ".join(
@@ -385,12 +385,12 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         return f"<{type(self).__name__} {self.env.name}: {rounds}{chosen}>"
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns everything that later rounds depend on, as plain data.
+        """Returns the state that later rounds depend on, as plain data.
 
-        The environments' own state is in it where they repeat themselves with
-        it, which is found out the first time; see
-        `keras_rl2.envs.state_keeper`. Others begin new episodes after
-        `set_state`, which is said once.
+        It includes the environments' own state if they are reproducible from
+        it, which is tested the first time; see `keras_rl2.envs.state_keeper`.
+        Other environments begin new episodes after `set_state`, with one
+        warning.
         """
         return {
             "noise": self._noise.bit_generator.state,
@@ -402,14 +402,14 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         }
 
     def _simulation(self) -> dict[str, Any] | None:
-        """Returns where the environments are, if that can be saved."""
+        """Returns the state of the environments, if it can be saved."""
         if self._collector is None or not self.env.resets:
             return None
         simulation = self._collector.simulation()
         if simulation is None:
             self._warn_of_new_episodes(self._collector.not_saved)
             return None
-        # What workers remember, they keep with their environments.
+        # Workers keep the recurrent state with their environments.
         here = isinstance(self._actor, ActorSnapshot)
         memory = cast(ActorSnapshot, self._actor).get_state() if here else None
         return {**simulation, "memory": memory}
@@ -417,7 +417,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent.
+        """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -432,10 +432,10 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._collector.set_state(state["collector"])
         begun_at = state.get("begun_at", ())
         self._begun_at.extend(n + self._rounds_given for n in begun_at)
-        # States of earlier releases have none.
+        # States saved by earlier releases do not contain it.
         simulation = state.get("simulation")
         if simulation is None or not self._collector.can_go_on(simulation):
-            # Not the episodes that it began with.
+            # Other episodes than those at the start of the training.
             self._resets_before = self.env.num_envs * self.env.resets
             return
         actor = self._present_actor()
@@ -454,7 +454,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             actor.set_state(simulation["memory"])
 
     def _warn_of_new_episodes(self, reason: str) -> None:
-        """Says once why a training that is resumed begins new episodes."""
+        """Warns once why a resumed training begins new episodes."""
         if reason and not self._has_warned:
             self._has_warned = True
             warnings.warn(
@@ -468,5 +468,5 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self.env.close()
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps signals from processes of the environments."""
+        """Shields the processes of the environments from signals."""
         return self.env.shielded()

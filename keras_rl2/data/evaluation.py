@@ -1,4 +1,4 @@
-"""Playing whole episodes to measure a policy."""
+"""Evaluation of a policy over whole episodes."""
 
 import warnings
 from collections.abc import Mapping
@@ -26,20 +26,20 @@ from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
-# Longer than the episodes of nearly all tasks, and soon played.
+# Longer than the episodes of nearly all tasks, and quick to play.
 _MANY_STEPS = 100_000
 
 
 def _dataset_of(
     kind: "type[EvaluationDataset]", x: Any, **given: Any
 ) -> "EvaluationDataset":
-    """Does what `EvaluationDataset.of` says."""
+    """Implements `EvaluationDataset.of`."""
     if not isinstance(x, kind):
         return kind(x, **given)
     if given:
         raise ValueError(
             "Expected no further arguments with an `EvaluationDataset`, "
-            f"which holds them itself. Received: {sorted(given)}"
+            f"which already has them. Received: {sorted(given)}"
         )
     return x
 
@@ -47,18 +47,19 @@ def _dataset_of(
 class EvaluationDataset:
     """Episodes of an environment, to be played by `agent.evaluate`.
 
-    As `validation_data` of `fit` it gives `val_episode_return`, so that
+    As `validation_data` of `fit` it logs `val_episode_return`, so that
     `ModelCheckpoint(monitor="val_episode_return", mode="max")` and
-    `EarlyStopping` do what a Keras user expects.
+    `EarlyStopping` work as usual in Keras.
 
-    Each environment plays its share of the episodes from the start, so short
-    episodes are not counted more often than long ones. Where the share is not
-    whole, the last environments play one more: 10 in 4 are 2, 2, 3 and 3.
+    Each environment plays a fixed share of the episodes, so that short episodes
+    are not counted more often than long ones. If the shares are not equal, the
+    last environments play one more: 10 episodes in 4 environments are 2, 2, 3
+    and 3.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv`, an EnvPool
             environment, an id string, or a function that makes a
-            `gymnasium.Env`. Best not the one trained on.
+            `gymnasium.Env`. Preferably not the one trained on.
         episodes: int. Episodes to play. Defaults to `10`.
         deterministic: bool. Whether the mode of the policy is taken instead of
             a sample. Defaults to `True`.
@@ -71,9 +72,9 @@ class EvaluationDataset:
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
-        step_timeout: float or None. Seconds that a step may take, of a
-            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
-            this process. Defaults to `None`: as long as it likes.
+        step_timeout: float or None. Seconds that a step of a
+            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
+            cannot be interrupted. Defaults to `None`: no limit.
 
     Example:
 
@@ -110,7 +111,8 @@ class EvaluationDataset:
         self.episodes = episodes
         self.deterministic = deterministic
         self.seed = seed
-        # Drawn now: to evaluate within `fit` changes nothing of the training.
+        # Drawn now, so that evaluating within `fit` does not change the
+        # training.
         self._generator = seeds.generator(seed)
         self._agent: Policy | None = None
         self._actor: ActorSnapshot | None = None
@@ -129,7 +131,7 @@ class EvaluationDataset:
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
     ) -> "EvaluationDataset":
-        """Returns what is to be played, made of an environment if need be.
+        """Returns the dataset to evaluate on, or makes it from an environment.
 
         Args:
             x: `EvaluationDataset`, or an environment or id string.
@@ -147,28 +149,29 @@ class EvaluationDataset:
             wrappers: sequence of functions from a `gymnasium.Env` to another
                 one, applied to each environment that is made of an id.
                 Defaults to `()`.
-            step_timeout: float or None. Seconds that a step may take, of a
-                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
-                this process. Defaults to `None`: as long as it likes.
+            step_timeout: float or None. Seconds that a step of a
+                `gymnasium.vector.AsyncVectorEnv` may take. A step in this
+                process cannot be interrupted. Defaults to `None`: no limit.
 
         Returns:
             `EvaluationDataset`.
 
         Raises:
-            ValueError: If there are arguments that it holds itself.
+            ValueError: If arguments are set that the dataset already has.
         """
         raise NotImplementedError
 
     def play(
         self, agent: Policy, actor: PolicyActor | None = None
     ) -> dict[str, float]:
-        """Plays the episodes with the agent's present weights.
+        """Plays the episodes with the agent's current weights.
 
         Args:
-            agent: `keras_rl2.Agent`, or what acts alike (`Policy`).
-            actor: `PolicyActor` for as many environments. What acts in the
-                agent's place, an exported file say; None for the agent.
-                Defaults to `None`.
+            agent: `keras_rl2.Agent`, or an object with the same methods
+                (`Policy`).
+            actor: `PolicyActor` for as many environments. Acts instead of the
+                agent, e.g. an exported file; None for the agent. Defaults to
+                `None`.
 
         Returns:
             dict: mean and standard deviation of the episodes' returns and
@@ -187,16 +190,16 @@ class EvaluationDataset:
         }
 
     def _chance(self) -> tuple[int | None, np.random.Generator]:
-        """Returns the seed of the environments, and what the policy draws."""
+        """Returns the environments' seed, and the generator of the noise."""
         if self.seed is not None:
             return self.seed, np.random.default_rng(self.seed)
-        # Whose training it is in, perhaps, is seeded: that goes on.
+        # A training around it may be seeded: its random state must not change.
         begun = self.env.resets > 0
         seed = None if begun else int(self._generator.integers(2**31))
         return seed, self._generator
 
     def _snapshot(self, agent: Policy) -> ActorSnapshot:
-        """Returns the agent's policy of now, converted once."""
+        """Returns the agent's current policy, converted once."""
         if self._actor is None or agent is not self._agent:
             self._agent = agent
             self._actor = ActorSnapshot(
@@ -208,9 +211,9 @@ class EvaluationDataset:
     def _run(
         self, agent: Policy, actor: PolicyActor
     ) -> tuple[list[float], list[int]]:
-        """Steps until every environment has played its share."""
+        """Runs steps until every environment has played its share."""
         env = self.env
-        # One more for the last ones, where it does not divide.
+        # One more for the last ones, if the division leaves a remainder.
         share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
         seed, generator = self._chance()
         current_return = np.zeros(env.num_envs)
@@ -260,7 +263,7 @@ class EvaluationDataset:
         return returns, lengths
 
     def _check_finite(self, key: str, tree: Any) -> None:
-        """Refuses NaN and infinity, naming where they came from."""
+        """Raises an error for NaN or infinity, naming the source."""
         for path, array in named_leaves(tree):
             where = first_not_finite(array)
             if where is not None:

@@ -1,4 +1,4 @@
-"""Replay for off-policy agents."""
+"""Experience replay for off-policy agents."""
 
 import logging
 from collections.abc import Callable
@@ -49,10 +49,10 @@ from keras_rl2.workers import Workers
 
 logger = logging.getLogger(__name__)
 
-# Environment steps of a round and of an epoch, where nothing else is asked.
+# Default environment steps of a round and of an epoch.
 _STEPS_PER_ROUND = 64
 _STEPS_PER_EPOCH = 1024
-# Of sequences, where nothing else is asked.
+# Defaults of sequences.
 _LENGTH = 32
 _BURN_IN = 8
 
@@ -60,42 +60,40 @@ _BURN_IN = 8
 class ReplayDataset(CollectingDataset[ReplayAgent]):
     """Past transitions, drawn at random as minibatches for `fit`.
 
-    Each round takes `steps_per_round` steps with the present policy, which go
-    into a replay buffer, and then gives `updates_per_round` minibatches from
+    Each round takes `steps_per_round` steps with the current policy, stores
+    them in a replay buffer, and then draws `updates_per_round` minibatches from
     it. Before the first round, `warm_up` steps are taken at random (by the
     policy itself, if the agent has been trained before).
 
-    `steps_per_round=1` is the alternation of one step and its updates that
-    papers describe. Longer rounds do the same work in fewer calls; the default
-    makes 64 steps and their updates at once. What is
-    drawn first in a round is then up to a round old: of no account for a
-    buffer of thousands of transitions.
+    `steps_per_round=1` alternates between one step and its updates, as in
+    papers. Longer rounds do the same work in fewer calls; the default makes 64
+    steps and their updates at once. The transitions drawn are then up to one
+    round older, which is negligible for a buffer of thousands of transitions.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
         capacity: int. Transitions that are held, of all environments together.
-            Their memory is checked before it is taken. Defaults to
-            `1_000_000`.
+            The available memory is checked first. Defaults to `1_000_000`.
         batch_size: int or `"auto"`. Transitions of one minibatch; `"auto"` for
-            what the algorithm is published with. Defaults to `"auto"`.
+            the published value of the algorithm. Defaults to `"auto"`.
         steps_per_round: int or None. Environment steps of a round, of all
             environments together, a multiple of their number; None for 64, or
             the next multiple. Defaults to `None`.
-        updates_per_round: int or None. Updates of a round; None for what the
-            algorithm is published with, one for each step say. Defaults to
+        updates_per_round: int or None. Updates of a round; None for the
+            published value of the algorithm, e.g. one per step. Defaults to
             `None`.
         warm_up: int. Random steps before the first round, rounded up to whole
             rounds. Defaults to `1000`.
         n_step: int. Rewards that a transition adds up before it bootstraps.
             Defaults to `1`.
         prioritized: bool. Whether transitions are drawn in proportion to their
-            last TD errors. Those of a round are fed back after it. Defaults to
-            `False`.
-        alpha: float. How much priorities matter. Defaults to `0.6`.
+            last TD errors. The TD errors of a round are fed back after it.
+            Defaults to `False`.
+        alpha: float. Exponent of the priorities. Defaults to `0.6`.
         beta: float, or a function from the number of minibatches drawn to one.
-            How much of the bias is corrected by `weight`. Defaults to `0.4`.
+            Share of the bias that `weight` corrects. Defaults to `0.4`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for
             about 1000 steps. Defaults to `None`.
         num_envs: int. Environments to make when `env` is an id or a function.
@@ -107,35 +105,35 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
-        step_timeout: float or None. Seconds that a step may take, of a
-            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
-            this process. Defaults to `None`: as long as it likes.
-        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises an error, dies or hangs, and learn nothing from
-            the episode that failed: docs/failing_environments.md. Defaults to
+        step_timeout: float or None. Seconds that a step of a
+            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
+            cannot be interrupted. Defaults to `None`: no limit.
+        on_env_error: str. `"raise"`, or `"restart"` to reset the environments
+            when one of them raises an error, crashes or hangs, and to discard
+            the failed episode. See docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
             `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
-            `env` is an id then, or a function that makes an environment.
+            `env` must then be an id, or a function that makes an environment.
             Defaults to `None`: this process.
         rounds_ahead: int or None. Rounds that workers may collect ahead, with
-            the weights that there are, while there are updates of earlier
-            ones: with 0, either workers or updates wait; with more, the ratio
-            of updates to steps stays what it is. None for 1 with `workers`.
-            Defaults to `None`.
-        sequence_length: int or None. For an agent that remembers: transitions
-            that are trained in one piece, through which gradients flow back;
-            `batch_size` counts sequences then. None for 32. Defaults to
+            the current weights, while updates of earlier rounds run: with 0,
+            either workers or updates wait; with more, the ratio of updates to
+            steps stays the same. None for 1 with `workers`. Defaults to
             `None`.
-        burn_in: int or None. For an agent that remembers: steps before them,
-            which bring its memory up to date with the present weights. None
-            for 8. Defaults to `None`.
+        sequence_length: int or None. For a recurrent agent: transitions that
+            are trained as one sequence, through which gradients flow back;
+            `batch_size` then counts sequences. None for 32. Defaults to
+            `None`.
+        burn_in: int or None. For a recurrent agent: steps before the sequence,
+            which bring the recurrent state up to date with the current
+            weights. None for 8. Defaults to `None`.
 
     Attributes:
         buffer: `ReplayBuffer`. None until the dataset is bound to an agent.
 
     Raises:
-        ValueError: If a number is out of bounds, or they do not fit each
+        ValueError: If a number is out of bounds, or the numbers do not fit each
             other or the environment.
 
     Example:
@@ -220,7 +218,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._feedback: TDErrorFeedback | None = None
 
     def _check_numbers(self, num_envs: int, workers: Workers | None) -> None:
-        """Checks the numbers, before there is an environment."""
+        """Checks the numbers before an environment is made."""
         asked = self._asked
         check_positive(
             capacity=self.capacity,
@@ -250,7 +248,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             )
 
     def _set_round(self) -> None:
-        """Settles the round, as far as it was given."""
+        """Sets the numbers of a round that are known."""
         asked, envs = self._asked, self.env.num_envs
         self.steps_per_round = given_or(
             asked.steps_per_round, -(-_STEPS_PER_ROUND // envs) * envs
@@ -275,7 +273,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         )
 
     def own_settings(self) -> dict[str, Any]:
-        """Returns the settings that were left to the algorithm."""
+        """Returns the settings that the algorithm chose."""
         if self.agent is None:
             return {}
         own: dict[str, Any] = {}
@@ -287,13 +285,13 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
     @property
     def steps_before_first_round(self) -> int:
-        """Steps of the warm-up that are still to be taken."""
+        """Remaining steps of the warm-up."""
         held = 0 if self.buffer is None else self.buffer.steps
         missing = max(self.warm_up - held, 0)
         return -(-missing // self.steps_per_round) * self.steps_per_round
 
     def _accept(self, agent: CollectingAgent) -> ReplayAgent:
-        """Returns an agent, if it learns from replay."""
+        """Returns the agent, checking that it learns from replay."""
         if not agent.on_policy:
             return cast(ReplayAgent, agent)
         refuse_on_policy(agent, self)
@@ -301,8 +299,8 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def bind(self, agent: CollectingAgent) -> None:
         """Binds the dataset to an agent and makes the buffer, once.
 
-        Another agent may go on with the transitions of the first one, if it
-        discounts alike.
+        Another agent may continue with the transitions of the first one, if its
+        `gamma` is the same.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and learns.
@@ -310,19 +308,20 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         Raises:
             ValueError: If the agent learns from fresh rollouts only, or its
                 networks or spaces do not fit those of the environment.
-            MemoryError: If the machine has not got the memory.
+            MemoryError: If the machine lacks the memory.
         """
         super().bind(agent)
         if self._feedback is not None:
-            # Each time: it may have learned from another dataset since.
+            # Each time, since it may have learned from another dataset in
+            # between.
             self._bound_agent().keep_td_errors(self._feedback.td_errors)
 
     def _fit_to(self, agent: ReplayAgent) -> int | None:
-        """Settles all that depends on a new agent."""
+        """Sets everything that depends on a new agent."""
         sizes = self._sequence_sizes(agent)
         if self.buffer is not None:
             _check_fits(self.buffer, agent)
-        # To the priorities of the agent so far.
+        # To the priorities of the previous agent.
         self._feed_back()
         self.settle(agent)
         if self._asked.batch_size == "auto" and sizes is not None:
@@ -346,7 +345,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             if length is not None or burn_in is not None:
                 raise ValueError(
                     "Expected `sequence_length=None` and `burn_in=None` for an "
-                    "agent that remembers nothing. Received: "
+                    "agent that is not recurrent. Received: "
                     f"sequence_length={length}, burn_in={burn_in}"
                 )
             return None
@@ -364,10 +363,10 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         }
 
     def settle(self, algorithm: LearnsFromReplay) -> None:
-        """Takes what was not given from an algorithm.
+        """Sets the arguments left open to an algorithm's defaults.
 
         Args:
-            algorithm: `keras_rl2.Agent`, or a class of them.
+            algorithm: `keras_rl2.Agent`, or a subclass.
         """
         if self._asked.batch_size == "auto":
             self.batch_size = min(algorithm.default_batch_size, self.capacity)
@@ -387,7 +386,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         if self.prioritized:
             if sizes is not None:
                 raise ValueError(
-                    "Expected `prioritized=False` for an agent that remembers: "
+                    "Expected `prioritized=False` for a recurrent agent: "
                     "sequences are drawn uniformly. Received: prioritized=True"
                 )
             kind = PrioritizedReplayBuffer
@@ -419,14 +418,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return buffer
 
     def _bound_buffer(self) -> ReplayBuffer:
-        """Returns the buffer, which is there once there is an agent."""
+        """Returns the buffer, which exists once an agent is bound."""
         self._bound_agent()
         assert self.buffer is not None
         return self.buffer
 
     @in_section("preparing")
     def refresh(self) -> None:
-        """Takes the steps of a round and draws its minibatches.
+        """Collects the steps of a round and draws its minibatches.
 
         Raises:
             ValueError: If the dataset is not bound to an agent, or an
@@ -439,7 +438,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         self._ready.append({"batches": self._draw()})
 
     def take_steps(self) -> None:
-        """Takes the steps of a round into the buffer, after the warm-up."""
+        """Collects the steps of a round into the buffer, after the warm-up."""
         self.fill(self.steps_before_first_round)
         buffer = self._bound_buffer()
         buffer.extend(self.collect())
@@ -447,24 +446,24 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         for _ in range(MOST_RESTARTS):
             if len(buffer):
                 return
-            # A failure has spoilt all that there was.
+            # A failure has discarded all steps of the warm-up.
             self.fill(max(self.warm_up, self.steps_per_round))
 
     def fill(self, steps: int) -> None:
-        """Takes steps into the buffer without any updates.
+        """Collects steps into the buffer without any updates.
 
-        They are random, or those of the policy if the agent has been trained,
-        or remembers: what it would remember of a random step nobody knows.
+        The steps are random. They are the policy's if the agent has been
+        trained or is recurrent, since random steps have no recurrent state.
 
         Args:
             steps: int. Environment steps, rounded up to whole rounds.
         """
         agent, buffer = self._bound_agent(), self._bound_buffer()
         while steps > 0 and self._bound_collector().under_way:
-            # Of before, and not yet in the buffer.
+            # Begun earlier, and not yet in the buffer.
             buffer.extend(self._take())
             steps -= self.steps_per_round
-        # A variable of several devices is no number by itself.
+        # A variable on several devices cannot be read as one number.
         updates = int(np.asarray(agent.updates))
         trained = updates > 0 or agent.initial_state(1)
         for _ in range(-(-steps // self.steps_per_round)):
@@ -473,7 +472,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             )
 
     def _collect_at_random(self) -> Trajectory:
-        """Takes the steps of a round with uniformly random actions."""
+        """Collects the steps of a round with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
         head, shape = agent.policy_head, (self.horizon, self.env.num_envs)
@@ -483,12 +482,12 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             scores = self._noise.random((*shape, head.n))
             self._begin(AllowedChoice(head.start), scores)
         else:
-            # The masks are known step by step only.
+            # The masks are only known step by step.
             self._begin(MaskedRandomActor(head, self._noise), np.zeros(shape))
         return self._take()
 
     def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
-        """Marks that episodes were broken off before the next step."""
+        """Marks episodes that were interrupted before the next step."""
         if self.buffer is not None:
             if discarded.any():
                 self.buffer.discard_episodes(discarded)
@@ -510,7 +509,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         """
         if self.buffer is None:
             raise ValueError(
-                "Expected a ReplayDataset that has stored something: call "
+                "Expected a ReplayDataset with stored transitions: call "
                 "`bind(agent)` and `fill(steps)` first. Received: no buffer"
             )
         batch = self.buffer.sample(batch_size)
@@ -520,14 +519,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def update_priorities(
         self, index: npt.ArrayLike, td_error: npt.ArrayLike
     ) -> None:
-        """Says how surprising transitions were; `fit` of an agent does it.
+        """Updates the priorities of transitions; `fit` calls it by itself.
 
         Args:
             index: `[M]` ints, of minibatches.
             td_error: `[M]` floats, of either sign.
 
         Raises:
-            ValueError: If the dataset has no priorities.
+            ValueError: If the dataset is not prioritized.
         """
         if not isinstance(self.buffer, PrioritizedReplayBuffer):
             raise ValueError(
@@ -543,7 +542,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             drawn = self.sample(updates * size)
             del drawn["index"]
             return into_minibatches(drawn, updates)
-        # Each for itself: rows of a large one would be in order of age.
+        # One by one, since rows of a large one would be ordered by age.
         parts = [self.sample(size) for _ in range(updates)]
         # [batch, ...] of each -> [updates, batch, ...]
         batches: dict[str, Any] = map_leaves(
@@ -554,21 +553,21 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         return batches
 
     def _feed_back(self) -> None:
-        """Takes over the TD errors of the last round as priorities."""
+        """Updates the priorities from the TD errors of the last round."""
         taken = self._feedback.take() if self._feedback else None
         if taken is not None:
             self.update_priorities(*taken)
 
     def logs(self) -> dict[str, float]:
-        """Returns the mean of the last 100 episodes, and how it explores."""
+        """Returns the mean of the last 100 episodes, and exploration rates."""
         return {**super().logs(), **self._bound_agent().exploration_logs()}
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns what `CollectingDataset` does, and all that is stored.
+        """Returns the state of `CollectingDataset` and the stored transitions.
 
         Args:
-            log: `StateLog` or None. Where to add what was stored since it was
-                last added to, which is not returned then. Defaults to `None`.
+            log: `StateLog` or None. Receives the transitions stored since the
+                last call, which are then not returned. Defaults to `None`.
         """
         self._feed_back()
         buffer = None if self.buffer is None else self.buffer.get_state(log)
@@ -577,14 +576,14 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent.
+        """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
+            log: `StateLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
-            ValueError: If there is no agent, or the state is that of another
+            ValueError: If no agent is bound, or the state belongs to another
                 buffer.
         """
         buffer = self._bound_buffer()
@@ -606,7 +605,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
 
 
 class _Asked(NamedTuple):
-    """The arguments for which an algorithm, or the dataset, has own values."""
+    """The arguments that have defaults of an algorithm or of the dataset."""
 
     batch_size: int | str
     steps_per_round: int | None
@@ -618,18 +617,18 @@ class _Asked(NamedTuple):
 class TDErrorFeedback:
     """TD errors of the minibatches of one round.
 
-    The compiled updates write them to a variable, since nothing else leaves
-    the graph in the middle of a round; they are read once, after it.
+    The compiled updates write them to a variable, the only way out of the graph
+    in the middle of a round. They are read once, after the round.
 
     Args:
         updates: int. Minibatches of a round.
         batch_size: int. Transitions of each.
 
     Attributes:
-        td_errors: `tf.Variable` `[updates, batch]` float32. What the agent
-            writes to, by the `position` of a minibatch.
-        index: `[updates, batch]` int64. Numbers of the transitions whose
-            errors are expected; None if none are.
+        td_errors: `tf.Variable` `[updates, batch]` float32. The agent writes to
+            it by the `position` of a minibatch.
+        index: `[updates, batch]` int64. Numbers of the transitions of the next
+            TD errors; None if no errors are expected.
 
     Example:
 
@@ -647,7 +646,7 @@ class TDErrorFeedback:
         self.index: np.ndarray | None = None
 
     def expect(self, index: np.ndarray) -> None:
-        """Says which transitions are trained on next.
+        """Sets the transitions that are trained on next.
 
         Args:
             index: `[updates, batch]` int64.
@@ -656,27 +655,27 @@ class TDErrorFeedback:
         self.td_errors.assign(tf.fill(self.td_errors.shape, np.nan))
 
     def take(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Takes the errors that there are, and expects no more.
+        """Returns the TD errors so far, and expects no more.
 
         Returns:
             Numbers of transitions `[M]` int64 and TD errors `[M]` float32,
-            of minibatches that were trained on; None if none were expected.
+            of the minibatches trained on; None if no errors were expected.
         """
         if self.index is None:
             return None
         td_errors = self.td_errors.numpy()
-        # Others belong to minibatches that nobody has trained on.
+        # The others belong to minibatches that were not trained on.
         known = np.isfinite(td_errors)
         index, self.index = self.index[known], None
         return index, td_errors[known]
 
     def drop(self) -> None:
-        """Expects no errors any more."""
+        """Expects no more errors."""
         self.index = None
 
 
 def _state_spec(agent: ReplayAgent) -> tuple[ArraySpec, ...]:
-    """Returns the form of an agent's recurrent state of one environment."""
+    """Returns the specs of an agent's recurrent state of one environment."""
     return tuple(
         ArraySpec(each.shape[1:], each.dtype.name)
         for each in agent.initial_state(1)
@@ -684,14 +683,14 @@ def _state_spec(agent: ReplayAgent) -> tuple[ArraySpec, ...]:
 
 
 def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
-    """Checks that an agent can learn from the transitions that are stored.
+    """Checks that an agent can learn from the stored transitions.
 
     Args:
-        buffer: `ReplayBuffer`. Of another agent so far.
+        buffer: `ReplayBuffer`. The buffer of another agent so far.
         agent: `ReplayAgent`, bound to its spaces.
 
     Raises:
-        ValueError: If it discounts otherwise, or remembers other things.
+        ValueError: If its `gamma` or its recurrent state differs.
     """
     if buffer.gamma != agent.gamma:
         raise ValueError(
@@ -702,6 +701,6 @@ def _check_fits(buffer: ReplayBuffer, agent: ReplayAgent) -> None:
     kept = buffer.spec.get("state", ())
     if kept != _state_spec(agent):
         raise ValueError(
-            f"Expected an agent that remembers what is stored, {kept}. "
+            f"Expected an agent with the stored recurrent state, {kept}. "
             f"Received: {_state_spec(agent)}"
         )

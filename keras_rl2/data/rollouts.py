@@ -36,45 +36,46 @@ from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers import WorkerEnv
 from keras_rl2.workers import Workers
 
-# Steps of an episode that no time limit ends.
+# Assumed steps of an episode without a time limit.
 _LONG_EPISODE = 1000
-# Steps that gradients flow back through, where nothing else is asked.
+# Default steps that gradients flow back through.
 _LONGEST_SEQUENCE = 64
-# Sequences of a minibatch at least, of which gradients are the mean.
+# Minimum number of sequences of a minibatch.
 _FEWEST_SEQUENCES = 4
 
 
 class RolloutDataset(CollectingDataset[RolloutAgent]):
     """Fresh rollouts of the current policy, as minibatches for `fit`.
 
-    Each round takes `horizon` steps in every environment, lets the agent
-    prepare them (log-probabilities, values, advantages: one compiled call) and
-    gives them `passes` times over, shuffled anew each time, in minibatches.
-    Every action comes from the weights after all updates of the round before.
+    Each round takes `horizon` steps in every environment, has the agent prepare
+    them (log-probabilities, values, advantages: one compiled call) and returns
+    them `passes` times in minibatches, reshuffled each time. Every action comes
+    from the weights after all updates of the round before.
 
-    An argument that is not given is the algorithm's own, e.g. for PPO rounds
-    of about 2048 steps, 10 passes, minibatches of 64 and scaled rewards. It is
-    known once the dataset is bound to an agent, by `fit` for example; `repr`
-    then shows it.
+    An omitted argument is chosen by the algorithm, e.g. for PPO rounds of about
+    2048 steps, 10 passes, minibatches of 64 and scaled rewards. Its value is
+    known once the dataset is bound to an agent, e.g. by `fit`; `repr` then
+    shows it.
 
     Args:
         env: A `gymnasium.Env`, a `gymnasium.vector.VectorEnv` of any autoreset
             mode, an EnvPool environment, an id string, or a function that
             makes a `gymnasium.Env`.
         horizon: int or None. Steps of one rollout per environment, T; None for
-            the algorithm's own, which shrinks as the number of environments
-            grows. Defaults to `None`.
-        passes: int or None. Times that every step is trained on; None for the
-            algorithm's own. Defaults to `None`.
+            the algorithm's own, which decreases with the number of
+            environments. Defaults to `None`.
+        passes: int or None. Number of times that every step is trained on;
+            None for the algorithm's own. Defaults to `None`.
         batch_size: int, None or `"auto"`. Steps of one minibatch, at most T x
             B; None for the whole rollout; `"auto"` for the algorithm's own.
             Defaults to `"auto"`.
         rounds_per_epoch: int or None. Rounds of one Keras epoch; None for 1,
-            or for the algorithm's own where `horizon` is. Defaults to `None`.
+            or for the algorithm's own if `horizon` is None. Defaults to
+            `None`.
         scale_rewards: bool or None. Whether rewards are divided by the running
-            deviation of the discounted return; values and value losses are
-            then those of the scaled rewards. None for the algorithm's own.
-            Defaults to `None`.
+            standard deviation of the discounted return; values and value
+            losses are then on the scale of the scaled rewards. None for the
+            algorithm's own. Defaults to `None`.
         num_envs: int. Environments to make when `env` is an id or a function.
             Defaults to `1`.
         seed: int or None. Seeds environments, acting and shuffling. Defaults
@@ -84,19 +85,19 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         wrappers: sequence of functions from a `gymnasium.Env` to another one,
             applied to each environment that is made of an id. Defaults to
             `()`.
-        step_timeout: float or None. Seconds that a step may take, of a
-            `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
-            this process. Defaults to `None`: as long as it likes.
-        on_env_error: str. `"raise"`, or `"restart"` to begin anew where an
-            environment raises an error, dies or hangs, and learn nothing from
-            the episode that failed: docs/failing_environments.md. Defaults to
+        step_timeout: float or None. Seconds that a step of a
+            `gymnasium.vector.AsyncVectorEnv` may take. A step in this process
+            cannot be interrupted. Defaults to `None`: no limit.
+        on_env_error: str. `"raise"`, or `"restart"` to reset the environments
+            when one of them raises an error, crashes or hangs, and to discard
+            the failed episode. See docs/failing_environments.md. Defaults to
             `"raise"`.
         workers: `Workers` or None. Processes that step the environments:
             `keras_rl2.LocalWorkers`, or `RayWorkers` on several machines.
-            `env` is an id then, or a function that makes an environment.
+            `env` must then be an id, or a function that makes an environment.
             Defaults to `None`: this process.
-        sequence_length: int or None. For an agent that remembers: steps that
-            are trained in one piece, through which gradients flow back, a
+        sequence_length: int or None. For a recurrent agent: steps that are
+            trained as one sequence, through which gradients flow back, a
             divisor of `horizon`; minibatches are whole sequences. None for the
             largest divisor up to 64. Defaults to `None`.
 
@@ -184,21 +185,21 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Explains why a setting that an algorithm chooses is missing."""
+            """Explains why a setting that the algorithm chooses is missing."""
             if name not in type(self).__annotations__:
                 return super().__getattribute__(name)
             raise AttributeError(
-                f"Expected a RolloutDataset that is bound to an agent, or was "
-                "given `horizon`, `passes` and `batch_size`, for its "
-                f"`{name}`: what is not given is the algorithm's own. "
+                "Expected a RolloutDataset that is bound to an agent, or has "
+                "`horizon`, `passes` and `batch_size` set, to know its "
+                f"`{name}`: the algorithm chooses omitted arguments. "
                 f"Received: {self!r}"
             )
 
     def settle(self, algorithm: LearnsFromRollouts) -> None:
-        """Takes what was not given from an algorithm.
+        """Sets the arguments left open to an algorithm's defaults.
 
         Args:
-            algorithm: `keras_rl2.Agent`, or a class of them.
+            algorithm: `keras_rl2.Agent`, or a subclass.
         """
         own = algorithm.own_rollout(self.env.observation_space)
         asked = self._asked
@@ -218,7 +219,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._set_round(horizon, given_or(asked.passes, own.passes), batch_size)
 
     def _own_horizon(self, own: OwnRollout) -> int:
-        """Returns an algorithm's own horizon, that fits what was given."""
+        """Returns an algorithm's own horizon, fitted to the other arguments."""
         horizon = own.horizon(self.env.num_envs)
         batch_size = self._asked.batch_size
         if isinstance(batch_size, int):
@@ -226,12 +227,12 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return horizon
 
     def _in_sequences(self, steps: int) -> int:
-        """Returns as many steps, or some more, that are whole sequences."""
+        """Returns the steps rounded up to whole sequences."""
         length = self.sequence_length or 1
         return -(-steps // length) * length
 
     def _set_round(self, horizon: int, passes: int, batch_size: Any) -> None:
-        """Settles how many steps and updates a round has."""
+        """Sets the number of steps and updates of a round."""
         self.horizon = horizon
         self.passes = passes
         self.steps_per_round = horizon * self.env.num_envs
@@ -240,20 +241,20 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self.updates_per_round = self.passes * self.minibatches
 
     def own_settings(self) -> dict[str, Any]:
-        """Returns the settings that were left to the algorithm."""
+        """Returns the settings that the algorithm chose."""
         if self.agent is None:
             return {}
         return {name: getattr(self, name) for name in self._asked.left_open()}
 
     @property
     def fewest_steps_per_round(self) -> int:
-        """Steps that a round has at least: whole episodes may end at once."""
+        """Minimum steps of a round: whole episodes may end at once."""
         if self.agent is not None and self.agent.whole_episodes:
             return self.env.num_envs
         return self.steps_per_round
 
     def _accept(self, agent: CollectingAgent) -> RolloutAgent:
-        """Returns an agent, if it learns from rollouts."""
+        """Returns the agent, checking that it learns from rollouts."""
         if agent.on_policy:
             return cast(RolloutAgent, agent)
         raise ValueError(
@@ -273,14 +274,14 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 spaces do not fit those of the environment.
         """
         super().bind(agent)
-        # Each time: the agent may allow another lag than before.
+        # Each time, since the agent may allow another lag than before.
         lag: int | None = 0
         if isinstance(agent, Lagging) and isinstance(self.env, WorkerEnv):
             lag = agent.max_lag
         self._rounds_ahead = 1 if lag is None else lag // self.updates_per_round
 
     def _fit_to(self, agent: RolloutAgent) -> int | None:
-        """Settles all that depends on a new agent, or changes nothing."""
+        """Sets all that depends on the agent; changes nothing on error."""
         try:
             self.settle(agent)
             length = None
@@ -302,7 +303,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return length
 
     def _settle_sequences(self) -> int:
-        """Settles minibatches of sequences, and returns the steps of one."""
+        """Sets the minibatches of sequences, and returns their length."""
         # The longest divisor.
         longest = min(self.horizon, _LONGEST_SEQUENCE)
         length = self.sequence_length or next(
@@ -322,7 +323,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     @in_section("preparing")
     def refresh(self) -> None:
-        """Collects a rollout with the agent's present weights.
+        """Collects a rollout with the agent's current weights.
 
         Raises:
             ValueError: If the dataset is not bound to an agent, or an
@@ -337,7 +338,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             raise RuntimeError(
                 f"Expected environments of {self.env.name} that fail now and "
                 f"then, with `on_env_error='restart'`. Received: "
-                f"{MOST_RESTARTS} rollouts of which no step came to anything"
+                f"{MOST_RESTARTS} rollouts without a usable step"
             )
         self._rounds_given += 1
         self._trajectory = trajectory
@@ -353,7 +354,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
     def _deal(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
-        """Deals steps, or sequences of them, out to minibatches."""
+        """Distributes steps, or sequences of steps, to minibatches."""
         length = self._bound_collector().sequence_length
         deal = functools.partial(
             shuffled_rows,
@@ -370,7 +371,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return rows, weight[..., None] * counted[rows].astype(np.float32)
 
     def _take(self) -> Trajectory:
-        """Takes over a rollout, and scales its rewards."""
+        """Finishes a rollout, and scales its rewards."""
         trajectory = super()._take()
         if self._scaler is None:
             return trajectory
@@ -384,7 +385,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         return dataclasses.replace(trajectory, reward=scaled)
 
     def _cut(self, envs: np.ndarray, discarded: np.ndarray) -> None:
-        """Marks that episodes were broken off before the next step."""
+        """Marks episodes that were interrupted before the next step."""
         if self._scaler is not None:
             self._scaler.begin(envs)
 
@@ -399,16 +400,16 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         """Returns one of `samples` without the resets of NEXT_STEP, `[V, ...]`.
 
         Args:
-            key: str. Which of the samples.
+            key: str. Name of the sample.
 
         Returns:
-            Tree of arrays, of one row per valid step; of the steps of
-            sequences where the agent remembers.
+            Tree of arrays with one row per valid step; in the order of the
+            sequences for a recurrent agent.
         """
         if self._trajectory is None:
             raise ValueError(
-                "Expected a dataset that was refreshed. Received: one of "
-                "which there are no samples yet"
+                "Expected a dataset that was refreshed. Received: one "
+                "without samples"
             )
         valid = self._trajectory.valid
         length = self._bound_collector().sequence_length
@@ -423,14 +424,14 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     @property
     def outliers(self) -> dict[str, Outliers]:
-        """What running statistics did not follow, by its key in the logs."""
+        """Outliers left out of running statistics, by their key in the logs."""
         found = super().outliers
         if self._scaler is not None:
             found["clipped_rewards"] = self._scaler.outliers
         return found
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns all that later rollouts depend on, as plain data."""
+        """Returns the state that later rollouts depend on, as plain data."""
         return {
             **super().get_state(log),
             "shuffle": self._shuffle.bit_generator.state,
@@ -440,7 +441,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent.
+        """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -487,12 +488,12 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
 
     @property
     def _sees_final(self) -> bool:
-        """Whether environments are reset within the step that ends them."""
+        """Whether environments reset within the step that ends an episode."""
         return not self.env.masks_reset_rows
 
 
 class _Asked(NamedTuple):
-    """The arguments of a dataset for which an algorithm has its own values."""
+    """The arguments of a dataset that have defaults of an algorithm."""
 
     horizon: int | None
     passes: int | None
@@ -501,7 +502,7 @@ class _Asked(NamedTuple):
     scale_rewards: bool | None
 
     def check(self, num_envs: int, sequence_length: int | None) -> None:
-        """Checks the numbers, before there is an environment."""
+        """Checks the numbers before an environment is made."""
         batch_size = None if self.batch_size == "auto" else self.batch_size
         check_positive(
             **present(
@@ -535,7 +536,7 @@ class _Asked(NamedTuple):
 def _check_sizes(
     horizon: int | None, batch_size: int | str | None, num_envs: int
 ) -> None:
-    """Checks that the sizes that were given fit each other."""
+    """Checks that the sizes fit each other."""
     if horizon is None:
         return
     steps = horizon * num_envs
@@ -548,7 +549,7 @@ def _check_sizes(
 
 
 def _longest_episode(env: Any) -> int:
-    """Returns the time limit of an environment, or a long episode without."""
+    """Returns the time limit of an environment, or a default without one."""
     limit: int | None = getattr(
         getattr(env, "spec", None), "max_episode_steps", None
     )
@@ -562,20 +563,20 @@ def shuffled_rows(
     minibatches: int,
     batch_size: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Deals samples out to shuffled minibatches.
+    """Assigns samples to shuffled minibatches.
 
-    All minibatches have the same shape, whatever the number of valid samples:
-    the valid ones are dealt out evenly (never more than one apart), the rest
-    of each minibatch is filled with rows of weight 0. So no sample is left
-    out, no small last minibatch makes a noisy update, and TensorFlow sees one
-    signature.
+    All minibatches have the same shape for any number of valid samples: the
+    valid samples are distributed evenly (their numbers differ by at most one),
+    and the rest of each minibatch is filled with rows of weight 0. Thus no
+    sample is left out, no small last minibatch makes a noisy update, and
+    TensorFlow traces one signature.
 
     Args:
-        valid: `[V]` ints. Samples that are transitions.
-        generator: `np.random.Generator`. Shuffles.
-        passes: int. Times that every sample is given.
+        valid: `[V]` ints. Indices of the samples that are transitions.
+        generator: `np.random.Generator`. Shuffles the samples.
+        passes: int. Number of times that every sample occurs.
         minibatches: int. Minibatches of one pass, M.
-        batch_size: int. Samples of a minibatch.
+        batch_size: int. Number of rows of a minibatch.
 
     Returns:
         Rows `[passes * M, batch_size]` int32, and their weights, float32.

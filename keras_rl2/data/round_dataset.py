@@ -1,4 +1,4 @@
-"""The round: collect some steps, then make some updates from them."""
+"""The round: some steps in environments, then some updates from them."""
 
 import abc
 import contextlib
@@ -21,24 +21,24 @@ from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-# Arrays of a whole round, some of them together under a name.
+# Arrays of a whole round, some of them grouped under a name.
 Round = Mapping[str, Tree[np.ndarray]]
 
 
 class RoundDataset(abc.ABC):
-    """What rollout and replay datasets share: handing rounds to `fit`.
+    """Base of rollout and replay datasets: hands rounds to `fit`.
 
-    A round is begun by `refresh()`, on the main thread (so that an error of
-    the environment keeps its type and Ctrl-C works), and handed over by a
-    generator that only gives what is ready. Nothing is read ahead: asking for
-    a batch before the round was refreshed is an error, not stale data.
+    `refresh()` begins a round on the main thread, so that an error of the
+    environment keeps its type and Ctrl-C works. A generator then hands over the
+    finished round. Nothing is read ahead: a batch before the round was
+    refreshed raises an error instead of returning stale data.
 
     Args:
         rounds_per_epoch: int. Rounds of one Keras epoch.
 
     Attributes:
-        stopwatch: `keras_rl2.basics.stopwatch.Stopwatch` or None. Is told what
-            a round is at; None, the default, where nobody measures.
+        stopwatch: `keras_rl2.basics.stopwatch.Stopwatch` or None. Measures the
+            parts of a round; None, the default, for no measurement.
 
     Example:
 
@@ -70,17 +70,17 @@ class RoundDataset(abc.ABC):
 
     @property
     def steps_before_first_round(self) -> int:
-        """Steps that are still to be taken before there are any updates."""
+        """Steps that remain before the first update."""
         return 0
 
     @property
     def fewest_steps_per_round(self) -> int:
-        """Steps that a round has at least."""
+        """Minimum steps of a round."""
         return self.steps_per_round
 
     @abc.abstractmethod
     def bind(self, agent: CollectingAgent) -> None:
-        """Ties the dataset to an agent, checking that the two fit.
+        """Binds the dataset to an agent, checking that the two fit.
 
         Args:
             agent: `keras_rl2.Agent`. Acts and learns.
@@ -88,15 +88,15 @@ class RoundDataset(abc.ABC):
 
     @abc.abstractmethod
     def refresh(self) -> None:
-        """Collects the next round with the agent's present weights."""
+        """Collects the next round with the agent's current weights."""
 
     @abc.abstractmethod
     def logs(self) -> dict[str, float]:
-        """Returns what the last rounds say about training, for the logs."""
+        """Returns the metrics of the last rounds, for the logs."""
 
     @property
     def outliers(self) -> dict[str, Outliers]:
-        """What running statistics did not follow, by its key in the logs."""
+        """Outliers left out of running statistics, by their key in the logs."""
         found: Mapping[str, Outliers] = getattr(self.agent, "outliers", {})
         return dict(found)
 
@@ -106,28 +106,28 @@ class RoundDataset(abc.ABC):
 
     @abc.abstractmethod
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
-        """Returns all that later rounds depend on, as plain data.
+        """Returns the state that later rounds depend on, as plain data.
 
         Args:
-            log: `StateLog` or None. Where a replay adds what it has stored
-                since it last did, which is not returned then. Defaults to
-                `None`.
+            log: `StateLog` or None. Receives the transitions that a replay has
+                stored since the last call, which are then not returned.
+                Defaults to `None`.
         """
 
     @abc.abstractmethod
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Takes back what `get_state` gave, in a dataset bound to an agent.
+        """Restores the state returned by `get_state`, after `bind`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
+            log: `StateLog` or None. See `get_state`. Defaults to `None`.
         """
 
     def settings(self) -> dict[str, Any]:
-        """Returns the numbers that rounds are made with, for people."""
-        # All of them are plain attributes, those of a subclass too.
+        """Returns the numbers that define a round, for display."""
+        # They are all plain attributes, also in subclasses.
         return {
             name: value
             for name, value in vars(self).items()
@@ -135,34 +135,34 @@ class RoundDataset(abc.ABC):
         }
 
     def own_settings(self) -> dict[str, Any]:
-        """Returns what the algorithm chose, since nothing else was given."""
+        """Returns the settings that the algorithm chose."""
         return {}
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Closes environments, where it has some."""
+        """Closes the environments, if the dataset has any."""
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps signals from processes of environments, where it has some."""
+        """Shields the processes of environments, if any, from signals."""
         return contextlib.nullcontext()
 
     def begin(self) -> None:
-        """Drops what an earlier `fit` left over."""
+        """Discards leftover rounds from a previous `fit`."""
         self._ready.clear()
         self.stopwatch = None
 
     def hand_over(self) -> Round:
-        """Hands over the round that is ready, once.
+        """Returns the finished round, once.
 
         Returns:
-            dict of arrays, as an element of `as_rounds`.
+            dict of arrays, an element of `as_rounds`.
 
         Raises:
-            RuntimeError: If `refresh` has not been called since the last one.
+            RuntimeError: If `refresh` has not been called since the last round.
         """
         if not self._ready:
             raise RuntimeError(
-                "A batch was asked for before the round was refreshed. "
+                "A batch was requested before the round was refreshed. "
                 "Expected `keras_rl2.callbacks.RolloutRefresh` among the "
                 "callbacks of `fit`, or a call of `refresh()` before each "
                 f"{self.updates_per_round} batches."
@@ -172,13 +172,13 @@ class RoundDataset(abc.ABC):
     def as_dataset(self, agent: CollectingAgent) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.
 
-        For people who map it, look into it, or feed it to a `keras.Model` of
-        their own, with `keras_rl2.callbacks.RolloutRefresh` among its
-        callbacks; or call `refresh()` before each round.
+        Use it to map or inspect the minibatches, or to train another
+        `keras.Model`. Add `keras_rl2.callbacks.RolloutRefresh` to the callbacks
+        of its `fit`, or call `refresh()` before each round.
 
         Args:
-            agent: `keras_rl2.Agent`, or what can do as much (see
-                `agent_protocols`). Acts and prepares.
+            agent: `keras_rl2.Agent`, or an object with the same methods
+                (see `agent_protocols`). Acts and prepares.
 
         Returns:
             An endless `tf.data.Dataset` of dicts of minibatches `[batch, ...]`.
@@ -195,13 +195,13 @@ class RoundDataset(abc.ABC):
     def as_rounds(
         self, agent: CollectingAgent, trajectories: bool = False
     ) -> tf.data.Dataset:
-        """Returns whole rounds, their minibatches not yet taken together.
+        """Returns whole rounds, before they are split into minibatches.
 
         Args:
-            agent: `keras_rl2.Agent`, or what can do as much (see
-                `agent_protocols`). Acts and prepares.
-            trajectories: bool. Whether the round is given as it was
-                collected, packed and not prepared. Defaults to `False`.
+            agent: `keras_rl2.Agent`, or an object with the same methods
+                (see `agent_protocols`). Acts and prepares.
+            trajectories: bool. Whether to return the round as collected, packed
+                and not prepared. Defaults to `False`.
 
         Returns:
             An endless `tf.data.Dataset` of dicts: `samples` of `[N, ...]`,
@@ -216,8 +216,8 @@ class RoundDataset(abc.ABC):
             _endless(weakref.WeakMethod(self.hand_over)),
             output_signature=self._element_spec(),
         )
-        # TensorFlow keeps the function for as long as the process lives: it
-        # must not keep the agent with it. What is made of a dataset keeps it.
+        # TensorFlow keeps the function until the process ends, so that it must
+        # not hold the agent. Datasets derived from this one hold it.
         cast(Any, dataset).rounds = self
         return _in_step(dataset)
 
@@ -229,9 +229,9 @@ def minibatch(
 
     Args:
         one_round: dict. Either `batches`, a dict of `[updates, batch, ...]`;
-            or `samples`, a dict of `[N, ...]`, with the `rows`
-            `[updates, batch]` of each minibatch and what they count, `weight`.
-        index: scalar int. Which minibatch.
+            or `samples`, a dict of `[N, ...]`, with the `rows` `[updates,
+            batch]` of each minibatch and their `weight`.
+        index: scalar int. Index of the minibatch.
 
     Returns:
         dict of `[batch, ...]`, with `weight` in it.
@@ -266,7 +266,7 @@ def _endless(
     def elements() -> Iterator[Round]:
         while (method := hand_over()) is not None:
             element = method()
-            # Else it would be kept until the next one is asked for.
+            # Otherwise it would be kept until the next request.
             del method
             yield element
             del element
@@ -275,7 +275,7 @@ def _endless(
 
 
 def _in_step(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Keeps `tf.data` from reading ahead of the rounds."""
+    """Prevents `tf.data` from reading ahead of the rounds."""
     options = tf.data.Options()
     options.experimental_optimization.inject_prefetch = False
     options.autotune.enabled = False
@@ -283,11 +283,11 @@ def _in_step(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def tensor_specs(one: Any, *leading: int) -> Any:
-    """Returns the TensorFlow specs of many of a kind.
+    """Returns the TensorFlow specs of stacked arrays.
 
     Args:
-        one: tree of `ArraySpec`. Of one of them.
-        *leading: int. Axes before its own, e.g. `updates, batch`.
+        one: tree of `ArraySpec`. Specs of one element.
+        *leading: int. Axes in front, e.g. `updates, batch`.
 
     Returns:
         tree of `tf.TensorSpec`.

@@ -69,7 +69,7 @@ def names_in_file(
 ) -> tuple[list[str], list[str]]:
     """Returns the names of inputs and outputs in an exported file.
 
-    They differ from those of the policy: converters drop unused inputs, and
+    They differ from the policy's names: converters drop unused inputs, and
     choose the name of a single output.
 
     Args:

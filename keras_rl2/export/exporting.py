@@ -1,4 +1,4 @@
-"""Export of a policy as a model of its own."""
+"""Export of a policy as a separate model."""
 
 import contextlib
 import importlib.util
@@ -95,8 +95,8 @@ class ExportedPolicy(keras.Model):
         For a Dict or Tuple it is a dict from the path of each array, e.g.
         `"arm_angle"` for a key within a key, since files have no trees. For a
         recurrent policy it is a dict, too, of `"action"` and the state after
-        the step, `"next_state_0"` and so on: inputs beside the next
-        observation.
+        the step, `"next_state_0"` and so on: inputs of the next call together
+        with its observation.
         """
         count = self._states
         given = [*inputs]

@@ -31,8 +31,8 @@ class PolicyFile:
     Its format determines the runtime: LiteRT, which comes with keras_rl2;
     `onnxruntime`; or TensorFlow for a SavedModel. The first two import neither
     Keras nor TensorFlow. The file need not be trusted: before a SavedModel is
-    loaded, its operations are compared with a list of those that policies
-    need, and an ONNX file with weights in other files raises an error.
+    loaded, its operations are compared with the list of operations that
+    policies need, and an ONNX file with weights in other files raises an error.
 
     Args:
         path: str or path. The result of `agent.export`.

@@ -17,9 +17,9 @@ from keras_rl2.policies.policy import ModelPolicy
 def refuse_eight_bits(agent: ModelPolicy, deterministic: bool) -> None:
     """Raises an error for a policy that 8 bits cannot represent.
 
-    The values of forbidden actions, and those that noise assigns to random
-    actions, are far from all other numbers, so that the 256 steps between
-    them would leave none for the others.
+    The values of invalid actions, and the values that noise assigns to random
+    actions, are far from all other numbers, so that the 256 steps between them
+    would leave none for the others.
 
     Args:
         agent: `ModelPolicy`. The agent with the policy.

@@ -1,7 +1,7 @@
 """Representative inputs of a policy, which determine ranges of numbers.
 
-They include the noise and the recurrent state, whose ranges quantization to 8
-bits needs as well.
+They include the noise and the recurrent state, since quantization to 8 bits
+also needs their ranges.
 """
 
 from typing import Any
@@ -142,7 +142,7 @@ def _mixed(
     mask = None
     if agent.is_masked:
         mask = np.array(observation[ACTION_MASK])
-        # After the end of an episode no action is allowed, and none is used.
+        # After the end of an episode no action is valid, and none is used.
         mask[~mask.astype(np.bool_).any(axis=-1)] = 1
     drawn = head.random_action(generator, (len(own),), mask)
     own = np.where(_over(random, drawn), drawn, own).astype(own.dtype)

@@ -2,7 +2,7 @@
 
 Loading one runs parts of it, and calling it the rest: a graph may write files
 as well as multiply. So the graph is read as plain data, and all operations
-that could run are compared with a list of those that policies need.
+that could run are compared with the list of operations that policies need.
 """
 
 import math
@@ -110,7 +110,7 @@ def _check_objects(objects: Any) -> None:
 
 
 class _Functions:
-    """The functions of a graph; those that could run are checked.
+    """The functions of a graph; functions that could run are checked.
 
     The others save and restore variables for other programs: TensorFlow itself
     reads the variables from their files.
@@ -144,7 +144,7 @@ class _Functions:
             self._check(name, ())
 
     def _check(self, name: str, within: tuple[str, ...]) -> int:
-        """Checks a function and those that it calls; returns its nodes."""
+        """Checks a function with all that it calls; returns its nodes."""
         if name in self._sizes:
             return self._sizes[name]
         if name in within or len(within) > _MOST_LEVELS:

@@ -69,7 +69,7 @@ StatelessRandomUniformFullIntV2 StatelessRandomUniformInt
 StatelessRandomUniformIntV2 StatelessRandomUniformV2 StatelessShuffle
 StatelessTruncatedNormal StatelessTruncatedNormalV2 TruncatedNormal
 """
-# Of layers that are told how training goes, and of those that have loops.
+# Of layers with a `training` argument, and of layers with loops.
 _VARIABLES = """
 AssignAddVariableOp AssignSubVariableOp AssignVariableOp ReadVariableOp
 ResourceGather ResourceGatherNd VarIsInitializedOp VariableShape

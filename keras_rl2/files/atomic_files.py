@@ -1,4 +1,4 @@
-"""Files and folders that are never seen half written."""
+"""Atomic writes of files and folders."""
 
 import contextlib
 import errno
@@ -14,41 +14,40 @@ try:
     from fcntl import LOCK_EX
     from fcntl import LOCK_NB
     from fcntl import flock
-except ImportError:  # Of Windows.
+except ImportError:  # On Windows.
     flock = None  # type: ignore[assignment]
 
 _DAY = 86_400.0
 _PREFIX = ".unfinished-"
 # Suffix of a folder while another one takes its place.
 _REPLACED = ".replaced"
-# Windows waits for nothing that was opened for reading only.
+# Windows does not flush files that were opened for reading only.
 _TO_SYNC = os.O_RDWR if os.name == "nt" else os.O_RDONLY
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a path to write to, which replaces another in the end.
+    """Yields a temporary path, which replaces another path at the end.
 
-    Until then the old file stays: a full disk, an exception or a killed
-    process cost nothing but the new file.
+    Until then the old file stays: after a full disk, an exception or a killed
+    process only the new file is lost.
 
-    A process that is killed leaves a folder `.unfinished-...` beside the path.
-    The next one that writes beside it removes that; it can be removed by hand
-    as well. A folder is replaced in two steps, of renaming: of a process that
-    is killed between them the next one restores the folder's name.
+    A killed process leaves a folder `.unfinished-...` next to the path. The
+    next process that writes there removes it; it can also be removed by hand. A
+    folder is replaced by renaming it in two steps: if a process is killed
+    between them, the next one restores the folder's name.
 
     Args:
         path: str or path. A file or a folder, which need not exist. A link is
             replaced, not its target.
 
     Yields:
-        Path beside it, with its ending, where nothing exists yet. The file or
-        folder that is written there becomes `path`; nothing happens where
-        none is written.
+        Unused path next to it, with the same extension. The file or folder
+        written there becomes `path`; without one, `path` is unchanged.
 
     Raises:
-        OSError: If it cannot be written there; if a file was to take the place
-            of a folder, or a folder that of a file.
+        OSError: If it cannot be written there, or if a file would replace a
+            folder, or a folder a file.
 
     Example:
 
@@ -71,7 +70,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Waits until a file, or all files of a folder, are on the disk.
+    """Flushes a file, or all files of a folder, to the disk.
 
     Args:
         path: Path. A file or a folder.
@@ -84,10 +83,10 @@ def sync(path: Path) -> None:
 
 @contextlib.contextmanager
 def _folder_beside(path: Path) -> Iterator[Path]:
-    """Makes a folder beside a path, for as long as it is needed.
+    """Makes a temporary folder next to a path.
 
-    Nothing is renamed from one disk to another, therefore beside it. While a
-    process lives it holds a lock on its folder: an unlocked folder is
+    It is next to the path because files cannot be renamed from one disk to
+    another. A running process holds a lock on its folder: an unlocked folder is
     abandoned.
     """
     _remove_abandoned(path.parent)
@@ -104,24 +103,24 @@ def _folder_beside(path: Path) -> Iterator[Path]:
 
 
 def _locked_folder(path: Path) -> tuple[Path, int | None]:
-    """Makes a folder beside a path, and locks it before it can be removed."""
+    """Makes a folder next to a path, and locks it."""
     while True:
         try:
             beside = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path.parent))
         except OSError as error:
-            # The name of the temporary folder would mean nothing to the user.
+            # The user does not know the name of the temporary folder.
             raise type(error)(error.errno, error.strerror, str(path)) from None
         try:
             lock = _lock(beside)
         except (BlockingIOError, FileNotFoundError):
-            # Taken for an abandoned one, before it was locked.
+            # Another process removed it as abandoned before it was locked.
             continue
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
         if beside.exists():
             return beside, lock
-        # The same, but just before.
+        # Also removed, just before the lock.
         if lock is not None:
             os.close(lock)
 
@@ -141,7 +140,7 @@ def _lock(folder: Path) -> int | None:
         os.close(descriptor)
         if isinstance(error, BlockingIOError) or not isinstance(error, OSError):
             raise
-        # The disk knows no locks.
+        # The disk does not support locks.
         return None
     return descriptor
 
@@ -151,7 +150,7 @@ def _remove_abandoned(parent: Path) -> None:
     for beside in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             lock = _lock(beside)
-            # Without locks age decides; a day is longer than any writing.
+            # Without locks age decides; no write takes a day.
             if lock is None and time.time() < beside.stat().st_mtime + _DAY:
                 continue
             try:
@@ -164,7 +163,7 @@ def _remove_abandoned(parent: Path) -> None:
 def _remove(beside: Path) -> None:
     """Removes the unfinished files of one killed process."""
     for replaced in beside.glob(f"*{_REPLACED}"):
-        # Killed between the two steps, perhaps: the old one goes back.
+        # Possibly killed between the two steps: the old file is restored.
         path = beside.parent / replaced.name.removesuffix(_REPLACED)
         if not os.path.lexists(path):
             os.rename(replaced, path)
@@ -172,7 +171,7 @@ def _remove(beside: Path) -> None:
 
 
 def _check_kind(unfinished: Path, path: Path) -> None:
-    """Raises an error where a file would replace a folder, or the reverse."""
+    """Raises an error if a file would replace a folder, or the reverse."""
     if not os.path.lexists(path) or path.is_symlink():
         return
     if path.is_dir() and not unfinished.is_dir():
@@ -188,7 +187,7 @@ def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
     """Renames the new file or folder, moving the old one out of the way."""
     try:
         if unfinished.is_dir() and os.path.lexists(path):
-            # Only a file is replaced in one step.
+            # Only a file can be replaced in one step.
             os.rename(path, replaced)
         elif path.is_file():
             # The permissions of the old file are kept.
@@ -201,16 +200,16 @@ def _rename(unfinished: Path, path: Path, replaced: Path) -> None:
 
 
 def _sync_entry(path: Path) -> None:
-    """Waits until one file, or the names in one folder, are on the disk."""
+    """Flushes one file, or the names in one folder, to the disk."""
     try:
         descriptor = os.open(path, _TO_SYNC)
     except PermissionError:
-        # Windows opens no folders, and has their names written by then.
+        # Windows cannot open folders, and has written their names by then.
         return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Of disks of the network, that only files are waited for.
+        # Network disks may only support flushing files.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:

@@ -1,4 +1,4 @@
-"""Checkpoints on the disk: whole, or not there."""
+"""Checkpoints on the disk, written atomically."""
 
 import contextlib
 import hashlib
@@ -27,12 +27,13 @@ from keras_rl2.files.segment_log import size_of
 from keras_rl2.files.writer_lock import WriterLock
 from keras_rl2.version import __version__
 
-#: Of the files of a checkpoint; raised where older versions cannot read them.
+#: Version of a checkpoint's files; incremented if older releases cannot read
+#: them.
 FORMAT = 1
 _PREFIX = "checkpoint-"
 _SEGMENTS = "segments"
 _MANIFEST, _STATE, _ARRAYS = "manifest.json", "state.json", "arrays.npz"
-# As they are written: `checkpoint-7` and `checkpoint-00000007.old` are not.
+# Names as written, unlike `checkpoint-7` and `checkpoint-00000007.old`.
 _NAME = re.compile(rf"{_PREFIX}(0[0-9]{{7}}|[1-9][0-9]{{7,}})")
 # Errors for missing files.
 _MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -43,11 +44,11 @@ class Saved(NamedTuple):
 
     Attributes:
         path: Path. Its folder.
-        number: int. Its number, counted from 0.
+        number: int. Number of the checkpoint, counted from 0.
         state: Tree of plain data. The argument of `write`.
         log: `SegmentLog`. Rows that the state refers to.
-        ended: dict or None. The reason for which the run ended; None where it
-            had not.
+        ended: dict or None. The reason for the end of the run; None if it had
+            not ended.
     """
 
     path: Path
@@ -58,22 +59,21 @@ class Saved(NamedTuple):
 
 
 class _LaterFormatError(ValueError):
-    """Written by a later version, which this one could only throw away."""
+    """Raised for files of a later version, which must not be deleted."""
 
 
 class CheckpointFolder:
-    """A folder of checkpoints, of which the newest are kept.
+    """A folder that keeps the newest checkpoints.
 
-    Each is a folder of its own, which gets its name when all of it is on the
-    disk. Its manifest has the version that wrote it, and the SHA-256 of each
-    of its files: a file that has changed since is not accepted. Rows that
-    were added to a `SegmentLog` lie in files beside, which several checkpoints
+    Each checkpoint is a folder, which is renamed to its final name when all of
+    it is on the disk. Its manifest has the version that wrote it, and the
+    SHA-256 of each of its files: a file that has changed since raises an error.
+    Rows of a `SegmentLog` are in separate files, which several checkpoints
     share.
 
     Args:
-        directory: str or path. The folder, made when there is something to
-            write.
-        keep: int. How many are kept. Defaults to `3`.
+        directory: str or path. The folder, made at the first write.
+        keep: int. Number of checkpoints to keep. Defaults to `3`.
 
     Example:
 
@@ -107,19 +107,19 @@ class CheckpointFolder:
         return sorted(named, key=_number)
 
     def newest(self, with_rows: bool = True) -> Saved | None:
-        """Reads the newest checkpoint that is whole.
+        """Reads the newest intact checkpoint.
 
         Args:
             with_rows: bool. See `read`. Defaults to `True`.
 
         Returns:
-            `Saved`; None if there is no checkpoint. One that is damaged is
-            passed over with a warning.
+            `Saved`; None if there is no checkpoint. A damaged checkpoint is
+            skipped with a warning.
 
         Raises:
-            ValueError: If there are checkpoints, and all are damaged: a new run
-                would replace them. If a later version of the library has
-                written it.
+            ValueError: If all existing checkpoints are damaged, since a new run
+                would replace them, or if a later version of the library has
+                written one.
             OSError: If the disk cannot be read.
         """
         paths = self.paths()
@@ -131,12 +131,12 @@ class CheckpointFolder:
             except (ValueError, *_MISSING) as error:
                 if path == paths[0]:
                     raise ValueError(
-                        f"Expected a checkpoint that is whole in "
+                        f"Expected an intact checkpoint in "
                         f"{self.directory}: remove the folder to begin anew. "
-                        f"Received: {len(paths)} that are damaged; {error}"
+                        f"Received: {len(paths)} damaged ones; {error}"
                     ) from error
                 warnings.warn(
-                    f"{path} is passed over, and the checkpoint before it "
+                    f"{path} is skipped, and the checkpoint before it "
                     f"read: {error}",
                     stacklevel=2,
                 )
@@ -147,15 +147,15 @@ class CheckpointFolder:
 
         Args:
             path: Path. Its folder.
-            with_rows: bool. Whether the rows of its log have to be whole,
-                which takes the longest to find out. Defaults to `True`.
+            with_rows: bool. Whether the rows of its log are verified too, which
+                takes the longest. Defaults to `True`.
 
         Returns:
             `Saved`.
 
         Raises:
-            ValueError: If a file of it has changed since, or a later
-                version of the library has written it.
+            ValueError: If a file of it has changed since, or a later version of
+                the library has written it.
             FileNotFoundError: If it has no manifest.
         """
         _refuse_links(path)
@@ -176,7 +176,7 @@ class CheckpointFolder:
         return Saved(path, _number(path), state, log, content.get("ended"))
 
     def new_log(self) -> SegmentLog:
-        """Returns a log of rows with nothing in it, for `write`."""
+        """Returns an empty log of rows, for `write`."""
         return SegmentLog(self.directory / _SEGMENTS)
 
     def write(
@@ -189,16 +189,16 @@ class CheckpointFolder:
 
         Args:
             state: Tree of plain data; see `plain_data.to_json`.
-            log: `SegmentLog` or None. Of this folder, with the rows that the
-                state refers to. Defaults to `None`: it refers to none.
+            log: `SegmentLog` or None. A log of this folder, with the rows that
+                the state refers to. Defaults to `None`: it refers to none.
             ended: dict or None. See `Saved`; JSON data. Defaults to `None`.
 
         Returns:
             Path of its folder.
 
         Raises:
-            OSError: If it cannot be written; the others are as they were.
-            TypeError: If it holds anything but plain data.
+            OSError: If it cannot be written; other checkpoints are unchanged.
+            TypeError: If it contains anything but plain data.
         """
         taken, arrays = plain_data.to_json(state)
         return self.write_parts(taken, arrays, log, ended)
@@ -210,11 +210,11 @@ class CheckpointFolder:
         log: SegmentLog | None = None,
         ended: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Writes a state that `to_json` has taken apart; see `write`.
+        """Writes a state converted by `to_json`; see `write`.
 
         Args:
             taken: JSON data of `plain_data.to_json`.
-            arrays: dict of its arrays.
+            arrays: dict of the arrays of `plain_data.to_json`.
             log: `SegmentLog` or None. See `write`. Defaults to `None`.
             ended: dict or None. See `write`. Defaults to `None`.
 
@@ -233,15 +233,16 @@ class CheckpointFolder:
             text = json.dumps(taken)
             (unfinished / _STATE).write_text(text, encoding="utf-8")
             _write_manifest(unfinished, segments, ended)
-        # Not before: who failed to write it would write to the same files.
+        # Not before: after a failed write, the next one writes to the same
+        # files.
         log.accept(segments)
-        # An old one that cannot be removed is removed with the next one.
+        # If an old one cannot be removed now, the next write removes it.
         with contextlib.suppress(OSError):
             self._tidy()
         return path
 
     def note_end(self, ended: Mapping[str, Any]) -> None:
-        """Writes into the newest checkpoint why nothing came after it.
+        """Writes the reason for the end of the run into the newest checkpoint.
 
         Args:
             ended: dict. See `write`. It stays in the manifest.
@@ -301,7 +302,7 @@ def _number(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Removes a checkpoint, or a file or link that has the name of one."""
+    """Removes a checkpoint, or a file or link with the name of one."""
     if path.is_symlink() or not path.is_dir():
         path.unlink()
     else:
@@ -309,7 +310,7 @@ def _remove(path: Path) -> None:
 
 
 def _members(folder: Path) -> Iterator[Path]:
-    """Gives the files of a checkpoint, but its manifest."""
+    """Yields the files of a checkpoint except its manifest."""
     for each in sorted(folder.iterdir()):
         if each.name != _MANIFEST:
             yield each
@@ -320,7 +321,7 @@ def _write_manifest(
     segments: Mapping[str, Iterable[Segment]],
     ended: Mapping[str, Any] | None,
 ) -> None:
-    """Writes the manifest: sizes and sums of a checkpoint's other files."""
+    """Writes the manifest: sizes and hashes of a checkpoint's other files."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
@@ -339,7 +340,7 @@ def _write_manifest(
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    """Returns the content of a manifest, which must not have changed."""
+    """Returns the content of a manifest, checking that it is unchanged."""
     given = (folder / _MANIFEST).read_bytes()
     try:
         content: dict[str, Any] = json.loads(given)["content"]
@@ -358,7 +359,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_links(folder: Path) -> None:
-    """Raises an error for a checkpoint that is a link, or has one."""
+    """Raises an error for a checkpoint that is, or contains, a link."""
     for path in (folder, *(folder / n for n in (_MANIFEST, _STATE, _ARRAYS))):
         if path.is_symlink():
             raise ValueError(f"{path} is a link, which is not followed.")
@@ -370,11 +371,11 @@ def _check_members(folder: Path, members: Mapping[str, Any]) -> None:
         path = folder / name
         size = size_of(path)
         if size != member["bytes"] or digest(path) != member["sha256"]:
-            raise ValueError(f"{path} is damaged, or not all of it is there.")
+            raise ValueError(f"{path} is damaged or incomplete.")
 
 
 def _signed(content: Mapping[str, Any]) -> bytes:
-    """Returns the only bytes that a manifest may consist of."""
+    """Returns the canonical bytes of a manifest."""
     text = json.dumps(content, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     whole = {"content": content, "sha256": digest}

@@ -1,7 +1,7 @@
-"""Starting another Python that can import the same modules.
+"""Starting another Python process that can import the same modules.
 
-Not `multiprocessing`: its processes import the script that is run, and with
-it TensorFlow; or are forked, with locks that TensorFlow's threads hold.
+`multiprocessing` is not used, since its processes import the main script, and
+with it TensorFlow; or are forked, with locks that TensorFlow's threads hold.
 """
 
 import os
@@ -17,11 +17,11 @@ def command(module: str) -> list[str]:
     Returns:
         list of str.
     """
-    # `-P`: a module of the working directory is not to come first.
+    # `-P`: modules in the working directory must not take precedence.
     return [sys.executable, "-P", "-m", module]
 
 
 def environ() -> dict[str, str]:
-    """Returns the environment variables of a process that imports alike."""
+    """Returns environment variables for importing the same modules."""
     folders = [os.path.abspath(folder) for folder in sys.path]
     return os.environ | {"PYTHONPATH": os.pathsep.join(folders)}

@@ -1,10 +1,10 @@
-"""Arrays of HDF5 files of unknown origin: no link is followed, no code run.
+"""Arrays of untrusted HDF5 files: no link is followed, no code is run.
 
 A file can name other files (external links, external and virtual storage) and
 filters that the library would load from a folder; it can hold objects besides
-numbers. All of these raise an error before anything is read. The calls are
-those of h5py's lower level: a Minari dataset has five arrays in each of its
-episodes, and opening them takes half as long as by the upper level.
+numbers. All of these raise an error before anything is read. The calls use
+h5py's low-level API: a Minari dataset has five arrays in each of its episodes,
+and opening them takes half as long as with the high-level API.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 # The filters of every h5py: deflate, shuffle, fletcher32, szip, nbit,
 # scaleoffset and lzf.
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
-# For arrays that are packed, or were never written. Zeros are packed to a
+# For compressed arrays, or arrays never written. Zeros are compressed to a
 # thousandth.
 _MOST_BYTES = 2**28
 _MOST_EXPANSION = 100
@@ -69,7 +69,7 @@ def _check_storage(array: Any, path: str) -> None:
     filters = [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]
     unknown = sorted(set(filters) - _FILTERS)
     if unknown:
-        raise Hdf5Error(f"{path} packed with the filters {unknown}")
+        raise Hdf5Error(f"{path} compressed with the filters {unknown}")
     declared = math.prod(array.shape) * array.dtype.itemsize
     if declared > max(_MOST_BYTES, _MOST_EXPANSION * array.get_storage_size()):
         raise Hdf5Error(
@@ -78,7 +78,7 @@ def _check_storage(array: Any, path: str) -> None:
         )
     if array.dtype.kind not in "biuf":
         raise Hdf5Error(
-            f"{path} of dtype {array.dtype}, not numbers (of pictures, Minari "
+            f"{path} of dtype {array.dtype}, not numbers (for images, Minari "
             "writes numbers with `jpeg_encoding=False`)"
         )
 

@@ -1,4 +1,4 @@
-"""Zip files of unknown origin: checks of all members before one is read.
+"""Untrusted zip files: checks of all members before one is read.
 
 A few bytes may claim to be gigabytes, a link, or the same bytes as ten other
 members.
@@ -10,24 +10,24 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 _ENCRYPTED = 0x1
-# Weights hardly shrink when packed.
+# Weights are hardly compressible.
 _MOST_EXPANSION = 16
 
 
 def check_members(
     members: Sequence[zipfile.ZipInfo], size: int, most: Mapping[str, int]
 ) -> None:
-    """Raises an error for members that are no files, or too large.
+    """Raises an error for members that are not files, or too large.
 
     Args:
-        members: Sequence of `zipfile.ZipInfo`. All of an archive.
+        members: Sequence of `zipfile.ZipInfo`. All members of an archive.
         size: int. Bytes of the archive itself.
         most: Mapping from names to their largest size in bytes; others may
             have sixteen times the size of the archive.
 
     Raises:
-        ValueError: If one does not fit, two have the same name, or they share
-            bytes.
+        ValueError: If a member does not fit, two have the same name, or members
+            share bytes.
 
     Example:
 

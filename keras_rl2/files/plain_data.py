@@ -1,7 +1,7 @@
-"""Numbers, arrays and texts, apart from the objects that they are held by.
+"""Conversion of objects' state to plain numbers, arrays and strings.
 
-A checkpoint consists of them: it is written as JSON and arrays. There is no
-pickle, and reading one runs no code, whatever its origin.
+A checkpoint is written as JSON and arrays. It contains no pickle, and reading
+it runs no code.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-# Where a value stands that JSON has no word for: {"$tuple": [...]}.
+# Marks a value of a type that JSON lacks: {"$tuple": [...]}.
 _ARRAY, _SCALAR, _TUPLE, _DICT = "$array", "$scalar", "$tuple", "$dict"
 _DEQUE, _GENERATOR = "$deque", "$generator"
 _SET, _FROZEN_SET = "$set", "$frozenset"
@@ -20,7 +20,7 @@ _DEEPEST = 100
 
 
 def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
-    """Takes a value apart, into JSON data and arrays.
+    """Converts a value to JSON data and arrays.
 
     Args:
         value: Tree of None, bools, ints, floats, strings, NumPy's numbers,
@@ -31,7 +31,7 @@ def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
         tuple: JSON data, and a dict of the arrays by name.
 
     Raises:
-        TypeError: If it holds anything else.
+        TypeError: If it contains anything else.
 
     Example:
 
@@ -43,7 +43,7 @@ def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Puts together a value that `to_json` took apart.
+    """Restores a value converted by `to_json`.
 
     Args:
         value: The JSON data of `to_json`.
@@ -53,7 +53,7 @@ def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         The value, with the same arrays.
 
     Raises:
-        ValueError: If it is not of that form.
+        ValueError: If the data is not of that form.
     """
     if isinstance(value, list):
         return [from_json(each, arrays) for each in value]
@@ -96,7 +96,7 @@ def plain_attributes(owner: object) -> dict[str, Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """Returns whether `to_json` takes a value.
+    """Returns whether `to_json` supports a value.
 
     Args:
         value: Any object.
@@ -131,7 +131,7 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     def inner(each: Any) -> Any:
         return _taken_apart(each, arrays, depth + 1)
 
-    # Of exactly these: a subclass may be more than its value.
+    # Exactly these types: a subclass may hold more than its value.
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
@@ -163,7 +163,7 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
 
 
 def _dict_taken_apart(value: dict[Any, Any], inner: Callable[..., Any]) -> Any:
-    """Returns a dict as JSON has it, or pairs where keys are no strings."""
+    """Returns a JSON object, or pairs if keys are not strings."""
     if all(type(key) is str and not key.startswith("$") for key in value):
         return {key: inner(each) for key, each in value.items()}
     return {_DICT: [[inner(k), inner(each)] for k, each in value.items()]}
@@ -181,7 +181,7 @@ def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def _deque(value: Any, arrays: Mapping[str, np.ndarray]) -> deque[Any]:
-    """Returns a deque of a length."""
+    """Returns a deque of a maximum length."""
     maxlen, items = value
     return deque(from_json(items, arrays), maxlen=maxlen)
 

@@ -1,4 +1,4 @@
-"""Small files of unknown origin, read without following links.
+"""Small untrusted files, read without following links.
 
 A path of unknown origin may be an endless device, a pipe without a writer, or
 gigabytes of brackets.
@@ -9,14 +9,14 @@ import os
 import stat
 from typing import Any
 
-#: More than a file of settings has ever had.
+#: More than any file of settings needs.
 MOST_BYTES = 2**20
-# Keras describes a network within a network five levels deeper.
+# Each nested network adds five levels to Keras' config.
 _MOST_LEVELS = 100
 
 
 def require_file(path: str | os.PathLike[str]) -> int:
-    """Raises an error for a path that is no file: a folder, device or pipe.
+    """Raises an error for a path that is not a file: a folder, device or pipe.
 
     Args:
         path: str or path.
@@ -46,7 +46,7 @@ def require_file(path: str | os.PathLike[str]) -> int:
 def read_bytes(
     path: str | os.PathLike[str], most_bytes: int = MOST_BYTES
 ) -> bytes:
-    """Reads a file that is not larger than it should be.
+    """Reads a file, up to a maximum size.
 
     Args:
         path: str or path.
@@ -61,9 +61,9 @@ def read_bytes(
     """
     size = require_file(path)
     with open(path, "rb") as file:
-        # Not more than the file's size: `read` allocates all that is asked for.
+        # At most the file's size, since `read` allocates the requested size.
         content = file.read(min(size, most_bytes) + 1)
-        # The system's own files are longer than their size.
+        # Virtual files of the system are longer than their reported size.
         while len(content) <= most_bytes and (more := file.read(MOST_BYTES)):
             content += more
     if len(content) > most_bytes:
@@ -104,11 +104,11 @@ def read_json(
 
 
 def parse_json(content: bytes, name: str) -> Any:
-    """Reads JSON that is not nested deeper than it should be.
+    """Parses JSON, up to a maximum depth.
 
     Args:
         content: bytes.
-        name: str. Where it is from, for messages.
+        name: str. Origin of the content, for messages.
 
     Returns:
         Its content, as plain data.
@@ -134,7 +134,7 @@ def parse_json(content: bytes, name: str) -> Any:
 
 
 def _levels(value: Any) -> int:
-    """Counts how deep lists and objects lie within each other."""
+    """Returns the nesting depth of lists and objects."""
     levels, here = 0, [value]
     while here and levels <= _MOST_LEVELS:
         inner: list[Any] = []

@@ -1,11 +1,11 @@
-"""A seal on the file of a saved agent, by which damage is found.
+"""A seal on the file of a saved agent, which detects damage.
 
-It is the comment of the zip archive, which ends the file: JSON that names the
-library, its version, that of the format, and the SHA-256 of the whole file, in
-which 64 zeros stand for the sum. So it covers headers and directory too, which
-no sum of a member does; and Keras unpacks an archive that has members
-beside its own into a folder, each time that it is loaded, but never looks at
-the comment. It is no signature: it shows damage, but not the author.
+It is the comment of the zip archive, at the end of the file: JSON with the
+library, its version, the version of the format, and the SHA-256 of the whole
+file, computed with 64 zeros in place of the hash. Thus it also covers headers
+and directory, unlike the checksum of a member. It is not a further member,
+since Keras would then unpack the archive into a folder at each load; Keras
+ignores the comment. It is not a signature: it shows damage, but not the author.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def seal(path: str | os.PathLike[str]) -> None:
     True
     """
     with zipfile.ZipFile(path, "a") as archive:
-        # In its final length, which is part of the sum.
+        # In its final length, which the hash includes.
         archive.comment = _comment(_EMPTY)
     with open(path, "r+b") as file:
         size = os.path.getsize(path) - len(_comment(_EMPTY))
@@ -55,19 +55,19 @@ def seal(path: str | os.PathLike[str]) -> None:
 
 
 def is_sealed(file: BinaryIO) -> bool:
-    """Returns whether an archive has a seal, which must be valid.
+    """Returns whether an archive has a seal, checking that it is valid.
 
     Args:
         file: Binary file. A zip archive.
 
     Returns:
-        bool: False of an archive without a comment, as earlier versions of
-        this library, and Keras itself, write it.
+        bool: False for an archive without a comment, as written by earlier
+        versions of this library and by Keras itself.
 
     Raises:
         ValueError: If the archive was changed, or cut off, after it was
             sealed; or if its seal is of a later format.
-        zipfile.BadZipFile: If it is no archive.
+        zipfile.BadZipFile: If it is not an archive.
     """
     with zipfile.ZipFile(file) as archive:
         comment = archive.comment
@@ -107,7 +107,7 @@ def _comment(digest: str) -> bytes:
 
 
 def _digest(file: BinaryIO, size: int, comment: bytes) -> str:
-    """Returns the SHA-256 of a file up to some byte, and of a comment."""
+    """Returns the SHA-256 of a file up to a given byte, and of a comment."""
     file.seek(0)
     digest = hashlib.sha256()
     while size > 0 and (block := file.read(min(size, 2**20))):

@@ -1,4 +1,4 @@
-"""Rows that only ever grow, kept in files that are written once."""
+"""Append-only logs of rows, in files that are written once."""
 
 import hashlib
 import zipfile
@@ -16,18 +16,18 @@ from keras_rl2.files.atomic_files import replacing
 
 
 class Chunks(Protocol):
-    """An array that is written some rows at a time."""
+    """An array that is written in chunks of rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its shape."""
+        """Shape of the whole array."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Its dtype."""
+        """Dtype of the array."""
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Gives its rows, each until the next one is asked for."""
+        """Yields the chunks of rows, each valid until the next iteration."""
 
 
 Arrays = Mapping[str, np.ndarray | Chunks]
@@ -37,10 +37,10 @@ class Segment(NamedTuple):
     """A file of a log.
 
     Attributes:
-        file: str. Its name.
-        stop: int. Row that the log went up to when it was written.
-        bytes: int. Its size.
-        sha256: str. The sum of its content.
+        file: str. Name of the file.
+        stop: int. Row at the end of the log when the file was written.
+        bytes: int. Size of the file.
+        sha256: str. Hash of its content.
     """
 
     file: str
@@ -82,7 +82,7 @@ class SegmentLog:
         self._pending: dict[str, tuple[int, Arrays]] = {}
 
     def stop(self, name: str) -> int:
-        """Returns the row after a log's last one; 0 where there is no log.
+        """Returns the row after a log's last one; 0 if there is no log.
 
         Args:
             name: str. Name of the log.
@@ -95,21 +95,21 @@ class SegmentLog:
 
         Args:
             name: str. Name of the log.
-            stop: int. Row that it goes up to with them.
-            arrays: dict of arrays, or of `Chunks`, which are read then. Held
-                until then, and not copied.
+            stop: int. Row at the end of the log after adding them.
+            arrays: dict of arrays, or of `Chunks`, which `write` reads. They
+                are held until then, and not copied.
         """
         self._pending[name] = stop, arrays
 
     def forget(self, name: str, before: int) -> None:
-        """Leaves out segments that hold nothing but rows before one.
+        """Drops segments that only hold rows before a given one.
 
         Args:
             name: str. Name of the log.
-            before: int. Row.
+            before: int. The first row to keep.
         """
         if name in self.segments:
-            # The last one stays: the log continues at its end.
+            # The last segment stays, since the log continues at its end.
             kept = [s for s in self.segments[name] if s.stop >= before]
             self.segments[name] = kept
 
@@ -138,16 +138,14 @@ class SegmentLog:
                 path = self.directory / segment.file
                 size = size_of(path)
                 if size != segment.bytes or digest(path) != segment.sha256:
-                    raise ValueError(
-                        f"{path} is damaged, or not all of it is there."
-                    )
+                    raise ValueError(f"{path} is damaged or incomplete.")
 
     def write(self, label: str) -> dict[str, list[Segment]]:
         """Writes the rows added since, each log to its own file.
 
-        Logs without new rows are left out. The new rows are not held any
-        longer, whether they could be written or not: until `accept` the log is
-        unchanged, and all rows since then must be added again.
+        Logs without new rows are skipped. The new rows are released even if the
+        write fails. The log is unchanged until `accept`; without it, all rows
+        since then must be added again.
 
         Args:
             label: str. Part of the new files' names.
@@ -171,7 +169,7 @@ class SegmentLog:
         return segments
 
     def accept(self, segments: Mapping[str, Iterable[Segment]]) -> None:
-        """Takes over the segments of `write`, once a checkpoint refers to them.
+        """Accepts the segments of `write`, once a checkpoint refers to them.
 
         Args:
             segments: dict as returned by `write`.
@@ -187,7 +185,7 @@ class SegmentLog:
 
 
 def _write_arrays(path: Path, arrays: Arrays) -> None:
-    """Writes a file as `numpy.savez` does; its arrays may be in chunks."""
+    """Writes a file like `numpy.savez`, with arrays or chunks."""
     whole = {n: a for n, a in arrays.items() if isinstance(a, np.ndarray)}
     np.savez(path, **whole)  # type: ignore[arg-type]
     with zipfile.ZipFile(path, "a") as file:
@@ -216,7 +214,7 @@ def digest(path: Path) -> str:
 
 
 def size_of(path: Path) -> int | None:
-    """Returns the bytes of a file; None if it is none, or a link to one.
+    """Returns the bytes of a file; None for a link or anything else.
 
     Args:
         path: Path. The file.
@@ -226,7 +224,7 @@ def size_of(path: Path) -> int | None:
 
 
 def segments_from(given: Mapping[str, Any]) -> dict[str, list[Segment]]:
-    """Returns the segments that JSON holds as lists.
+    """Returns the segments from lists in JSON.
 
     Args:
         given: dict of lists of lists by the name of a log.

@@ -1,4 +1,4 @@
-"""A folder that one process writes to at a time."""
+"""A lock that lets one process at a time write to a folder."""
 
 import contextlib
 import errno
@@ -17,10 +17,10 @@ import filelock
 from keras_rl2.files.atomic_files import replacing
 
 _LOCK, _LEASE, _HOLDER = "writer.lock", "writer.lease", "writer.json"
-# A lease expires after it; it is renewed three times as often.
+# Lifetime of a lease; it is renewed three times as often.
 _LEASE_SECONDS = 60.0
 _REFUSED = (errno.EACCES, errno.EPERM)
-# Errors of a system, or a disk, without locks.
+# Errors on a system or disk without locks.
 _WITHOUT_LOCKS = (
     *(errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP),
     errno.EINVAL,
@@ -28,20 +28,21 @@ _WITHOUT_LOCKS = (
 
 
 class WriterLock:
-    """Keeps a second writer out of a folder while it is entered.
+    """A context manager that keeps a second writer out of a folder.
 
-    By `filelock`: the system's own lock on a file in the folder, which ends
-    with the process. Where system or disk have none, a lease: a file that is
-    renewed while its process lives. It is taken over at once from a process of
-    this machine that is gone, and after a minute from one of another machine,
-    which a second writer waits for.
+    It uses the system's lock on a file in the folder (by `filelock`), which
+    ends with the process. If the system or the disk has no locks, it uses a
+    lease: a file that is renewed while its process lives. A lease of a dead
+    process on this machine is taken over immediately. A lease of another
+    machine expires after a minute without renewal; a second writer waits for
+    that.
 
     Args:
-        directory: str or path. The folder, made if need be, and removed again
-            if nothing else was put into it.
+        directory: str or path. The folder, made if needed, and removed again if
+            it is still empty at the end.
 
     Raises:
-        ValueError: By `with`, if another writer has it.
+        ValueError: By `with`, if another writer holds the lock.
         OSError: By `with`, if the folder cannot be written to.
 
     Example:
@@ -62,7 +63,7 @@ class WriterLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether it is entered."""
+        """Whether the lock is held."""
         return self._held is not None
 
     def __enter__(self) -> Self:
@@ -98,8 +99,8 @@ class WriterLock:
                 if not _is_lost(held):
                     (self.directory / _HOLDER).unlink(missing_ok=True)
                     if isinstance(held, filelock.FileLock):
-                        # While it is locked: whoever waits for this file
-                        # looks for another one. A lease removes its own.
+                        # While it is locked, so that a waiting process opens
+                        # another file. A lease removes its own file.
                         Path(held.lock_file).unlink(missing_ok=True)
             held.release()
         if self._has_made_directory:
@@ -107,10 +108,10 @@ class WriterLock:
                 self.directory.rmdir()
 
     def check(self) -> None:
-        """Raises an error where another process has taken over the lease.
+        """Raises an error if another process has taken over the lease.
 
         Raises:
-            ValueError: If so: this process did not renew it in time.
+            ValueError: If this process did not renew the lease in time.
         """
         if self._held is not None and _is_lost(self._held):
             raise self._second()
@@ -120,7 +121,7 @@ class WriterLock:
         lock: filelock.BaseFileLock = filelock.FileLock(
             self.directory / _LOCK,
             blocking=False,
-            # The thread that writes is not the one that has taken it.
+            # The lock is taken in one thread, and used in the writing one.
             thread_local=False,
             fallback_to_soft=False,
         )
@@ -130,8 +131,8 @@ class WriterLock:
             if isinstance(error, filelock.Timeout):
                 raise
             if error.errno in _REFUSED:
-                # A file was written there a moment ago: the lock's is that of
-                # another user.
+                # A file was written there a moment ago: the lock file belongs
+                # to another user.
                 raise self._second() from error
             if error.errno not in _WITHOUT_LOCKS:
                 raise
@@ -139,7 +140,7 @@ class WriterLock:
             lock = filelock.SoftFileLease(
                 self.directory / _LEASE,
                 lease_duration=_LEASE_SECONDS,
-                # A lease that is not renewed in that time is free.
+                # A lease that is not renewed within that time is free.
                 timeout=1.5 * _LEASE_SECONDS,
                 thread_local=False,
             )
@@ -147,7 +148,7 @@ class WriterLock:
         return lock
 
     def _write_holder(self) -> None:
-        """Tells others who writes."""
+        """Writes the identity of this process for others."""
         content = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -157,7 +158,7 @@ class WriterLock:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
 
     def _second(self) -> ValueError:
-        """Makes the error that names the process which writes here."""
+        """Returns an error that names the process writing to the folder."""
         holder: Any = None
         with contextlib.suppress(OSError, ValueError):
             holder = json.loads((self.directory / _HOLDER).read_bytes())
@@ -181,7 +182,7 @@ def _is_lost(held: filelock.BaseFileLock) -> bool:
 
 
 def _probe(directory: Path) -> None:
-    """Writes a file as all others are written, and removes it."""
+    """Tests writing by an atomic write of a file, which is removed."""
     path = directory / f"probe-{secrets.token_hex(4)}"
     with replacing(path) as unfinished:
         unfinished.write_bytes(bytes(64))

@@ -1,9 +1,9 @@
-"""Coming from other libraries: their saved networks, as agents.
+"""Migration from other libraries: agents from their saved networks.
 
     agent = keras_rl2.migrate.from_sb3("ppo_cartpole.zip", "CartPole-v1")
 
-Files are of unknown origin: nothing in them is run, and
-the other library need not be installed.
+Files may come from unknown sources: no code in them is run, and the other
+library need not be installed.
 """
 
 from keras_rl2.migrate.keras_rl import from_keras_rl

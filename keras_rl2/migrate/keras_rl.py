@@ -22,7 +22,7 @@ def _from_keras_rl(
     env: Any = None,
     **settings: Any,
 ) -> DQN:
-    """Makes the agent of `from_keras_rl`."""
+    """Implements `from_keras_rl`."""
     check_path(path=path)
     path = os.fspath(path)
     if env is not None:
@@ -77,20 +77,20 @@ def from_keras_rl(
 
     Reads a file of `DQNAgent.save_weights` of keras-rl or keras-rl2: an HDF5
     file, or a checkpoint of TensorFlow where the name did not end in `.h5`.
-    There is no network in it, only the weights of one, so that the network is
-    to be made again: the same layers in the same order. The window of
-    keras-rl, an axis in front of the observation, is no part of observations
-    here; without frames that are stacked, leave it out.
+    The file contains only the weights, so that the network must be made again
+    with the same layers in the same order. The window of keras-rl, an axis in
+    front of the observation, is not part of observations here; without stacked
+    frames, leave it out.
 
-    With `dueling=True` (their `enable_dueling_network`, of type `"avg"`) the
-    network ends where theirs was changed, in n + 1 units: the value, then the
+    With `dueling=True` (`enable_dueling_network` in keras-rl, of type `"avg"`)
+    the network ends in the layer of n + 1 units: the value, then the
     advantages.
 
     Args:
-        path: str or path. The file; of a checkpoint, the prefix of its files'
-            names.
+        path: str or path. The file, or the prefix of the names of a
+            checkpoint's files.
         network: `keras.Model` from observations to `[B, n]`, or with
-            `dueling=True` to `[B, 1 + n]`. It gets the weights.
+            `dueling=True` to `[B, 1 + n]`. Receives the weights.
         env: An environment, vector environment or id string that the agent is
             for; None if that is to be the first that it meets. Defaults to
             `None`.
@@ -137,8 +137,8 @@ def from_keras_rl(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged or is something else, or its weights
-            do not fit the network.
+        ValueError: If the file is damaged or of another kind, or its weights do
+            not fit the network.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""Weights that a Keras before 3 saved: HDF5 files and TensorFlow checkpoints.
+"""Weights saved by Keras before 3: HDF5 files and TensorFlow checkpoints.
 
 keras-rl writes them by `save_weights`. Keras 2 chose the format by the name:
-HDF5 for `.h5` and `.hdf5`, a checkpoint for any other, `.h5f` too.
+HDF5 for `.h5` and `.hdf5`, a checkpoint for any other, including `.h5f`.
 """
 
 import os
@@ -27,14 +27,14 @@ _VARIABLE = re.compile(
 
 
 def load_weights(path: str | os.PathLike[str], network: keras.Model) -> None:
-    """Gives a network the weights of a file, all of them or none.
+    """Sets the weights of a network from a file, all of them or none.
 
-    Layers are matched by their order, as Keras 2 did: the first of the file
-    that has weights is the first of the network that has.
+    Layers are matched by their order, as in Keras 2: the first layer with
+    weights in the file is the first layer with weights in the network.
 
     Args:
-        path: str or path. The file; of a checkpoint, the prefix of its files'
-            names.
+        path: str or path. The file, or the prefix of the names of a
+            checkpoint's files.
         network: `keras.Model`. Built.
 
     Raises:
@@ -82,7 +82,7 @@ def _of_hdf5(
 
 
 def _names(group: Any, attribute: str) -> list[str]:
-    """Returns the names that an attribute lists, or several that go on."""
+    """Returns the names in an attribute, which may be split into several."""
     attributes = h5py.Group(group).attrs
     if attribute in attributes:
         parts = [attributes[attribute]]
@@ -104,7 +104,7 @@ def _names(group: Any, attribute: str) -> list[str]:
 def _of_checkpoint(
     path: str, layers: Sequence[keras.layers.Layer]
 ) -> list[list[npt.NDArray[Any]]]:
-    """Reads the arrays of each layer from a checkpoint of TensorFlow."""
+    """Reads the arrays of each layer from a TensorFlow checkpoint."""
     reader = tf.train.load_checkpoint(path)
     shapes: dict[str, Sequence[int]] = reader.get_variable_to_shape_map()
     by_layer: dict[int, dict[str, str]] = {}
@@ -131,7 +131,7 @@ def _of_checkpoint(
 
 
 def _check_count(part: str, received: int, expected: int) -> None:
-    """Raises an error unless counts of layers or weights are equal."""
+    """Raises an error unless the counts of layers or weights are equal."""
     if received != expected:
         raise ValueError(f"{received} {part}, where the network has {expected}")
 
@@ -139,7 +139,7 @@ def _check_count(part: str, received: int, expected: int) -> None:
 def _check_shape(
     name: str, shape: Sequence[int], variable: keras.Variable
 ) -> None:
-    """Raises an error for an array that does not fit, before it is read."""
+    """Raises an error if an array does not fit, before it is read."""
     if tuple(shape) != tuple(variable.shape):
         raise ValueError(
             f"{name} of shape {tuple(shape)}, where the network has "

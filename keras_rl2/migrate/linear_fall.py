@@ -8,8 +8,8 @@ class LinearFall(NamedTuple):
 
     Attributes:
         start: float. The first value.
-        end: float. The last value, which then stays.
-        end_fraction: float. The part of the run in which it changes.
+        end: float. The last value, constant for the rest of the run.
+        end_fraction: float. The part of the run in which the value changes.
 
     Example:
 

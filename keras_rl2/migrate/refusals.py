@@ -36,7 +36,7 @@ def blamed_on(path: str, expected: str) -> Iterator[None]:
     except (FileNotFoundError, ImportError):
         raise
     except Exception as error:
-        # Its type depends on the fault of the file.
+        # The type of the error depends on the fault of the file.
         reason = textwrap.shorten(
             str(error) or type(error).__name__, _LONGEST_REASON
         )

@@ -31,7 +31,7 @@ from keras_rl2.migrate.torch_layers import TorchLayers
 _CLASS = re.compile(r"<class '([\w.]+)\.(\w+)'>")
 _THEIRS = "stable_baselines3."
 _EXTRACTORS = ("FlattenExtractor", "NatureCNN")
-# Arguments of policies; the networks of others would be something else.
+# Supported arguments of policies; others would change the networks.
 _KNOWN = frozenset(
     {
         "activation_fn",
@@ -52,7 +52,7 @@ _KNOWN = frozenset(
         "use_sde",
     }
 )
-# The statistics that `VecNormalize` keeps of each observed number.
+# The statistics of `VecNormalize` for each observed number.
 _STATISTICS = ("mean", "variance")
 _EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
 
@@ -65,32 +65,32 @@ def from_sb3(
     seed: int | None = None,
     **settings: Any,
 ) -> Agent:
-    """Makes an agent with the networks of one that Stable-Baselines3 saved.
+    """Makes an agent with the networks of a Stable-Baselines3 file.
 
     Reads the zip file of PPO, A2C, DQN, SAC, TD3 or DDPG with an `MlpPolicy`
-    or `CnnPolicy`. PyTorch is needed to read its weights, as plain data:
-    nothing in the file is run. Stable-Baselines3 need not be installed. The
-    agent takes the actions that the other would, and can be trained further,
-    saved and exported as any agent. The optimizer is that of the file, with
-    its learning rate or the linear schedule of it, and begins anew; a replay
-    buffer is in another file. A warning names settings that are in a pickle
-    only, such as a schedule that is a function.
+    or `CnnPolicy`. PyTorch is needed to read the weights, as plain data: no
+    code in the file is run. Stable-Baselines3 need not be installed. The agent
+    takes the same actions as the original, and can be trained further, saved
+    and exported as any agent. The optimizer is that of the file, with its
+    learning rate or linear schedule, and starts without its state; a replay
+    buffer is in another file. A warning names settings that are only in a
+    pickle, e.g. a schedule that is a function.
 
-    Pictures that Stable-Baselines3 has turned, so that their channels come
-    first, are expected as in the file, unless `env` has another shape.
+    Images that Stable-Baselines3 has transposed to channels first are expected
+    as in the file, unless `env` has another shape.
 
     Args:
-        path: str or path. The zip file; its ending, `.zip`, may be left out.
+        path: str or path. The zip file; its extension, `.zip`, may be omitted.
         env: An environment, vector environment or id string that the agent is
             for; None for the spaces that the file describes. Defaults to
             `None`.
-        normalization: Mapping or None. Statistics that a `VecNormalize` has
-            kept, which is another file: `mean` and `variance`, arrays of the
-            observation's shape, and if wanted `count`, `clip` and `epsilon`.
+        normalization: Mapping or None. Statistics of a `VecNormalize`, which is
+            saved in another file: `mean` and `variance`, arrays of the
+            observation's shape, and optionally `count`, `clip` and `epsilon`.
             Defaults to `None`.
         seed: int or None. Seeds updates and `act`. Defaults to `None`.
-        **settings: Arguments of the agent's constructor, in the place of those
-            that the file has.
+        **settings: Arguments of the agent's constructor, which override the
+            settings of the file.
 
     Returns:
         `keras_rl2.Agent`, compiled, of the algorithm of the file.
@@ -99,9 +99,9 @@ def from_sb3(
         FileNotFoundError: If there is no such file.
         ImportError: If PyTorch is not installed: `pip install
             "keras-rl2-fit[sb3]"`.
-        ValueError: If the file is damaged or is something else, or has parts
-            that are not known here.
-        TypeError: If the algorithm does not take an argument.
+        ValueError: If the file is damaged or of another kind, or has
+            unsupported parts.
+        TypeError: If the algorithm does not have an argument.
 
     Example:
 
@@ -139,7 +139,7 @@ def from_sb3(
         own = agent.default_optimizer
         optimizers = [optimizer_of(file, options, own(), notes)]
         if isinstance(agent, agents.TD3) and agent.policy_delay > 1:
-            # The critics'; the actor's counts fewer updates.
+            # The schedule of the critics; the actor's counts fewer updates.
             optimizers[0].name = "critic"
             delay = agent.policy_delay
             actor = optimizer_of(file, options, own(), [], delay)
@@ -161,7 +161,7 @@ def from_sb3(
 
 
 def _with_ending(path: str | os.PathLike[str]) -> str:
-    """Returns the path of the file, with the ending of `save`."""
+    """Returns the path of the file, with the extension of `save`."""
     path = os.fspath(path)
     with_ending = f"{path}.zip"
     if os.path.exists(path) or not os.path.exists(with_ending):
@@ -189,7 +189,7 @@ def _check_normalization(given: Any) -> None:
 
 
 def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
-    """Returns the class of the agent that a file holds."""
+    """Returns the class of the agent in a file."""
     if file.algorithm == "TD3" and not layers.has("critic.qf1"):
         return agents.DDPG
     return next(each for each in _AGENTS if each.__name__ == file.algorithm)
@@ -265,7 +265,7 @@ def _critics(
     arguments: Mapping[str, Any],
     prefix: str,
 ) -> list[keras.Model]:
-    """Makes critics, as many as the algorithm has."""
+    """Makes the critics, as many as the algorithm has."""
     size = int(np.prod(arguments["action_space"].shape or ()))
     made = sb3_networks.critics(layers, seen, prefix, size)
     if len(made) != kind.number_of_critics:
@@ -277,12 +277,12 @@ def _critics(
 
 
 def _copy(into: keras.Model, network: keras.Model) -> None:
-    """Gives a network the weights of one like it."""
+    """Copies the weights of a network of the same layers."""
     into.set_weights(network.get_weights())
 
 
 def _policy_options(file: SB3File) -> Mapping[str, Any]:
-    """Returns the arguments of the policy, all of which are known."""
+    """Returns the arguments of the policy, checking that all are supported."""
     module = str(file.summary("policy_class").get("__module__"))
     if not module.startswith(_THEIRS):
         raise ValueError(f"a policy class of {module}")
@@ -306,7 +306,7 @@ def _policy_options(file: SB3File) -> Mapping[str, Any]:
 
 
 def _activation(file: SB3File, options: Mapping[str, Any]) -> str:
-    """Returns the activation of hidden layers, as Keras calls it."""
+    """Returns the Keras name of the activation of hidden layers."""
     if "activation_fn" not in options:
         return "tanh" if file.algorithm in ("PPO", "A2C") else "relu"
     given = str(options["activation_fn"])
@@ -355,7 +355,7 @@ def _fits(saved: gymnasium.Space[Any], given: gymnasium.Space[Any]) -> bool:
 
 
 def _is_picture(space: gymnasium.Space[Any]) -> bool:
-    """Returns whether Stable-Baselines3 takes a space for one of pictures."""
+    """Returns whether Stable-Baselines3 treats a space as images."""
     return (
         isinstance(space, gymnasium.spaces.Box)
         and space.dtype == np.uint8
@@ -367,7 +367,7 @@ def _is_picture(space: gymnasium.Space[Any]) -> bool:
 def _is_turned(
     saved: gymnasium.Space[Any], given: gymnasium.Space[Any]
 ) -> bool:
-    """Returns whether the channels come last that were saved first."""
+    """Returns whether channels saved first come last in the environment."""
     channels, height, width = saved.shape or ()
     return (
         given.dtype == saved.dtype

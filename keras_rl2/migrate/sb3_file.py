@@ -27,7 +27,7 @@ _LINEAR = re.compile(
     r"LinearSchedule\(start=([-+0-9.e]+), end=([-+0-9.e]+), "
     r"end_fraction=([-+0-9.e]+)\)"
 )
-# The algorithm is not written down: a setting that only it has tells it.
+# The file does not name the algorithm: a setting unique to it identifies it.
 _TELLTALES = {
     "clip_range": "PPO",
     "policy_delay": "TD3",
@@ -40,7 +40,7 @@ _TELLTALES = {
 class SB3File:
     """The content of a file of Stable-Baselines3, without its pickles.
 
-    Objects are pickles in it, with a summary in words beside each. Only the
+    The file stores objects as pickles, each with a summary in text. Only the
     summaries are read.
 
     Args:
@@ -49,10 +49,10 @@ class SB3File:
     Attributes:
         algorithm: str. `"PPO"`, `"A2C"`, `"DQN"`, `"SAC"` or `"TD3"` (also of
             DDPG, which Stable-Baselines3 derives from it).
-        weights: dict of arrays. The policy's, by PyTorch's names.
+        weights: dict of arrays. Weights of the policy, by PyTorch's names.
 
     Raises:
-        ValueError: If it is no such file.
+        ValueError: If the file is of another kind.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -87,23 +87,23 @@ class SB3File:
                 raise ValueError(f"weights that are not finite, in {name}")
 
     def _find_algorithm(self) -> str:
-        """Returns the algorithm that has such settings."""
+        """Returns the algorithm with the given settings."""
         for name, algorithm in _TELLTALES.items():
             if name in self._data:
                 return algorithm
         raise ValueError("settings of none of PPO, A2C, DQN, SAC, TD3 and DDPG")
 
     def number(self, name: str) -> float | None:
-        """Returns a setting that is a number, or a schedule that is constant.
+        """Returns a setting that is a number or a constant schedule.
 
         Args:
             name: str. Name of the setting.
 
         Returns:
-            float, or None where it is missing or anything else.
+            float, or None if it is missing or anything else.
 
         Raises:
-            ValueError: If it is not finite.
+            ValueError: If the number is not finite.
         """
         value = self._data.get(name)
         if isinstance(value, dict):
@@ -122,10 +122,11 @@ class SB3File:
             name: str. Name of the setting.
 
         Returns:
-            `LinearFall`, or None where it is anything else.
+            `LinearFall`, or None if it is anything else.
 
         Raises:
-            ValueError: If its numbers are not finite, or its part is none.
+            ValueError: If its numbers are not finite, or its fraction is
+                invalid.
         """
         value = self._data.get(name)
         if not isinstance(value, dict):
@@ -142,7 +143,7 @@ class SB3File:
         return fall
 
     def has_object(self, name: str) -> bool:
-        """Returns whether a setting is an object, which is pickled.
+        """Returns whether a setting is a pickled object.
 
         Args:
             name: str. Name of the setting.
@@ -150,7 +151,7 @@ class SB3File:
         return isinstance(self._data.get(name), dict)
 
     def flag(self, name: str) -> bool:
-        """Returns whether a setting is true; one that is missing is not."""
+        """Returns whether a setting is true; a missing one is false."""
         return self._data.get(name) is True
 
     def summary(self, name: str) -> Mapping[str, Any]:
@@ -160,10 +161,10 @@ class SB3File:
             name: str. Name of the setting.
 
         Returns:
-            Mapping of the plain data beside its pickle.
+            Mapping of the plain data stored next to its pickle.
 
         Raises:
-            ValueError: If the setting is missing or no object.
+            ValueError: If the setting is missing or is not an object.
         """
         value = self._data.get(name)
         if not isinstance(value, dict):
@@ -171,7 +172,7 @@ class SB3File:
         return {key: each for key, each in value.items() if key != _PICKLE}
 
     def variable(self, name: str) -> npt.NDArray[Any] | None:
-        """Returns a variable that is in no network, or None."""
+        """Returns a variable that is not part of a network, or None."""
         return self._variables.get(name)
 
 

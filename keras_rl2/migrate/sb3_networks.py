@@ -1,4 +1,4 @@
-"""The networks of Stable-Baselines3's policies, as Keras models."""
+"""The networks of Stable-Baselines3 policies, as Keras models."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ class Seen:
 
     Attributes:
         space: `gymnasium.Space`. The agent's observation space.
-        channels_last: bool. Whether Stable-Baselines3 has turned them, so that
-            a network of its own sees the channels first.
-        scaled: bool. Whether bytes become numbers from 0 to 1.
+        channels_last: bool. Whether Stable-Baselines3 has transposed the
+            observations, so that its networks receive the channels first.
+        scaled: bool. Whether bytes are scaled to numbers from 0 to 1.
         normalization: Mapping or None. `mean`, `variance` and further
             arguments: the statistics of `VecNormalize`.
     """
@@ -53,8 +53,8 @@ def actor_critic(layers: TorchLayers, seen: Seen) -> list[keras.Model]:
         seen: `Seen`.
 
     Returns:
-        list of an actor and a critic, or of one network with both outputs
-        where they share a part.
+        list of an actor and a critic, or of one network with both outputs if
+        they share a part.
     """
     joint = "mlp_extractor.shared_net"
     extractor, of_actor = _ON_POLICY
@@ -63,7 +63,7 @@ def actor_critic(layers: TorchLayers, seen: Seen) -> list[keras.Model]:
     shared = layers.alike(extractor, of_critic) and shared
     together = shared and (layers.has(extractor) or layers.has(joint))
     if not shared:
-        # One of the two, under another name.
+        # One of the two networks, under another name.
         layers.alike(of_actor, extractor)
     observation = seen.input()
     if together:
@@ -105,7 +105,7 @@ def q_network(layers: TorchLayers, seen: Seen, prefix: str) -> keras.Model:
 
 
 def gaussian_actor(layers: TorchLayers, seen: Seen) -> keras.Model:
-    """Makes the actor of SAC, of means and log standard deviations.
+    """Makes the actor of SAC, which returns means and log standard deviations.
 
     Args:
         layers: `TorchLayers`.
@@ -124,7 +124,7 @@ def gaussian_actor(layers: TorchLayers, seen: Seen) -> keras.Model:
 def deterministic_actor(
     layers: TorchLayers, seen: Seen, prefix: str
 ) -> keras.Model:
-    """Makes the actor of TD3, without the tanh at its end.
+    """Makes the actor of TD3, without the final tanh.
 
     Args:
         layers: `TorchLayers`.
@@ -152,13 +152,13 @@ def critics(
 ) -> list[keras.Model]:
     """Makes the critics of SAC or TD3.
 
-    Convolutions that they share become a copy for each.
+    Shared convolutions are copied to each critic.
 
     Args:
         layers: `TorchLayers`.
         seen: `Seen`.
         prefix: str. Their name in PyTorch.
-        actions: int. Numbers of one action.
+        actions: int. Size of one action.
 
     Returns:
         list of `keras.Model`.
@@ -184,7 +184,7 @@ def _features(
     if seen.normalization is not None:
         x = _normalized(x, seen.normalization)
     if observation.dtype == "uint8" or seen.scaled:
-        # Also by 1: bytes become floats by it.
+        # Also by 1, since this converts bytes to floats.
         scale = 1.0 / 255.0 if seen.scaled else 1.0
         x = keras.layers.Rescaling(scale, name="rescaling")(x)
     if layers.has(prefix):
@@ -201,7 +201,7 @@ def _nature(
 ) -> Tensor:
     """Applies the convolutions of the Nature DQN."""
     if len(x.shape) != 4:
-        raise ValueError("convolutions for observations that are no pictures")
+        raise ValueError("convolutions for observations that are not images")
     if not channels_last:
         x = keras.layers.Permute((2, 3, 1), name="channels_last")(x)
     for name, strides in _NATURE:

@@ -1,4 +1,4 @@
-"""The optimizer of a model of Stable-Baselines3, as one of Keras."""
+"""The optimizer of a Stable-Baselines3 model, as a Keras optimizer."""
 
 import math
 import re
@@ -13,36 +13,36 @@ from keras_rl2.migrate.sb3_schedules import value_of
 
 _CLASS = re.compile(r"<class '(?:torch\.optim|stable_baselines3)\..*\.(\w+)'>")
 _ON_POLICY = ("PPO", "A2C")
-# The default of actors and critics that learn from rollouts.
+# The default of on-policy actors and critics.
 _ON_POLICY_EPSILON = 1e-5
 _OWN_EPSILON = 1e-8
-# Arguments that change PyTorch's way of computing, not the results.
+# Arguments that change how PyTorch computes, not the results.
 _HOW = frozenset({"capturable", "differentiable", "foreach", "fused", "lr"})
 
 
 class _Arguments:
-    """Arguments of an optimizer of PyTorch, taken one at a time."""
+    """Arguments of a PyTorch optimizer, removed one at a time."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._left = {k: v for k, v in given.items() if k not in _HOW}
 
     def number(self, name: str, default: float) -> float:
-        """Takes a number, of 0 or more."""
+        """Removes and returns a number, 0 or more."""
         return _checked(name, self._left.pop(name, default))
 
     def flag(self, name: str) -> bool:
-        """Takes a switch."""
+        """Removes and returns a flag."""
         return self._left.pop(name, False) is True
 
     def betas(self) -> tuple[float, float]:
-        """Takes the two of Adam."""
+        """Removes and returns the two betas of Adam."""
         given = self._left.pop("betas", (0.9, 0.999))
         if not isinstance(given, list | tuple) or len(given) != 2:
             raise ValueError(f"an optimizer with betas={given!r}")
         return _checked("betas", given[0]), _checked("betas", given[1])
 
     def rest(self) -> list[str]:
-        """Returns the names of other arguments that are not zero."""
+        """Returns the names of the remaining arguments that are not zero."""
         return sorted(name for name, value in self._left.items() if value)
 
 
@@ -58,17 +58,17 @@ def optimizer_of(
     Args:
         file: `SB3File`.
         options: Mapping. Arguments of the policy.
-        own: `keras.optimizers.Optimizer`. The agent's own, where the file's
-            is none that is known.
-        notes: list of str. Settings that are not taken over are added.
-        every: int. Updates of the agent for one of this optimizer. Defaults to
-            `1`.
+        own: `keras.optimizers.Optimizer`. The agent's default, used if the
+            file's optimizer is not supported.
+        notes: list of str. The names of ignored settings are appended.
+        every: int. Updates of the agent per update of this optimizer. Defaults
+            to `1`.
 
     Returns:
         `keras.optimizers.Optimizer`, with the learning rate of the file.
 
     Raises:
-        ValueError: If the file's has arguments that are none.
+        ValueError: If the file's optimizer has invalid arguments.
     """
     rate = value_of(file, "learning_rate", notes, every)
     if rate is None:
@@ -123,7 +123,7 @@ def _adamw(
 def _rmsprop(
     arguments: _Arguments, epsilon: float, **common: Any
 ) -> keras.optimizers.Optimizer:
-    """Makes RMSprop, which has its epsilon within the root in Keras."""
+    """Makes RMSprop; Keras adds its epsilon inside the root."""
     return keras.optimizers.RMSprop(
         rho=arguments.number("alpha", 0.99),
         epsilon=arguments.number("eps", epsilon),
@@ -155,7 +155,7 @@ _MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
 
 
 def _checked(name: str, value: Any) -> float:
-    """Returns a number, which must be 0 or more."""
+    """Returns a number, checking that it is 0 or more."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0:
         raise ValueError(f"an optimizer with {name}={value!r}")

@@ -1,4 +1,4 @@
-"""Schedules of Stable-Baselines3."""
+"""Schedules of Stable-Baselines3, as Keras schedules."""
 
 import math
 from typing import Any
@@ -8,8 +8,8 @@ import keras
 from keras_rl2.migrate.linear_fall import LinearFall
 from keras_rl2.migrate.sb3_file import SB3File
 
-# Steps of each environment to an update of DQN, by default,
-# which is in a pickle; and of the others that learn from a replay buffer.
+# Default steps of each environment per update of DQN, since the setting is in a
+# pickle; and of the other off-policy algorithms.
 TRAIN_FREQ = {"DQN": 4, "SAC": 1, "TD3": 1}
 _WORDS = {
     "learning_rate": "the learning rate",
@@ -19,19 +19,20 @@ _WORDS = {
 
 
 def value_of(file: SB3File, name: str, notes: list[str], every: int = 1) -> Any:
-    """Returns a number, or the Keras schedule of one that falls or rises.
+    """Returns a number, or the Keras schedule of a changing one.
 
-    Schedules there go over the steps of `learn`, here over updates.
+    Stable-Baselines3's schedules count the steps of `learn`, Keras' count
+    updates.
 
     Args:
         file: `SB3File`.
         name: str. Name of the setting.
-        notes: list of str. Settings that are not taken over are added.
-        every: int. Updates for one step of the schedule. Defaults to `1`.
+        notes: list of str. The names of ignored settings are appended.
+        every: int. Updates per step of the schedule. Defaults to `1`.
 
     Returns:
-        float, `keras.optimizers.schedules.PolynomialDecay`, or None if nothing
-        is to be had.
+        float, `keras.optimizers.schedules.PolynomialDecay`, or None if the file
+        has neither.
 
     Raises:
         ValueError: If a number is not finite.
@@ -59,14 +60,14 @@ def value_of(file: SB3File, name: str, notes: list[str], every: int = 1) -> Any:
 def _decay(
     fall: LinearFall, updates: int
 ) -> keras.optimizers.schedules.LearningRateSchedule:
-    """Returns the schedule over so many updates."""
+    """Returns the schedule over a number of updates."""
     return keras.optimizers.schedules.PolynomialDecay(
         fall.start, max(int(fall.end_fraction * updates), 1), fall.end
     )
 
 
 def updates_per_call(file: SB3File) -> float:
-    """Returns how many updates followed each collecting, off-policy.
+    """Returns the number of updates per round of an off-policy algorithm.
 
     Args:
         file: `SB3File`. A file of an algorithm in `TRAIN_FREQ`.
@@ -79,7 +80,7 @@ def updates_per_call(file: SB3File) -> float:
 
 
 def _updates(file: SB3File) -> int:
-    """Returns the updates of the run that was asked for, 0 if unknown."""
+    """Returns the updates of the requested run, 0 if unknown."""
     steps = file.number("_total_timesteps") or 0.0
     envs = file.number("n_envs") or 1.0
     if steps < 1 or envs < 1:

@@ -1,4 +1,4 @@
-"""Hyper-parameters of Stable-Baselines3, by our names for them."""
+"""Hyper-parameters of Stable-Baselines3, by the names of keras_rl2."""
 
 import math
 from collections.abc import Collection
@@ -19,7 +19,7 @@ _ON_POLICY = {
     "max_grad_norm": "max_gradient_norm",
 }
 _OFF_POLICY = {"gamma": "gamma", "tau": "tau"}
-#: Numbers that mean the same on both sides.
+#: Numbers with the same meaning in both libraries.
 NUMBERS: dict[str, dict[str, str]] = {
     "PPO": {
         **_ON_POLICY,
@@ -36,7 +36,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "target_noise_clip": "target_noise_clip",
     },
 }
-# For a temperature of 0: its logarithm must be finite.
+# In place of a temperature of 0, since its logarithm must be finite.
 _LEAST_TEMPERATURE = 1e-12
 
 
@@ -48,10 +48,10 @@ def settings_of(
     Args:
         file: `SB3File`.
         allowed: Collection of str. The agent's arguments.
-        notes: list of str. Settings that are not taken over are added.
+        notes: list of str. The names of ignored settings are appended.
 
     Returns:
-        dict of the settings that the file has as plain numbers.
+        dict of the settings that the file stores as plain numbers.
     """
     settings: dict[str, Any] = {}
     for theirs, ours in NUMBERS[file.algorithm].items():
@@ -81,17 +81,17 @@ def _value_of(file: SB3File, theirs: str, notes: list[str]) -> Any:
         return value_of(file, theirs, notes)
     value = file.number(theirs)
     if theirs == "clip_range_vf" and value is None and file.has_object(theirs):
-        notes.append("clip_range_vf, which is no number that stays the same")
+        notes.append("clip_range_vf, which is not a constant number")
     return value
 
 
 def _dqn(file: SB3File) -> dict[str, Any]:
-    """Returns how often the target is moved, and how epsilon falls."""
-    # True is the default here.
+    """Returns the settings of target updates and of epsilon."""
+    # True is the default of keras_rl2.
     settings: dict[str, Any] = {"double": False}
     interval = file.number("target_update_interval")
     if interval is not None:
-        # There in steps of all environments together, here in updates.
+        # Stable-Baselines3 counts steps of all environments, keras_rl2 updates.
         calls = max(int(interval) // int(file.number("n_envs") or 1), 1)
         updates = calls * updates_per_call(file) / TRAIN_FREQ["DQN"]
         settings["target_every"] = max(int(updates), 1)
@@ -112,7 +112,7 @@ def _sac(file: SB3File) -> dict[str, Any]:
     """Returns the temperature, and whether it is learned."""
     learned = file.variable("log_ent_coef")
     fixed = file.number("ent_coef")
-    # Pink is the default here.
+    # Pink noise is the default of keras_rl2.
     settings: dict[str, Any] = {"noise_color": "white"}
     if learned is not None and learned.size == 1:
         settings["temperature"] = math.exp(float(learned.item()))

@@ -1,4 +1,4 @@
-"""Gymnasium's spaces, from their summaries by Stable-Baselines3."""
+"""Gymnasium spaces, from their summaries by Stable-Baselines3."""
 
 import re
 from collections.abc import Mapping
@@ -12,25 +12,25 @@ from gymnasium.spaces import Box
 from keras_rl2.spaces.space_configs import space_from_config
 
 _CLASS = re.compile(r"<class '(?:gym|gymnasium)\.spaces\.\w+\.(\w+)'>")
-# NumPy's mark for the numbers that it leaves out.
+# NumPy's mark for omitted numbers.
 _LEFT_OUT = "..."
 
 
 def read_space(summary: Mapping[str, Any]) -> Space[Any]:
-    """Makes a space from the summary of one.
+    """Makes a space from its summary.
 
-    The bounds of a large Box are written down in part only: where all written
-    numbers are equal, so are the others; else it has no bounds.
+    The summary lists only some bounds of a large Box: if these are all equal,
+    the others are assumed to be equal too; else the Box has no bounds.
 
     Args:
-        summary: Mapping of class and attributes, most of them as strings.
+        summary: Mapping of class and attributes, mostly as strings.
 
     Returns:
         `gymnasium.Space`.
 
     Raises:
-        ValueError: If the summary is of anything else than a Box, Discrete,
-            MultiDiscrete or MultiBinary.
+        ValueError: If the space is not a Box, Discrete, MultiDiscrete or
+            MultiBinary.
 
     Example:
 
@@ -68,7 +68,7 @@ def read_space(summary: Mapping[str, Any]) -> Space[Any]:
 def _box(summary: Mapping[str, Any]) -> Space[Any]:
     """Makes a Box."""
     config = {"type": "Box", "shape": summary["_shape"], "low": 0, "high": 0}
-    # Looks at shape and dtype, before anything of that size is made.
+    # Checks shape and dtype before memory of that size is allocated.
     like = space_from_config({**config, "dtype": summary["dtype"]})
     dtype, shape = np.dtype(str(like.dtype)), tuple(like.shape or ())
     widest = (-np.inf, np.inf)
@@ -85,17 +85,17 @@ def _box(summary: Mapping[str, Any]) -> Space[Any]:
 def _numbers(
     text: str, shape: tuple[int, ...]
 ) -> npt.NDArray[np.float64] | None:
-    """Reads an array as NumPy prints it.
+    """Parses an array printed by NumPy.
 
     Args:
         text: str.
         shape: tuple of ints. The expected shape.
 
     Returns:
-        Array of the shape, or None where the text is not complete.
+        Array of the shape, or None if the text is incomplete.
 
     Raises:
-        ValueError: If it holds something else than numbers, or too many.
+        ValueError: If the text has anything but numbers, or too many of them.
     """
     words = text.replace("[", " ").replace("]", " ").split()
     numbers = np.array([float(each) for each in words if each != _LEFT_OUT])

@@ -12,22 +12,22 @@ from keras_rl2.files.plain_archives import check_members
 
 _LOWEST = "2.6"
 _PROGRAM = "data.pkl"
-# A policy of a thousand layers.
+# Enough for a policy of a thousand layers.
 _MOST_PROGRAM_BYTES = 2**20
 
 
 def read_torch_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
     """Reads a dict of tensors that `torch.save` wrote.
 
-    PyTorch reads it with `weights_only=True`: a pickle that asks for anything
-    but tensors and plain data raises an error, and nothing in it is run.
+    PyTorch reads it with `weights_only=True`: a pickle with anything but
+    tensors and plain data raises an error, and no code in it is run.
 
     Args:
         content: bytes. The file.
 
     Returns:
-        dict of arrays by name, in the order of the file. Tensors that are
-        stored once have one array.
+        dict of arrays by name, in the order of the file. Tensors with shared
+        storage share one array.
 
     Raises:
         ImportError: If PyTorch 2.6 or later is not installed.
@@ -40,7 +40,8 @@ def read_torch_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
             io.BytesIO(content), map_location="cpu", weights_only=True
         )
     except Exception as error:
-        # Its type varies, and PyTorch's message advises to unpickle the file.
+        # The error's type varies, and PyTorch's message advises to unpickle the
+        # file.
         raise ValueError(
             "weights that `torch.load(weights_only=True)` cannot read "
             f"({type(error).__name__})"
@@ -58,7 +59,7 @@ def read_torch_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
             *(tensor.shape, tensor.stride()),
         )
         tensors[keys[name]] = tensor
-    # A tensor may repeat a few numbers as often as its shape wants.
+    # A tensor may repeat a few numbers to fill a large shape.
     size = sum(each.numel() * each.element_size() for each in tensors.values())
     if size > len(content):
         raise ValueError(f"{size:,} bytes of weights in {len(content):,}")
@@ -67,7 +68,7 @@ def read_torch_arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _torch() -> Any:
-    """Returns PyTorch."""
+    """Returns the module of PyTorch."""
     expected = (
         f"Expected PyTorch {_LOWEST} or later, which reads files of "
         'Stable-Baselines3: pip install "keras-rl2-fit[sb3]". Received: '

@@ -11,8 +11,8 @@ from keras_rl2.basics.shapes import Tensor
 
 Array = npt.NDArray[Any]
 
-#: Names in Keras of PyTorch's classes of activations, where they are
-#: the same function with the same defaults.
+#: Keras names of PyTorch's activation classes, for functions that are the same
+#: with the same defaults.
 ACTIVATIONS = {
     "CELU": "celu",
     "ELU": "elu",
@@ -30,19 +30,20 @@ ACTIVATIONS = {
     "Softsign": "softsign",
     "Tanh": "tanh",
 }
-# Keras has another slope.
+# Keras has another default slope.
 _LEAKY_SLOPE = 0.01
 
 
 class TorchLayers:
-    """The weights of a PyTorch module, taken out of it one layer at a time.
+    """The weights of a PyTorch module, removed one layer at a time.
 
-    Each part is taken once, as a layer of Keras. In the end no part may be
-    left: the network would lack it.
+    Each part is used once, as a layer of Keras. No part may remain at the end,
+    since the network would lack it.
 
     Args:
-        weights: Mapping of arrays. By PyTorch's names.
-        activation: str. The hidden layers', a value of `ACTIVATIONS`.
+        weights: Mapping of arrays, by PyTorch's names.
+        activation: str. Activation of the hidden layers, a value of
+            `ACTIVATIONS`.
     """
 
     def __init__(self, weights: Mapping[str, Array], activation: str) -> None:
@@ -51,11 +52,11 @@ class TorchLayers:
         self._taken: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Returns whether there is a layer or part of that name."""
+        """Returns whether a layer or part of that name exists."""
         return any(each.startswith(f"{name}.") for each in self._weights)
 
     def array(self, name: str) -> Array:
-        """Takes one array.
+        """Removes and returns one array.
 
         Args:
             name: str.
@@ -64,7 +65,7 @@ class TorchLayers:
             The array.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If the array does not exist.
         """
         if name not in self._weights:
             raise ValueError(f"weights without {name}")
@@ -72,25 +73,25 @@ class TorchLayers:
         return self._weights[name]
 
     def refuse_rest(self) -> None:
-        """Raises an error for weights that have not been taken.
+        """Raises an error if weights remain unused.
 
         Raises:
-            ValueError: If there are any.
+            ValueError: If any weights remain.
         """
         rest = sorted(set(self._weights) - self._taken)
         if rest:
             shown = ", ".join(rest[:3])
             raise ValueError(
-                f"weights of parts that are not known: {shown}"
+                f"weights of unknown parts: {shown}"
                 f"{' and more' if len(rest) > 3 else ''}"
             )
 
     def alike(self, first: str, second: str) -> bool:
-        """Returns whether two parts have equal weights, and takes the second.
+        """Returns whether two parts have equal weights, and removes the second.
 
         Args:
             first: str. Name of a part.
-            second: str. Of another; one that is not there is like the first.
+            second: str. Name of another part; a missing one counts as equal.
 
         Returns:
             bool.
@@ -112,16 +113,16 @@ class TorchLayers:
         activation: str | None = None,
         picture: tuple[int, ...] | None = None,
     ) -> Tensor:
-        """Applies linear layers, their outputs side by side.
+        """Applies linear layers, and concatenates their outputs.
 
         Args:
             x: `[B, F]`. The input.
             *names: str. Names of the layers in PyTorch, usually one.
             name: str. Name of the layer in Keras.
             activation: str or None. Defaults to `None`.
-            picture: tuple of ints or None. `(channels, height, width)` of a
-                picture that PyTorch has flattened, which Keras flattens with
-                the channels last. Defaults to `None`.
+            picture: tuple of ints or None. `(channels, height, width)` of an
+                image that PyTorch has flattened; Keras flattens it with the
+                channels last. Defaults to `None`.
 
         Returns:
             `[B, units]`.
@@ -181,7 +182,7 @@ class TorchLayers:
         return self.linear(x, last, name="output")
 
     def _sequence(self, prefix: str) -> list[str]:
-        """Returns names of linear layers with an activation after each."""
+        """Returns the names of linear layers with an activation after each."""
         count = 0
         while f"{prefix}.{2 * count}.weight" in self._weights:
             count += 1

@@ -1,4 +1,4 @@
-"""Episodes in arrays, one behind another."""
+"""Episodes in arrays, one after another."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
-# The names of D4RL, which many files still have.
+# The names of D4RL, which many files still use.
 _OTHER_NAMES = {"terminals": "terminations", "timeouts": "truncations"}
 _NEEDED = ("observations", "actions", "rewards", "terminations", "truncations")
 _NEXT = "next_observations"
@@ -27,7 +27,7 @@ class ArraySource:
     The observation after the last step of an episode is known only from
     `next_observations`. Without them, the last step of a truncated episode is
     left out: there is nothing to bootstrap from. If a step's next observation
-    differs from the observation of the next step, the episode was broken off
+    differs from the observation of the next step, the episode was interrupted
     there, and counts as truncated.
 
     Args:

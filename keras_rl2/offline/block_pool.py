@@ -24,11 +24,11 @@ class BlockPool:
     """A pool of a few blocks of transitions, each replaced once used up.
 
     All data is cut into pieces, runs of steps of one episode. They are
-    shuffled anew in each pass through the data, and read as blocks of many
-    pieces. The pool holds 16 blocks, draws uniformly from all of them, and
-    replaces the oldest one when as many transitions have been drawn as it
-    has. So all transitions are drawn about equally often, and each is read
-    once for all of its draws.
+    reshuffled in each pass through the data, and read as blocks of many pieces.
+    The pool holds 16 blocks, draws uniformly from all of them, and replaces the
+    oldest one when as many transitions have been drawn as it has. So all
+    transitions are drawn about equally often, and each is read once for all of
+    its draws.
 
     Args:
         lengths: `[E]` int64. Steps of each episode.
@@ -114,12 +114,12 @@ class BlockPool:
         self._generator.bit_generator.state = state["generator"]
 
     def _refill(self) -> None:
-        """Reads blocks that are missing, and replaces those used up."""
+        """Reads missing blocks, and replaces used ones."""
         while len(self._blocks) < _BLOCKS:
             self._blocks.append(self._next())
         while self._drawn >= len(self._blocks[0]):
             self._drawn -= len(self._blocks[0])
-            # Before the next one is read: both may not fit into memory.
+            # Before the next one is read, since both may not fit into memory.
             self._blocks.popleft()
             self._pieces_held.popleft()
             self._blocks.append(self._next())

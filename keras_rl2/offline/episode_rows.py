@@ -22,9 +22,9 @@ _ROUNDING = 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class EpisodeRows:
-    """Pieces of episodes, one behind another.
+    """Pieces of episodes, one after another.
 
-    A piece of m steps takes m + 1 rows: that of its last observation has no
+    A piece of m steps takes m + 1 rows: the row of its last observation has no
     action, and its values in the other arrays are meaningless.
 
     Attributes:

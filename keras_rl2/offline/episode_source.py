@@ -86,7 +86,7 @@ def open_source(source: Any) -> EpisodeSource:
 
 
 def _open_path(path: Path) -> EpisodeSource:
-    """Opens a file or folder in the form that its content has."""
+    """Opens a file or folder, detecting its form from the content."""
     if path.is_file() and path.suffix == ".npz":
         return ArraySource(open_npz(path), str(path))
     if path.is_dir() and [*path.glob("*.npy")]:
@@ -96,7 +96,7 @@ def _open_path(path: Path) -> EpisodeSource:
     raise ValueError(
         "Expected the path of an .npz file, of a folder of .npy files, or of a "
         f"Minari dataset with data/main_data.hdf5. Received: {path} "
-        f"({'nothing of these' if path.exists() else 'which does not exist'})"
+        f"({'none of these' if path.exists() else 'which does not exist'})"
     )
 
 
@@ -112,10 +112,10 @@ def _open_minari(dataset: Any) -> EpisodeSource:
 
 
 def _open_replay(replay: ReplayDataset) -> EpisodeSource:
-    """Returns the present content of a replay buffer."""
+    """Returns the current content of a replay buffer."""
     if replay.buffer is None or replay.agent is None:
         raise ValueError(
-            "Expected a ReplayDataset that has stored something: `fit` an "
+            "Expected a ReplayDataset with stored transitions: `fit` an "
             "agent with it, or call `bind(agent)` and `fill(steps)`. "
             "Received: no buffer"
         )

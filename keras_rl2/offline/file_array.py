@@ -14,7 +14,7 @@ import numpy as np
 from keras_rl2.files.plain_files import require_file
 
 _NPY = ".npy"
-# For compressed arrays, which are read whole. Zeros are packed to a
+# For compressed arrays, which are read whole. Zeros are compressed to a
 # thousandth.
 _MOST_BYTES = 2**28
 _MOST_EXPANSION = 100
@@ -74,7 +74,7 @@ class FileArray:
         start: int = 0,
         end: int | None = None,
     ) -> "FileArray":
-        """Opens an `.npy` file, which may lie within another file.
+        """Opens an `.npy` file, which may be part of another file.
 
         Args:
             path: path. The file.
@@ -188,7 +188,7 @@ def open_npz(path: Path) -> dict[str, Any]:
 
 
 def _check_packed(archive: zipfile.ZipFile, size: int, path: Path) -> None:
-    """Checks that arrays take not far more memory than the file has bytes."""
+    """Checks that arrays do not need far more memory than the file's bytes."""
     packed = [
         entry
         for entry in archive.infolist()
@@ -242,8 +242,8 @@ def _stored_member(path: Path, entry: zipfile.ZipInfo) -> FileArray:
         header = file.read(30)
     if len(header) < 30 or header[:4] != b"PK\x03\x04":
         raise zipfile.BadZipFile(f"no header of {entry.filename}")
-    # Lengths of the name and of the extra field, which differ from those in
-    # the directory.
+    # Lengths of the name and of the extra field, which may differ from the
+    # directory.
     skipped = sum(
         int.from_bytes(header[at : at + 2], "little") for at in (26, 28)
     )
@@ -264,7 +264,7 @@ def _nested(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_tuples(branch: Any) -> Any:
-    """Makes tuples of dicts whose keys are "0", "1" and so on."""
+    """Makes tuples of dicts with the keys "0", "1" and so on."""
     if not isinstance(branch, dict):
         return branch
     inner = {key: _with_tuples(each) for key, each in branch.items()}

@@ -33,7 +33,7 @@ TUPLE_ITEM = "_index_"
 SUBSPACES = "subspaces"
 
 _EPISODE = re.compile(r"episode_(\d+)")
-# Bounds of pictures are written one by one.
+# Bounds of images are written one by one.
 _MOST_BYTES = 2**26
 
 
@@ -165,7 +165,7 @@ class _Column:
     """An array that each episode has.
 
     Attributes:
-        path: str. Where it lies within an episode.
+        path: str. Path of the array within an episode.
         shape: tuple of int. Of one row.
         dtype: NumPy dtype. As it is held in memory.
         kind: str. The kind of dtype in the file; empty for any.
@@ -220,7 +220,7 @@ def _columns(group: Any, path: str, more: int) -> Tree[_Column]:
 
 
 def _rewards(group: Any) -> np.ndarray:
-    """Reads the rewards of an episode, and checks the flags beside them."""
+    """Reads the rewards of an episode, and checks its flags."""
     reward = hdf5_arrays.open_member(group, "rewards")
     if len(reward.shape) != 1 or not reward.shape[0]:
         raise Hdf5Error(f"rewards of shape {reward.shape}, not [T]")
@@ -238,7 +238,7 @@ def _rewards(group: Any) -> np.ndarray:
 
 
 def _read_spaces(path: Path) -> list[gymnasium.Space[Any] | None]:
-    """Reads the two spaces in `metadata.json`; None for one that is missing."""
+    """Reads the two spaces in `metadata.json`; None for a missing one."""
     try:
         metadata = read_json(path, _MOST_BYTES)
         if not isinstance(metadata, dict):
@@ -265,7 +265,7 @@ def _read_spaces(path: Path) -> list[gymnasium.Space[Any] | None]:
 
 
 def _config(given: Any) -> Any:
-    """Turns a space as Minari writes it into the library's own config."""
+    """Converts a space written by Minari into the library's own config."""
     kind = given.get("type") if isinstance(given, dict) else None
     if kind == "Dict":
         inner = given[SUBSPACES].items()

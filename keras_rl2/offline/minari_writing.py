@@ -41,8 +41,8 @@ def check_new(path: Path) -> None:
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(
-            "Expected a folder that is new, or empty, for a dataset: give "
-            "another path, or read the present data with OfflineDataset. "
+            "Expected a folder that is new, or empty, for a dataset: pass "
+            "another path, or read the existing data with OfflineDataset. "
             f"Received: {path}, which exists"
         )
 
@@ -50,7 +50,7 @@ def check_new(path: Path) -> None:
 def write_minari(
     source: EpisodeSource, path: Path, env_spec: Any = None
 ) -> None:
-    """Writes a dataset, whole or not at all.
+    """Writes a dataset atomically.
 
     Args:
         source: `EpisodeSource` with both spaces. Fits into memory.
@@ -85,14 +85,14 @@ def _content(source: EpisodeSource) -> memoryview:
     def declared(space: gymnasium.Space[Any], array: np.ndarray) -> Any:
         return array.astype(space.dtype, copy=False)
 
-    # In memory: where a write to a disk fails, HDF5 can end the process.
+    # In memory: if a write to a disk fails, HDF5 can end the process.
     memory = io.BytesIO()
     with h5py.File(memory, "w", track_order=True) as hdf5:
         for number, length in enumerate(source.lengths.tolist()):
             rows = source.read(np.array([[number, 0, length]]))
             taken = map_leaves(lambda array: array[:-1], rows.action)
             truncated = rows.truncated[:-1].copy()
-            # An episode that was broken off counts as truncated for readers.
+            # An interrupted episode counts as truncated for readers.
             truncated[-1] |= not rows.terminated[length - 1]
             group = hdf5.create_group(f"episode_{number}")
             group.attrs["id"] = number
@@ -133,7 +133,7 @@ def _metadata(
         "total_episodes": len(source.lengths),
         "total_steps": int(source.lengths.sum()),
         "data_format": "hdf5",
-        # Pictures are written as plain numbers.
+        # Images are written as plain numbers.
         "jpeg_encoding": False,
         "observation_space": json.dumps(_space(source.observation_space)),
         "action_space": json.dumps(_space(source.action_space)),
@@ -143,14 +143,14 @@ def _metadata(
     }
     if isinstance(env_spec, EnvSpec):
         # It is left out if arguments of the environment are objects: the data
-        # is good all the same.
+        # is valid without it.
         with contextlib.suppress(TypeError, ValueError):
             described["env_spec"] = env_spec.to_json()
     return described
 
 
 def _space(space: gymnasium.Space[Any] | None) -> dict[str, Any]:
-    """Returns a space as Minari describes it, as plain data."""
+    """Returns Minari's description of a space, as plain data."""
     kinds = gymnasium.spaces
     kind: dict[str, Any] = {"type": type(space).__name__}
     if isinstance(space, kinds.Dict):

@@ -21,7 +21,7 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class MixedDataset(RoundDataset):
-    """Minibatches of recorded transitions and of those from replay.
+    """Minibatches of recorded transitions and of transitions from replay.
 
     Steps are taken by the `ReplayDataset`, with its warm-up, its rounds and
     its number of updates; a fixed share of each minibatch of its `batch_size`
@@ -128,7 +128,7 @@ class MixedDataset(RoundDataset):
 
     @property
     def steps_before_first_round(self) -> int:
-        """Steps of the warm-up that are still to be taken."""
+        """Remaining steps of the warm-up."""
         return self.replay.steps_before_first_round
 
     def bind(self, agent: CollectingAgent) -> None:
@@ -154,7 +154,7 @@ class MixedDataset(RoundDataset):
 
     @in_section("preparing")
     def refresh(self) -> None:
-        """Takes the steps of a round and draws its minibatches.
+        """Collects the steps of a round and draws its minibatches.
 
         Raises:
             ValueError: If the dataset is not bound to an agent, or an
@@ -202,7 +202,7 @@ class MixedDataset(RoundDataset):
         return self.replay.logs()
 
     def settings(self) -> dict[str, Any]:
-        """Returns the arguments of both constructors, for people to read."""
+        """Returns the arguments of both constructors, for display."""
         return {
             **{f"replay.{k}": v for k, v in self.replay.settings().items()},
             **{f"offline.{k}": v for k, v in self.offline.settings().items()},
@@ -238,7 +238,7 @@ class MixedDataset(RoundDataset):
         self.replay.close()
 
     def shielded(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps signals from processes of the replay's environments."""
+        """Shields the processes of the replay's environments from signals."""
         return self.replay.shielded()
 
     def _element_spec(self) -> dict[str, Any]:

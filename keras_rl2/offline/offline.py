@@ -54,7 +54,7 @@ class OfflineDataset(RoundDataset):
               its next observation is unknown. D4RL's names `terminals` and
               `timeouts` are supported, too;
             - the path of an `.npz` file of these, or of a folder of `.npy`
-              files, with dots where there is a tree (`observations.camera`);
+              files, with dots in names for a tree (`observations.camera`);
             - the folder of a Minari dataset, or a `minari.MinariDataset`;
             - a `keras_rl2.ReplayDataset`, for the content of its buffer.
         batch_size: int. Transitions of one minibatch. Defaults to `256`.
@@ -175,7 +175,7 @@ class OfflineDataset(RoundDataset):
 
     @property
     def rows(self) -> EpisodeRows | None:
-        """All episodes, one after the other; None where data is streamed."""
+        """All episodes, one after the other; None if the data is streamed."""
         return self._recorded.rows
 
     def bind(self, agent: CollectingAgent) -> None:
@@ -198,9 +198,9 @@ class OfflineDataset(RoundDataset):
         self._recorded.bind(agent, type(self).__name__)
         if agent.initial_state(1):
             raise ValueError(
-                "Expected an agent without memory: sequences are not drawn "
-                f"from an {type(self).__name__}. Received: "
-                f"{type(agent).__name__} with memory"
+                "Expected an agent that is not recurrent: sequences are not "
+                f"drawn from an {type(self).__name__}. Received: a recurrent "
+                f"{type(agent).__name__}"
             )
         form = TransitionForm(
             agent.observation_spec, agent.policy_head, self.n_step, agent.gamma

@@ -74,7 +74,7 @@ class OfflineEpisodes:
         action_space: `gymnasium.Space`. None until it is known.
         returns: `[E]` float64. Return of each episode.
         lengths: `[E]` int64. Transitions of each episode.
-        rows: `EpisodeRows`. All of them; None where they are streamed.
+        rows: `EpisodeRows`. All rows; None if they are streamed.
 
     Raises:
         ValueError: If spaces do not agree or are not supported, or the data
@@ -125,7 +125,7 @@ class OfflineEpisodes:
         return self._source.row_bytes + _BYTES_BESIDE
 
     def _settle_spaces(self) -> None:
-        """Compares the spaces passed as arguments with those of the source."""
+        """Compares spaces passed as arguments with the spaces of the source."""
         for key in ("observation_space", "action_space"):
             given, read = getattr(self, key), getattr(self._source, key)
             if given is None:

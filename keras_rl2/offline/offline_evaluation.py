@@ -47,7 +47,7 @@ class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
             training: bool. Passed on to the critics. Defaults to `False`.
 
         Returns:
-            list of `[B]` float32; empty where there is no critic.
+            list of `[B]` float32; empty if there is no critic.
         """
 
 
@@ -126,7 +126,7 @@ class OfflineEvaluation:
         self.seed = seed
 
     def play(self, agent: EvaluatedAgent) -> dict[str, float]:
-        """Returns the estimates for the agent's present weights.
+        """Returns the estimates for the agent's current weights.
 
         Args:
             agent: `keras_rl2.Agent`. It is not changed.

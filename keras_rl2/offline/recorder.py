@@ -38,7 +38,7 @@ from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
-# Steps of each environment that are collected in one go, at most.
+# Maximum steps of each environment per collection.
 _MOST_STEPS = 1024
 
 
@@ -193,7 +193,7 @@ class _Player:
 
 
 class _AgentPlayer(_Player):
-    """An agent with its present weights."""
+    """An agent with its current weights."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class TransitionForm:
 class TransitionBlock:
     """Transitions of n steps, accessed by their numbers.
 
-    Rewards, discounts and windows are those of
+    Rewards, discounts and windows are the same as in
     `keras_rl2.data.ReplayBuffer`: a truncation shortens the window and keeps
     the bootstrap, a termination removes it.
 

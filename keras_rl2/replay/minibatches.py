@@ -1,4 +1,4 @@
-"""The minibatches of a round: their shapes, and how samples are dealt out.
+"""The minibatches of a round: their shapes, and how samples are assigned.
 
 M: transitions drawn at once.
 """
@@ -13,11 +13,11 @@ from keras_rl2.spaces.trees import map_leaves
 def transition_spec(
     observation: Tree[ArraySpec], action: ArraySpec
 ) -> dict[str, Tree[ArraySpec]]:
-    """Returns shapes and dtypes of one transition, as agents are given it.
+    """Returns shapes and dtypes of one transition, as passed to agents.
 
     Args:
-        observation: `ArraySpec`, or a tree of them. Of one observation.
-        action: `ArraySpec`. Of one action, the policy's own.
+        observation: `ArraySpec`, or a tree of them. Spec of one observation.
+        action: `ArraySpec`. Spec of one action of the policy.
 
     Returns:
         dict of `ArraySpec`, or trees of them.
@@ -43,11 +43,11 @@ def transition_spec(
 def into_minibatches(
     drawn: dict[str, Tree[np.ndarray]], updates: int
 ) -> dict[str, Tree[np.ndarray]]:
-    """Cuts what was drawn at once into minibatches of equal size.
+    """Splits a large sample into minibatches of equal size.
 
     Args:
         drawn: dict of `[M, ...]`, trees of arrays. Independent draws.
-        updates: int. Minibatches, of which M is a multiple.
+        updates: int. Number of minibatches, a divisor of M.
 
     Returns:
         dict of `[updates, M / updates, ...]`, views where NumPy can.

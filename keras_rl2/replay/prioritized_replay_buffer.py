@@ -1,4 +1,4 @@
-"""The transitions of the recent past, the surprising ones more often."""
+"""A replay buffer that samples by priority."""
 
 import math
 from collections.abc import Callable
@@ -24,11 +24,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         p_i = |δ_i| + ε,  P(i) = p_i^α / Σ_j p_j^α
         w_i = (N P(i))^-β / max_j w_j
 
-    A new transition gets the largest priority that there ever was, so that
-    each is drawn soon. A batch is stratified (see `SumTree.sample`), and its
-    rows are in the order of the ring: draw every minibatch for itself, and do
-    not cut a large one up. The maximum is that of the weights of the batch, so
-    that one transition of a tiny priority does not slow all updates down.
+    A new transition gets the largest priority so far, so that it is drawn soon.
+    A batch is stratified (see `SumTree.sample`), and its rows are in the order
+    of the ring: draw every minibatch by itself, and do not split a large one.
+    The maximum is over the weights of the batch, so that one transition of a
+    tiny priority does not slow all updates down.
 
     Args:
         capacity: int. Transitions to hold, of all environments together,
@@ -38,23 +38,23 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             observation.
         action_shape: tuple. Shape of one action.
         action_dtype: Its dtype.
-        alpha: float. How much priorities matter, α, 0 or more: 0 draws
+        alpha: float. Exponent of the priorities, α, 0 or more: 0 draws
             uniformly. Defaults to `0.6`.
         beta: float, or a function from the number of batches drawn so far to
-            one, e.g. a `keras.optimizers.schedules.LearningRateSchedule`. How
-            much of the bias is corrected, β. Defaults to `0.4`.
+            one, e.g. a `keras.optimizers.schedules.LearningRateSchedule`.
+            Share of the bias that the weights correct, β. Defaults to `0.4`.
         epsilon: float above 0. Keeps every transition's probability above 0,
             ε. Defaults to `1e-06`.
         n_step: int. Rewards of a transition, n. Defaults to `1`.
         gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
-        seed: int. Of the draws. Defaults to `None`: never the same.
+        seed: int. Seeds the draws. Defaults to `None`: not reproducible.
 
     Attributes:
         largest_priority: float. The largest p so far; 1 at first.
 
     Raises:
         ValueError: If an argument is out of bounds.
-        MemoryError: As of `ReplayBuffer`.
+        MemoryError: If the memory is not available, as in `ReplayBuffer`.
 
     Example:
 
@@ -100,7 +100,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.epsilon = float(epsilon)
         self.largest_priority = 1.0
         self._batches = 0
-        # Since the tree was last used.
+        # Since the last use of the tree.
         self._changes: list[np.ndarray] = []
         self._beta()
         super().__init__(
@@ -119,14 +119,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Draws transitions in proportion to p^α, with replacement.
 
         Args:
-            batch_size: int. How many, M.
+            batch_size: int. Number of transitions, M.
 
         Returns:
-            dict as of `ReplayBuffer.sample`, and `weight` `[M]` float32, what
-            the loss of each is to be multiplied with, 1 at the most.
+            dict with the keys of `ReplayBuffer.sample`, and `weight` `[M]`
+            float32, the factor of each loss, at most 1.
 
         Raises:
-            ValueError: If there is nothing to draw yet, or β is below 0.
+            ValueError: If no transition can be drawn yet, or β is below 0.
         """
         self._check_batch_size(batch_size)
         beta = self._beta()
@@ -145,16 +145,16 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> None:
         """Updates priorities by the TD errors of transitions.
 
-        Transitions that have been overwritten since are left out.
+        Transitions that have been overwritten in the meantime are skipped.
 
         Args:
-            index: `[M]` ints, of a batch. Where one comes twice, its last TD
+            index: `[M]` ints, of a batch. If an index is repeated, its last TD
                 error counts.
             td_error: `[M]` floats, of either sign.
 
         Raises:
             ValueError: If a TD error is not finite, the shapes differ, or an
-                index was never given.
+                index was never assigned.
         """
         index = np.asarray(index, np.int64)
         td_error = np.asarray(td_error, np.float64)
@@ -174,7 +174,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             raise ValueError(
                 f"Expected indices of transitions. Received: index={index}"
             )
-        # What is new has the largest priority of the time before.
+        # New transitions get the largest priority of the time before.
         self._refresh()
         place = index % self._ring.places
         present = self._ring.index_of(place) == index
@@ -192,17 +192,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return super().nbytes + self._tree.nbytes
 
     def _settings(self) -> dict[str, float]:
-        """Returns the settings that a state must have in common."""
+        """Returns the settings that a saved state must match."""
         return {**super()._settings(), "alpha": self.alpha}
 
     def get_state(self, log: StateLog | None = None) -> dict[str, Any]:
         """Returns everything as plain arrays and numbers, copied.
 
         Args:
-            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
 
         Returns:
-            dict as of `ReplayBuffer`, with p^α of each transition.
+            dict with the keys of `ReplayBuffer.get_state`, and p^α of each
+            transition.
         """
         self._refresh()
         state = super().get_state(log)
@@ -219,11 +220,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Restores what `get_state` returned.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
@@ -244,7 +245,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._batches = int(state["batches"])
 
     def _refresh(self) -> None:
-        """Updates the tree by the transitions that came and went."""
+        """Updates the tree for added and removed transitions."""
         if not self._changes:
             return
         place = np.concatenate(self._changes)

@@ -1,4 +1,4 @@
-"""The transitions of the recent past, to draw from at random."""
+"""A replay buffer that samples uniformly."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -28,17 +28,17 @@ class ReplayBuffer:
     """The last transitions of B environments, drawn uniformly.
 
     A ring of rows, one for each step of all environments. Observations are
-    stored once, as they come (uint8 stays uint8): the next observation of a
-    transition is the observation of a later row. Only where an environment
-    has reset itself within the step is that the wrong one; the true last
-    observation of the episode is kept apart then.
+    stored once, in their own dtype (uint8 stays uint8): the next observation of
+    a transition is the observation of a later row. If an environment has reset
+    itself within the step, that row holds the wrong observation, and the true
+    last observation of the episode is stored separately.
 
     The transitions are n-step transitions: the observation and action of step
-    t, the rewards of the k steps from there, and the observation after them:
+    t, the rewards of the next k steps, and the observation after them:
 
         R_t = Σ_{i<k} γ^i r_{t+i},  discount = γ^k (1 - terminated_{t+k-1})
 
-    k is n, or less where the episode ends before: a truncation shortens the
+    k is n, or less if the episode ends earlier: a truncation shortens the
     window and keeps the bootstrap. A transition can be drawn as soon as its
     window is complete, until its row is overwritten.
 
@@ -52,18 +52,18 @@ class ReplayBuffer:
         action_dtype: Its dtype.
         n_step: int. Rewards of a transition, n. Defaults to `1`.
         gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
-        seed: int. Of the draws. Defaults to `None`: never the same.
+        seed: int. Seeds the draws. Defaults to `None`: not reproducible.
 
     Attributes:
-        capacity: int. Transitions that are held when the buffer is full; the
-            last n - 1 of each environment are waiting for their window.
+        capacity: int. Transitions of a full buffer; the last n - 1 of each
+            environment cannot be drawn until their windows are complete.
 
     Raises:
         ValueError: If an argument is out of bounds, or the capacity is too
             small for one transition of each environment.
         MemoryError: If the memory is not available, before any of it is
-            allocated. It is taken only as the buffer fills up, and the last
-            observations of episodes come on top.
+            allocated. The memory is used only as the buffer fills up, and the
+            last observations of episodes need more.
 
     Example:
 
@@ -84,9 +84,9 @@ class ReplayBuffer:
     (1.5, 0.25)
     """
 
-    #: Bytes that a subclass needs for each transition beside the ring.
+    #: Bytes per transition that a subclass needs in addition to the ring.
     _bytes_beside = 0
-    #: Places of transitions that came or went, where a subclass reads them.
+    #: Places of added or removed transitions, for a subclass that reads them.
     _changes: list[np.ndarray] | None = None
 
     def __init__(
@@ -116,7 +116,7 @@ class ReplayBuffer:
             observation,
             {
                 "action": (tuple(action_shape), action_dtype),
-                # Steps of the window, k, and 0 while it cannot be drawn.
+                # Steps of the window, k, or 0 while it cannot be drawn.
                 "span": ((), np.min_scalar_type(int(n_step))),
             },
             self._bytes_beside,
@@ -142,7 +142,7 @@ class ReplayBuffer:
 
     @property
     def steps(self) -> int:
-        """Environment steps stored so far, those overwritten included."""
+        """Environment steps stored so far, including overwritten ones."""
         return self._ring.time * self.num_envs
 
     @property
@@ -152,7 +152,7 @@ class ReplayBuffer:
 
     @property
     def spec(self) -> dict[str, Tree[ArraySpec]]:
-        """Shapes and dtypes of one transition, as agents are given it."""
+        """Shapes and dtypes of one transition, as passed to agents."""
         return transition_spec(self._observation, self._action)
 
     # Storing.
@@ -180,13 +180,13 @@ class ReplayBuffer:
             reward: `[B]`.
             terminated: `[B]` bool.
             truncated: `[B]` bool.
-            valid: `[B]` bool. False where the step is only the reset of a
+            valid: `[B]` bool. False if the step is only the reset of a
                 NEXT_STEP environment, `~env.pending_reset` before the step.
             next_observation: `[B, ...]`. Observation to act on next.
-            final_observation: `[B, ...]`. The true last observation where an
-                episode ended and the environment has been reset within the
-                step; other rows do not matter. Defaults to `None`: there is
-                none, and `next_observation` is true everywhere.
+            final_observation: `[B, ...]`. The true last observation if an
+                episode ended and the environment was reset within the step;
+                other rows are ignored. Defaults to `None`: `next_observation`
+                is correct everywhere.
 
         Raises:
             ValueError: If a shape or a dtype does not fit.
@@ -197,9 +197,9 @@ class ReplayBuffer:
         def rows(array: npt.ArrayLike) -> np.ndarray:
             return np.asarray(array)[index]
 
-        # Where no tree is stored, an array may be given as a tuple.
+        # Without a tree, an array may be passed as a tuple.
         each = _apply if is_leaf(self._observation) else map_leaves
-        # No rows of any observation, where there are none.
+        # Empty arrays if there are no final observations.
         final = each(rows, final_observation if index.size else observation)
         self.extend(
             Trajectory(
@@ -220,8 +220,8 @@ class ReplayBuffer:
     def extend(self, trajectory: Trajectory) -> None:
         """Stores T steps of all environments.
 
-        Where the first observation is not the one that the last step led to,
-        that episode was broken off, and counts as truncated there; see `cut`.
+        If the first observation is not the one after the last step, that
+        episode was interrupted, and counts as truncated; see `cut`.
 
         Args:
             trajectory: `Trajectory`.
@@ -234,9 +234,9 @@ class ReplayBuffer:
         self._cut_where_broken_off(given)
         start, horizon = 0, len(given["reward"])
         while start < horizon:
-            # At most up to the last row of the ring.
+            # At most to the last row of the ring.
             stop = min(horizon, start + ring.rows - ring.row)
-            # One row more is lost, to the observation after the last step.
+            # One more row is lost to the observation after the last step.
             rows = ring.time + np.arange(min(stop - start + 1, ring.rows))
             rows %= ring.rows
             row, env = np.nonzero(ring.arrays["span"][rows])
@@ -248,13 +248,12 @@ class ReplayBuffer:
     def cut(self, envs: np.ndarray | None = None) -> None:
         """Marks that the next step does not follow the last one.
 
-        To be called if the environments are reset, or used by somebody else,
-        between two steps that are stored. The episodes under way count as
-        truncated.
+        Call it if the environments are reset, or stepped by other code, between
+        two stored steps. The unfinished episodes count as truncated.
 
         Args:
-            envs: `[B]` bool. Which environments; None for all. Defaults to
-                `None`.
+            envs: `[B]` bool. The environments concerned; None for all. Defaults
+                to `None`.
         """
         ring = self._ring
         if not ring.time:
@@ -274,10 +273,10 @@ class ReplayBuffer:
         self._complete(0)
 
     def discard_episodes(self, envs: np.ndarray) -> None:
-        """Withdraws the episodes under way, which are not drawn any more.
+        """Discards the unfinished episodes, which are no longer drawn.
 
         Args:
-            envs: `[B]` bool. The environments whose steps since their last
+            envs: `[B]` bool. The environments where the steps since the last
                 reset are discarded.
         """
         ring, arrays = self._ring, self._ring.arrays
@@ -293,7 +292,7 @@ class ReplayBuffer:
             self._withdraw(under_way[span > 0] * self.num_envs + env)
 
     def _withdraw(self, place: np.ndarray) -> None:
-        """Withdraws transitions, `[K]` places."""
+        """Removes transitions, `[K]` places, from those that can be drawn."""
         if place.size:
             self._ring.flat("span")[place] = 0
             self._drawable -= place.size
@@ -301,7 +300,7 @@ class ReplayBuffer:
                 self._changes.append(place)
 
     def _complete(self, steps: int) -> None:
-        """Opens transitions whose windows the last `steps` steps closed."""
+        """Makes transitions drawable after the last `steps` steps."""
         ring, arrays = self._ring, self._ring.arrays
         first = ring.time - min(steps + self.n_step - 1, ring.rows - 1)
         rows = np.arange(max(first, 0), ring.time) % ring.rows
@@ -317,7 +316,7 @@ class ReplayBuffer:
             return
         # [K] rows and environments -> [K] places
         place = rows[step] * self.num_envs + env
-        # No window that is still open reaches back to these rewards.
+        # No open window reaches back to these rewards.
         ring.flat("reward")[place] = total[complete]
         ring.flat("span")[place] = length[complete]
         self._drawable += place.size
@@ -325,7 +324,7 @@ class ReplayBuffer:
             self._changes.append(place)
 
     def _cut_where_broken_off(self, given: Mapping[str, np.ndarray]) -> None:
-        """Cuts episodes that do not go on with the observation expected."""
+        """Truncates episodes that continue with an unexpected observation."""
         ring = self._ring
         if not ring.time:
             return
@@ -352,12 +351,12 @@ class ReplayBuffer:
         Returns:
             dict of `observation` `[M, ...]`, `action` `[M, ...]`, `reward`
             `[M]` float32, the sum of the window, `discount` `[M]` float32,
-            the factor of the bootstrap, `next_observation` `[M, ...]`, the one
-            to bootstrap from, and `index` `[M]` int64, the number t * B + b of
-            the transition since the first one.
+            the factor of the bootstrap, `next_observation` `[M, ...]`, the
+            observation to bootstrap from, and `index` `[M]` int64, the number t
+            * B + b of the transition since the first one.
 
         Raises:
-            ValueError: If there is nothing to draw yet.
+            ValueError: If no transition can be drawn yet.
         """
         self._check_batch_size(batch_size)
         ring = self._ring
@@ -373,7 +372,7 @@ class ReplayBuffer:
             place[missed] = again % ring.places
             missed = missed[~self._is_drawable(place[missed])]
         if missed.size:
-            # So few can be drawn that it is quicker to look for them.
+            # So few can be drawn that a search is quicker.
             found = self._generator.choice(
                 np.flatnonzero(ring.arrays["span"]), missed.size
             )
@@ -381,17 +380,17 @@ class ReplayBuffer:
         return self._gather(place) | {"index": index}
 
     def _check_batch_size(self, batch_size: int) -> None:
-        """Checks that there is something to draw."""
+        """Checks that at least one transition can be drawn."""
         if batch_size < 1 or not len(self):
             raise ValueError(
-                f"Expected to draw one transition at least, from one at least. "
+                f"Expected to draw at least one transition, from at least one. "
                 f"Received: batch_size={batch_size} and a replay buffer with "
                 f"{len(self)} transitions, of windows of "
                 f"n_step={self.n_step}"
             )
 
     def _is_drawable(self, place: np.ndarray) -> np.ndarray:
-        """Returns where transitions can be drawn, `[M]` places -> bool."""
+        """Returns whether transitions can be drawn, `[M]` places -> bool."""
         drawable: np.ndarray = self._ring.arrays["span"].take(place) > 0
         return drawable
 
@@ -402,11 +401,11 @@ class ReplayBuffer:
             place: `[M]` ints, of transitions that can be drawn.
 
         Returns:
-            dict as of `sample`, without numbers, copied.
+            dict with the keys of `sample` except `index`, copied.
         """
         ring, arrays = self._ring, self._ring.arrays
-        # `take` goes by places in the ring where no axis is given:
-        # [rows, B] -> [M].
+        # `take` indexes places in the ring if no axis is passed: [rows, B] ->
+        # [M].
         length = arrays["span"].take(place).astype(np.int64)
         following = place + length * self.num_envs
         last = following - self.num_envs
@@ -423,27 +422,27 @@ class ReplayBuffer:
         }
 
     def record(self) -> dict[str, Any]:
-        """Returns the steps that are held, one environment after the other.
+        """Returns the stored steps, one environment after the other.
 
         Returns:
-            dict of `observations`, `actions` (the policy's own) and
+            dict of `observations`, `actions` (of the policy) and
             `next_observations` `[N, ...]`, `rewards`, `terminations` and
-            `truncations` `[N]`, each environment's in the order of time.
+            `truncations` `[N]`, in the order of time for each environment.
 
         Raises:
-            ValueError: If there are none, or rewards of several steps have
+            ValueError: If there are no steps, or rewards of several steps have
                 been added up.
         """
         if self.n_step != 1 or not len(self):
             raise ValueError(
                 "Expected a replay buffer of n_step=1 with transitions in it: "
-                "rewards that were added up cannot be told apart. Received: "
+                "summed rewards cannot be separated. Received: "
                 f"n_step={self.n_step}, {len(self)} transitions"
             )
         ring, arrays = self._ring, self._ring.arrays
         place = ring.index_of(np.flatnonzero(arrays["span"]))
         place = np.sort(place) % ring.places
-        # Of each environment by itself, still in the order of time.
+        # Environment by environment, still in the order of time.
         place = place[np.argsort(place % self.num_envs, kind="stable")]
         drawn = self._gather(place)
         terminated = arrays["terminated"].take(place)
@@ -462,7 +461,7 @@ class ReplayBuffer:
     # Saving.
 
     def _settings(self) -> dict[str, float]:
-        """Returns the settings that a state must have in common."""
+        """Returns the settings that a saved state must match."""
         return {
             "capacity": self.capacity,
             "num_envs": self.num_envs,
@@ -474,12 +473,12 @@ class ReplayBuffer:
         """Returns everything as plain arrays and numbers, copied.
 
         Args:
-            log: `StateLog` or None. Where to add steps that are new, which
-                are not returned then. Defaults to `None`.
+            log: `StateLog` or None. Receives the new steps, which are then not
+                returned. Defaults to `None`.
 
         Returns:
-            dict. The rows that are filled, last observations, the state of the
-            draws, and the settings that the rest depends on.
+            dict. The filled rows, last observations, the state of the random
+            generator, and the settings that the rest depends on.
         """
         return {
             **self._ring.get_state(log),
@@ -490,11 +489,11 @@ class ReplayBuffer:
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Restores what `get_state` returned.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
+            log: `StateLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
@@ -512,10 +511,10 @@ def complete_windows(
     n_step: int,
     gamma: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the windows that are complete, and adds up their rewards.
+    """Finds the complete windows, and adds up their rewards.
 
-    The window of step t reaches to the end of its episode, but over n steps
-    at the most:
+    The window of step t reaches to the end of its episode, but spans n steps at
+    most:
 
         R_t = Σ_{i<k} γ^i r_{t+i}
 
@@ -523,14 +522,14 @@ def complete_windows(
 
     Args:
         reward: `[T, B]` floats.
-        ended: `[T, B]` bool. Last steps of episodes, however they ended.
-        waiting: `[T, B]` bool. Steps whose windows are asked for.
+        ended: `[T, B]` bool. Last steps of episodes, terminated or truncated.
+        waiting: `[T, B]` bool. Steps with open windows.
         n_step: int. n.
         gamma: float. γ.
 
     Returns:
-        `[T, B]` bool, windows that were waiting and are complete; their
-        rewards R, `[T, B]` float64; and their lengths k, `[T, B]` int64.
+        `[T, B]` bool, the open windows that are now complete; their rewards R,
+        `[T, B]` float64; and their lengths k, `[T, B]` int64.
 
     Example:
 
@@ -556,5 +555,5 @@ def complete_windows(
 
 
 def _apply(function: Callable[..., np.ndarray], *arrays: Any) -> np.ndarray:
-    """Applies a function to arrays, as `map_leaves` does to trees."""
+    """Applies a function to arrays, like `map_leaves` to trees."""
     return function(*arrays)

@@ -1,4 +1,4 @@
-"""The steps of the recent past: arrays in a ring, and how they are saved."""
+"""The most recent steps: arrays in a ring, and how they are saved."""
 
 import operator
 import os
@@ -21,10 +21,10 @@ from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 
-# Shape and dtype of what one step of one environment stores.
+# Shape and dtype of an array, for one step of one environment.
 Layout = tuple[tuple[int, ...], npt.DTypeLike]
 
-# What all arrays of observations are called that lie in a tree.
+# Common prefix of the names of arrays in a tree of observations.
 _OBSERVATION = "observation"
 _FINAL = "final_"
 _FEWEST_FINAL = 16
@@ -32,36 +32,34 @@ _CHUNK_BYTES = 2**22
 
 
 class Ring:
-    """Rows of steps of all environments, the newest in place of the oldest.
+    """Rows of steps of all environments; new rows overwrite the oldest.
 
-    Steps are numbered from the first one on; step t lies in row t % rows.
-    The part of environment b has the number t * B + b, and the *place* that
-    is this number modulo the number of places. One row more than there are
-    steps is held, since the observation after the newest step has its row
-    already.
+    Steps are numbered from the first one; step t is in row t % rows. The step
+    of environment b has the number t * B + b; its *place* is this number modulo
+    the number of places. There is one row more than steps, for the observation
+    after the newest step.
 
-    Each array of an observation lies by itself, under its path. Where an
+    Each array of an observation is stored by itself, under its path. If an
     environment resets itself within the step that ends an episode, the last
-    observation is kept apart, and `slot` holds its position there, else -1.
-
-    The owner decides when rows are overwritten, and may change `arrays`.
+    observation is stored separately, and `slot` holds its position there, else
+    -1. The owner decides when rows are overwritten, and may change `arrays`.
 
     Args:
         capacity: int. Steps to hold, of all environments together, rounded
             down to a multiple of their number.
         num_envs: int. Environments, B.
         observation: tree of `ArraySpec`. Shapes and dtypes of one observation.
-        others: dict of name -> shape and dtype. What else is stored of a step,
-            beside `reward`, `ended`, `terminated`, `valid` and `slot`.
-        bytes_beside: int. Bytes that the owner needs for each step of an
-            environment elsewhere. Defaults to `0`.
+        others: dict of name -> shape and dtype. Further arrays of a step, in
+            addition to `reward`, `ended`, `terminated`, `valid` and `slot`.
+        bytes_beside: int. Further bytes that the owner needs for each step of
+            an environment. Defaults to `0`.
         unsettled: int. Number of the newest steps that the owner may still
             change. Defaults to `0`.
 
     Attributes:
         rows: int. Rows of each array.
-        places: int. Steps of single environments that there are rows for.
-        capacity: int. Steps of single environments that a full ring holds.
+        places: int. Places for steps of single environments, rows * B.
+        capacity: int. Steps of single environments in a full ring.
         time: int. Steps so far, each of all environments.
         arrays: dict of `[rows, B, ...]`.
         observation: list of str. Names of the arrays of an observation.
@@ -116,9 +114,9 @@ class Ring:
         }
         self.arrays["slot"][:] = -1
         self._final = _FinalObservations({k: layout[k] for k in seen})
-        # Those that a log is still to read.
+        # Rows that a log has not read yet.
         self._late: list[weakref.ref[LateRows]] = []
-        # A name that no other ring has. Nothing that is learned depends on it.
+        # A unique name, which the training does not depend on.
         self._log_name = f"replay-{secrets.token_hex(8)}"
         # The first step of each rewritten stretch, and the steps at that time.
         self._rewritten: list[tuple[int, int]] = []
@@ -148,18 +146,18 @@ class Ring:
             place: `[M]` ints.
 
         Returns:
-            `[M]` int64. The last number that was given to each place.
+            `[M]` int64. The newest number of each place.
         """
         newest = self.time * self.num_envs - 1
         newest_place = newest % self.places
         index: np.ndarray = place + (newest - newest_place)
-        # Beyond the newest one are those of the last time around.
+        # Places beyond the newest one belong to the previous round.
         index -= self.places * (place > newest_place)
         return index
 
     def flat(self, key: str) -> np.ndarray:
         """Returns a view of an array by places, `[places, ...]`."""
-        # Made anew each time, since a copied view would be a view no more.
+        # Made each time, since a copy of a view is no longer a view.
         array = self.arrays[key]
         # [rows, B, ...] -> [rows * B, ...]
         return array.reshape(-1, *array.shape[2:])
@@ -170,10 +168,9 @@ class Ring:
         """Returns observations by their places, copied.
 
         Args:
-            place: `[M, ...]` ints. After the last place follows the first.
-            slot: `[M]` ints or None. Where it is not -1, the position of the
-                last observation that is to be returned instead. Defaults to
-                `None`.
+            place: `[M, ...]` ints. The first place follows the last one.
+            slot: `[M]` ints or None. If not -1, the position of the last
+                observation that is returned instead. Defaults to `None`.
 
         Returns:
             tree of `[M, ...]`.
@@ -181,7 +178,7 @@ class Ring:
         found = []
         kept = None if slot is None else np.flatnonzero(slot >= 0)
         for key in self.observation:
-            # `take` with "wrap" needs less time than a division of each place.
+            # `take` with "wrap" is faster than a division of each place.
             array = self.flat(key).take(place, 0, mode="wrap")
             if slot is not None and kept is not None and kept.size:
                 array[kept] = self._final.arrays[key][slot[kept]]
@@ -200,12 +197,11 @@ class Ring:
 
         Returns:
             Arrays of steps `[T, B, ...]`, of observations `[T + 1, B, ...]`;
-            last observations `[E, ...]`; and the steps that they belong to,
-            `t * B + b`, `[E]`.
+            last observations `[E, ...]`; and their steps, `t * B + b`, `[E]`.
 
         Raises:
-            ValueError: If an array has another shape, or would lose something
-                by its dtype here.
+            ValueError: If an array has another shape, or cannot be cast safely
+                to the dtype of the ring.
         """
         given = {
             **self._by_key(trajectory, _OBSERVATION),
@@ -235,7 +231,7 @@ class Ring:
     def _by_key(
         self, trajectory: Trajectory, name: str
     ) -> dict[str, np.ndarray]:
-        """Returns the arrays of an attribute by the names they have here."""
+        """Returns the arrays of an attribute, keyed by their names here."""
         tree = getattr(trajectory, name)
         given = dict(named_leaves(tree, _OBSERVATION))
         if [*given] != self.observation:
@@ -248,7 +244,7 @@ class Ring:
     def _check_final(
         self, final: dict[str, np.ndarray], index: np.ndarray, ended: np.ndarray
     ) -> None:
-        """Checks last observations `[E, ...]`, and what they belong to."""
+        """Checks last observations `[E, ...]` and their steps."""
         for key, array in final.items():
             own = self.arrays[key]
             if not _fits(array, (index.size, *own.shape[2:]), own.dtype):
@@ -257,7 +253,7 @@ class Ring:
                     f"of {index.size} episodes and dtype {own.dtype}. "
                     f"Received: shape {array.shape} and dtype {array.dtype}"
                 )
-        # In order, so that they are forgotten in order, too.
+        # In order, so that they are also removed in order.
         inside = index.min() >= 0 and index.max() < ended.size
         if not (
             inside
@@ -277,10 +273,10 @@ class Ring:
         start: int,
         stop: int,
     ) -> None:
-        """Writes steps to rows of which the last is at most the ring's.
+        """Writes steps to rows, at most up to the last row of the ring.
 
         Args:
-            given: dict of `[T, B, ...]`, as of `checked`.
+            given: dict of `[T, B, ...]`, as returned by `checked`.
             final: dict of `[E, ...]`.
             final_index: `[E]` ints.
             start: int. The first step to be written.
@@ -309,7 +305,7 @@ class Ring:
     def keep_final(
         self, place: np.ndarray, observation: Mapping[str, np.ndarray]
     ) -> None:
-        """Keeps the last observations of episodes apart.
+        """Stores the last observations of episodes separately.
 
         Args:
             place: `[K]` ints. Places of the last steps.
@@ -324,17 +320,17 @@ class Ring:
         slot[place] = self._final.push(observation, place.size)
 
     def note_rewritten(self, step: int) -> None:
-        """Notes for logs that steps have changed, from one on.
+        """Records for logs that steps have changed.
 
         Args:
-            step: int. The first of them.
+            step: int. The first step that has changed.
         """
         oldest = max(0, self.time - self.rows + 1)
         self._rewritten = [each for each in self._rewritten if each[1] > oldest]
         self._rewritten.append((step, self.time))
 
     def _keep_late(self, row: int, count: int) -> None:
-        """Has rows copied that are to be overwritten and still to be read."""
+        """Copies unread rows that are about to be overwritten."""
         alive = [late for ref in self._late if (late := ref()) is not None]
         self._late = [weakref.ref(each) for each in alive]
         for late in alive:
@@ -343,16 +339,16 @@ class Ring:
     # Saving.
 
     def filled(self, steps: int) -> int:
-        """Returns how many rows mean something after a number of steps."""
+        """Returns the number of filled rows after a number of steps."""
         return min(int(steps) + 1, self.rows)
 
     def get_state(self, log: "StateLog | None" = None) -> dict[str, Any]:
-        """Returns the rows that are filled, and last observations.
+        """Returns the filled rows and the last observations.
 
         Args:
-            log: `StateLog` or None. Takes the steps that are new; the state
-                then holds only the name of the log. Defaults to `None`: all
-                steps are returned.
+            log: `StateLog` or None. Receives the new steps; the state then
+                holds only the name of the log. Defaults to `None`: all steps
+                are returned.
         """
         if log is not None:
             self._append_to(log)
@@ -370,7 +366,7 @@ class Ring:
         }
 
     def _append_to(self, log: "StateLog") -> None:
-        """Adds the steps that are new, or were changed, to a log."""
+        """Adds new and changed steps to a log."""
         oldest = max(0, self.time - self.rows + 1)
         stop = log.stop(self._log_name)
         self._rewritten = [each for each in self._rewritten if each[1] >= stop]
@@ -383,16 +379,16 @@ class Ring:
         log.forget(self._log_name, oldest)
 
     def steps_from(self, first: int) -> "dict[str, np.ndarray | LateRows]":
-        """Returns the steps from one on.
+        """Returns the steps from a given one.
 
         Args:
-            first: int. The first step, one that is held.
+            first: int. The first step, which must be stored.
 
         Returns:
             dict of `[S + 1, B, ...]`, one row more for the observation after
-            the newest step; the last observations `[K, ...]`, which `slot`
-            numbers; and `first`, a number. Observations are copied when they
-            are read or overwritten, all other arrays at once.
+            the newest step; the last observations `[K, ...]`, indexed by
+            `slot`; and `first`, a number. Observations are copied when they are
+            read or overwritten, all other arrays immediately.
         """
         place = np.arange(first, self.time + 1) % self.rows
         rows: dict[str, np.ndarray | LateRows] = {}
@@ -419,14 +415,14 @@ class Ring:
     def set_state(
         self, state: dict[str, Any], log: "StateLog | None" = None
     ) -> None:
-        """Restores what `get_state` returned.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `get_state`. Defaults to `None`.
+            log: `StateLog` or None. See `get_state`. Defaults to `None`.
 
         Raises:
-            ValueError: If the state does not fit; nothing has changed then.
+            ValueError: If the state does not fit; the ring is then unchanged.
         """
         log_name = self._log_name
         if "log" in state:
@@ -456,7 +452,7 @@ class Ring:
         self._rewritten = []
 
     def _checked_rows(self, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Returns the rows of a state, if they are those of such a ring."""
+        """Returns the rows of a state, checking that they fit the ring."""
         seen = {key for key in state if key.split(".")[0] == _OBSERVATION}
         if seen != {*self.observation}:
             raise ValueError(
@@ -475,10 +471,10 @@ class Ring:
 
 
 class _FinalObservations:
-    """Last observations of episodes, forgotten in the order of their arrival.
+    """Last observations of episodes, removed in the order of arrival.
 
-    A ring that grows by half when it is full, since how many episodes end
-    while a replay buffer fills up cannot be known beforehand.
+    A ring that grows by half when it is full, since the number of episodes in a
+    replay buffer is not known in advance.
 
     Attributes:
         arrays: dict of `[room, ...]`. The observations.
@@ -496,13 +492,13 @@ class _FinalObservations:
 
     @property
     def slots(self) -> np.ndarray:
-        """Positions of all that is kept, the oldest first, `[K]` int32."""
+        """Positions of the observations, the oldest first, `[K]` int32."""
         return self._slots(self._oldest, self._count)
 
     def push(
         self, observation: Mapping[str, np.ndarray], count: int
     ) -> np.ndarray:
-        """Keeps `count` more, for which `grow` has made room.
+        """Adds `count` observations, for which `grow` has made room.
 
         Returns:
             Their positions, `[count]` int32.
@@ -514,16 +510,16 @@ class _FinalObservations:
         return slots
 
     def drop(self, count: int) -> None:
-        """Forgets the `count` oldest observations."""
+        """Removes the `count` oldest observations."""
         self._oldest = (self._oldest + count) % max(self._room, 1)
         self._count -= count
 
     def grow(self, count: int) -> np.ndarray | None:
-        """Makes room for `count` more.
+        """Makes room for `count` more observations.
 
         Returns:
-            None if there was room. Otherwise all observations were moved to
-            the positions that are `ages()` as it was before.
+            None if there was room. Otherwise the previous `ages()`, the new
+            positions of all observations.
 
         Raises:
             MemoryError: If the memory is not available.
@@ -548,7 +544,7 @@ class _FinalObservations:
 
         Returns:
             `[room + 1]` int32. 0 for the oldest observation, 1 for the next,
-            and -1 where nothing is kept, also for position -1.
+            and -1 for an empty position, also for position -1.
         """
         ages = np.full(self._room + 1, -1, np.int32)
         ages[self.slots] = np.arange(self._count)
@@ -557,7 +553,7 @@ class _FinalObservations:
     def replace(
         self, observation: Mapping[str, np.ndarray], count: int
     ) -> None:
-        """Keeps only these `count`, the oldest first, at 0, 1, ..."""
+        """Sets the positions to 0, 1, ... for `count` observations in order."""
         for key, array in self.arrays.items():
             self.arrays[key] = np.array(observation[key], array.dtype).reshape(
                 -1, *array.shape[1:]
@@ -573,16 +569,15 @@ class _FinalObservations:
 
 
 class LateRows:
-    """Rows of a ring as they are now, which another thread reads later.
+    """A snapshot of the rows of a ring, read later by another thread.
 
-    To copy all pictures of a replay buffer at once would take as much memory
-    again, and the time for it. Here rows are copied as they are asked for,
-    and by `keep` where they are overwritten before that.
+    A copy of all images of a replay buffer would double the memory, and take
+    time. Instead, rows are copied when they are read, or by `keep` when they
+    are overwritten earlier.
 
     Args:
         array: `[R, ...]`. All rows of the ring.
-        first: int. The row that comes first; after the last one of the ring
-            follows row 0.
+        first: int. The first row; row 0 follows the last row of the ring.
         count: int. Number of rows, N, at most R.
 
     Attributes:
@@ -602,7 +597,7 @@ class LateRows:
     def __init__(self, array: np.ndarray, first: int, count: int) -> None:
         self._array = array
         self._first = first
-        # Of those that come next, the first that has not been read.
+        # The first row that has not been read.
         self._read = 0
         self._kept: dict[int, np.ndarray] = {}
         self._lock = threading.Lock()
@@ -610,10 +605,10 @@ class LateRows:
         self.dtype = array.dtype
 
     def keep(self, row: int, count: int) -> None:
-        """Copies rows that are to be overwritten and have not been read.
+        """Copies unread rows that are about to be overwritten.
 
         Args:
-            row: int. The first of them in the ring.
+            row: int. The first of these rows in the ring.
             count: int. Number of rows.
         """
         with self._lock:
@@ -622,16 +617,16 @@ class LateRows:
             for each in range(row, row + count):
                 index = (each - self._first) % len(self._array)
                 is_unread = self._read <= index < self.shape[0]
-                # A row that was overwritten before is kept already.
+                # A row that was overwritten before has been copied.
                 if is_unread and index not in self._kept:
                     at = each % len(self._array)
                     self._kept[index] = self._array[at].copy()
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Gives the rows, once, some at a time.
+        """Yields the rows once, some at a time.
 
         Yields:
-            `[n, ...]`, valid until the next one is asked for.
+            `[n, ...]`, valid until the next iteration.
         """
         count = self.shape[0]
         row_bytes = max(1, self._array[:1].nbytes)
@@ -652,10 +647,10 @@ class LateRows:
 
 
 class StateLog(Protocol):
-    """Rows that are written once; see `SegmentLog`."""
+    """A log of rows that are written once; see `SegmentLog`."""
 
     def stop(self, name: str) -> int:
-        """Returns the row that a log goes up to."""
+        """Returns the row at the end of a log."""
 
     def append(
         self, name: str, stop: int, arrays: Mapping[str, np.ndarray | LateRows]
@@ -663,25 +658,25 @@ class StateLog(Protocol):
         """Adds rows."""
 
     def forget(self, name: str, before: int) -> None:
-        """Leaves out segments with nothing but rows before one."""
+        """Drops segments that only hold rows before a given one."""
 
     def read(self, name: str) -> list[dict[str, np.ndarray]]:
-        """Returns all that was added, from old to new."""
+        """Returns all added parts, from old to new."""
 
 
 def _together(
     parts: Sequence[Mapping[str, np.ndarray]], steps: int, rows: int
 ) -> dict[str, np.ndarray]:
-    """Puts the parts of a log together to the arrays of a ring's state.
+    """Combines the parts of a log into the arrays of a ring's state.
 
     Args:
-        parts: Sequence of dicts, as of `Ring.steps_from`, from old to new. Of
-            steps that are in several parts, the last one counts.
-        steps: int. Steps that were stored.
+        parts: Sequence of dicts, as returned by `Ring.steps_from`, from old to
+            new. If a step is in several parts, the last one counts.
+        steps: int. Number of steps stored.
         rows: int. Rows of the ring.
 
     Returns:
-        dict of `[rows that are filled, B, ...]` and last observations, as of
+        dict of `[filled rows, B, ...]` and last observations, as returned by
         `Ring.get_state`.
     """
     newest = parts[-1]
@@ -714,11 +709,11 @@ def _together(
 
 
 def _by_age(slot: np.ndarray, steps: int) -> np.ndarray:
-    """Returns the places that have a slot, the oldest first."""
+    """Returns the places with a slot, the oldest first."""
     filled = len(slot)
     row, env = np.nonzero(slot >= 0)
-    # The row of the newest step, `steps`, comes first: so far it holds an
-    # observation, and until it is overwritten the slot of the oldest step.
+    # Row `steps` comes first: it holds only the newest observation, and until
+    # it is overwritten the slot of the oldest step.
     age = (row - steps) % filled
     # Within a row, in the order of arrival.
     order = np.lexsort((slot[row, env], age))
@@ -727,7 +722,7 @@ def _by_age(slot: np.ndarray, steps: int) -> np.ndarray:
 
 
 def _bytes_each(layout: Mapping[str, Layout]) -> int:
-    """Returns the bytes that one step of one environment takes."""
+    """Returns the bytes of one step of one environment."""
     return sum(
         int(np.prod(shape)) * np.dtype(dtype).itemsize
         for shape, dtype in layout.values()
@@ -737,21 +732,21 @@ def _bytes_each(layout: Mapping[str, Layout]) -> int:
 def _fits(
     array: np.ndarray, shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> bool:
-    """Returns whether an array has a shape, and loses nothing by a dtype."""
+    """Returns whether an array fits a shape, and casts safely to a dtype."""
     return array.shape == shape and np.can_cast(array.dtype, dtype, "same_kind")
 
 
 def check_settings(
     state: Mapping[str, Any], settings: Mapping[str, float]
 ) -> None:
-    """Checks that a state is that of a replay buffer of the same settings.
+    """Checks that a state belongs to a replay buffer of the same settings.
 
     Args:
         state: dict, as returned by `get_state`.
-        settings: name -> value. Those of the buffer that is to take it.
+        settings: name -> value. The settings of the buffer to restore.
 
     Raises:
-        ValueError: If one differs.
+        ValueError: If a setting differs.
     """
     for key, own in settings.items():
         if state[key] != own:
@@ -762,13 +757,13 @@ def check_settings(
 
 
 def available_memory() -> int | None:
-    """Returns the bytes that are available without swapping.
+    """Returns the bytes of memory available without swapping.
 
-    Where the system does not tell them, it is the bytes that are free, or
-    those of the whole machine.
+    If the system does not report them, these are the free bytes, or the bytes
+    of the whole machine.
 
     Returns:
-        int, or `None` where the system tells none of these.
+        int, or `None` if the system reports none of these.
     """
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
@@ -786,19 +781,19 @@ def available_memory() -> int | None:
 
 
 def check_memory(needed: int, purpose: str) -> None:
-    """Checks that memory is available, before it is allocated.
+    """Checks that memory is available before it is allocated.
 
     Args:
-        needed: int. Bytes.
-        purpose: str. What they are for, as in "a buffer of 10 transitions".
+        needed: int. Bytes needed.
+        purpose: str. Purpose of the memory, e.g. "a buffer of 10 transitions".
 
     Raises:
-        MemoryError: If they are not available; the text names both figures.
+        MemoryError: If they are not available; the message states both figures.
     """
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(
-            f"Expected {purpose} to fit into the memory that is available, "
+            f"Expected {purpose} to fit into the available memory, "
             f"{available / 2**30:.2f} GiB. Received: one that needs "
             f"{needed / 2**30:.2f} GiB"
         )

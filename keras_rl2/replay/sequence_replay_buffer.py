@@ -1,4 +1,4 @@
-"""Sequences of the recent past, for recurrent agents."""
+"""A replay buffer of sequences, for recurrent agents."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,38 +20,37 @@ from keras_rl2.spaces.trees import map_leaves
 class SequenceReplayBuffer(ReplayBuffer):
     """The last steps of B environments, drawn uniformly as sequences.
 
-    A sequence is `burn_in` steps that bring a memory up to date, then
-    `sequence_length` transitions of n steps to learn from, then n steps to
-    bootstrap from. It may hold the end of an episode and the beginning of the
-    next: `begins` says where. It starts where the policy's memory was kept,
-    every `stride` steps, so that it is what acting remembered, by weights that
-    may be older.
+    A sequence consists of `burn_in` steps that bring the recurrent state up to
+    date, then `sequence_length` transitions of n steps to learn from, then n
+    steps to bootstrap from. It may contain the end of an episode and the
+    beginning of the next; `begins` marks the first steps. It starts where the
+    recurrent state of the policy was stored, every `stride` steps. This state
+    may come from older weights.
 
-    A transition counts nothing, `weight` 0, where it is only the reset of an
-    environment, or where its episode was truncated and the environment reset
-    within the same step: its last observation follows on no state that is
-    known.
+    A transition has `weight` 0 if it is only the reset of an environment, or if
+    its episode was truncated and the environment reset within the same step:
+    the recurrent state of its last observation is unknown.
 
     Args:
-        capacity: int. As of `ReplayBuffer`.
+        capacity: int. See `ReplayBuffer`.
         num_envs: int. Environments, B.
-        observation: `ArraySpec`, or a tree of them. Of one observation.
+        observation: `ArraySpec`, or a tree of them. Spec of one observation.
         action_shape: tuple. Shape of one action.
         action_dtype: Its dtype.
-        state: Sequence of `ArraySpec`. What the policy remembers of one
+        state: Sequence of `ArraySpec`. Recurrent state of the policy for one
             environment.
         sequence_length: int. Transitions of a sequence, L.
-        burn_in: int. Steps before them.
+        burn_in: int. Steps before the transitions.
         stride: int. Steps from one start of a sequence to the next, a divisor
-            of those of a trajectory.
+            of the steps of a trajectory.
         n_step: int. Rewards of a transition, n. Defaults to `1`.
         gamma: float. Discount factor, from 0 to 1. Defaults to `0.99`.
-        seed: int. Of the draws. Defaults to `None`: never the same.
+        seed: int. Seeds the draws. Defaults to `None`: not reproducible.
 
     Raises:
         ValueError: If an argument is out of bounds, or the capacity is too
             small for one sequence of each environment.
-        MemoryError: If the machine has not got the memory.
+        MemoryError: If the machine lacks the memory.
 
     Example:
 
@@ -97,7 +96,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         self.sequence_length = sequence_length
         self.burn_in = burn_in
         self.stride = stride
-        # Steps of which a drawn sequence has the observation.
+        # Steps of a drawn sequence that have an observation.
         self.steps_drawn = burn_in + sequence_length + n_step
         needed = (self.steps_drawn + stride) * num_envs
         if capacity < needed:
@@ -121,7 +120,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         self._state = tuple(state)
         rows = self._ring.rows
         self._begins = np.zeros((rows, num_envs), np.bool_)
-        # One more than there are starts in all rows, however they lie.
+        # One more than the most starts that fit into all rows.
         kept = rows // stride + 2
         self._states = [
             np.zeros((kept, num_envs, *each.shape), each.dtype)
@@ -134,9 +133,9 @@ class SequenceReplayBuffer(ReplayBuffer):
         return max(end - first, 0) * self.num_envs
 
     def _starts(self) -> tuple[int, int]:
-        """Returns the number of the first start to be drawn, and past it."""
+        """Returns the numbers of the first start to draw, and past the last."""
         oldest = self._ring.oldest // self.num_envs
-        # The observation after the newest step is there already.
+        # The observation after the newest step is already stored.
         last = self._ring.time + 1 - self.steps_drawn
         return -(-oldest // self.stride), last // self.stride + 1
 
@@ -178,8 +177,8 @@ class SequenceReplayBuffer(ReplayBuffer):
         """Stores T steps of all environments; see `ReplayBuffer.extend`.
 
         Args:
-            trajectory: `Trajectory` of a policy that remembers, with its
-                state every `stride` steps.
+            trajectory: `Trajectory` of a recurrent policy, with its state every
+                `stride` steps.
 
         Raises:
             ValueError: If a shape or a dtype does not fit.
@@ -196,7 +195,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         step = self._ring.time
         super().extend(trajectory)
         rows = np.arange(step, step + horizon + 1) % len(self._begins)
-        # The last ones, where there are more than rows.
+        # Only the last ones, if there are more than rows.
         self._begins[rows] = begins
         for own, given in zip(self._states, trajectory.state, strict=True):
             start = step // self.stride + np.arange(len(given))
@@ -206,19 +205,19 @@ class SequenceReplayBuffer(ReplayBuffer):
         """Draws sequences uniformly, with replacement.
 
         Args:
-            batch_size: int. How many, M.
+            batch_size: int. Number of sequences, M.
 
         Returns:
             dict of `observation` `[M, L + n, ...]` and `begins` `[M, L + n]`
             float32, 1 where a step is the first of an episode; of the L
-            transitions, `[M, L]`: `action`, `reward`, `discount`, `span`
-            int32, the steps from each to what it bootstraps from, and
-            `weight`; `burn_in`, a dict of `observation` and `begins` of the
-            steps before them; `state`, a tuple of `[M, ...]`, before the first
-            of these; and `index` `[M]` int64, the number of that step.
+            transitions, `[M, L]`: `action`, `reward`, `discount`, `span` int32,
+            the steps from each to its bootstrap observation, and `weight`;
+            `burn_in`, a dict of `observation` and `begins` of the steps before
+            the transitions; `state`, a tuple of `[M, ...]`, before the first of
+            these steps; and `index` `[M]` int64, the number of that step.
 
         Raises:
-            ValueError: If there is nothing to draw yet.
+            ValueError: If no sequence can be drawn yet.
         """
         self._check_batch_size(batch_size)
         first, end = self._starts()
@@ -242,7 +241,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         }
 
     def _seen(self, place: np.ndarray) -> dict[str, Any]:
-        """Returns observations, and where episodes begin, by places."""
+        """Returns observations, and the first steps of episodes, by places."""
         return {
             "observation": self._ring.observations(place),
             "begins": self._begins.take(place).astype(np.float32),
@@ -251,9 +250,9 @@ class SequenceReplayBuffer(ReplayBuffer):
     def _gather_ahead(self, place: np.ndarray) -> dict[str, np.ndarray]:
         """Returns transitions without their observations, `[M, L]` places.
 
-        `span` is the number of steps from each to the one that it bootstraps
-        from, and `weight` 0 where there is no transition, or its next
-        observation is kept apart.
+        `span` is the number of steps from each to its bootstrap observation.
+        `weight` is 0 if there is no transition, or if its next observation is
+        stored separately.
         """
         ring, arrays = self._ring, self._ring.arrays
         length = arrays["span"].take(place, mode="wrap").astype(np.int64)
@@ -271,7 +270,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         }
 
     def _settings(self) -> dict[str, float]:
-        """Returns the settings that a state must have in common."""
+        """Returns the settings that a saved state must match."""
         return {
             **super()._settings(),
             "sequence_length": self.sequence_length,
@@ -283,7 +282,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         """Returns everything as plain arrays and numbers, copied.
 
         Args:
-            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
         """
         return {
             **super().get_state(log),
@@ -294,11 +293,11 @@ class SequenceReplayBuffer(ReplayBuffer):
     def set_state(
         self, state: dict[str, Any], log: StateLog | None = None
     ) -> None:
-        """Restores what `get_state` returned.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
-            log: `StateLog` or None. As of `ReplayBuffer`. Defaults to `None`.
+            log: `StateLog` or None. See `ReplayBuffer`. Defaults to `None`.
 
         Raises:
             ValueError: If it belongs to a buffer of other settings or shapes.
@@ -309,7 +308,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         shapes, expected = ([each.shape for each in a] for a in (given, own))
         if shapes != expected:
             raise ValueError(
-                f"Expected memories of shapes {expected}. Received: {shapes}"
+                f"Expected states of shapes {expected}. Received: {shapes}"
             )
         super().set_state(state, log)
         for array, value in zip(own, given, strict=True):

@@ -1,4 +1,4 @@
-"""Numbers of a replay that must fit each other."""
+"""Checks that the sizes of a replay fit each other."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ def check_replay_sizes(
     n_step: int,
     burn_in: int,
 ) -> None:
-    """Checks that a dataset can be drawn from, in whole minibatches.
+    """Checks that whole minibatches can be drawn from a dataset.
 
     Args:
         num_envs: int. Environments.
         capacity: int. Transitions that are held.
-        batch_size: int. Transitions of one minibatch; 0 if not known yet.
+        batch_size: int. Transitions of one minibatch; 0 if unknown.
         steps_per_round: int. Environment steps of one round.
         warm_up: int. Steps before the first round.
         n_step: int. Rewards of one transition.
@@ -54,12 +54,12 @@ def check_priorities(alpha: Any, beta: Any) -> None:
     """Checks the exponents of priorities.
 
     Args:
-        alpha: float. Of a priority.
-        beta: float or Callable. Of the weight against it; from 0, no weights,
-            to 1, all of the bias taken back.
+        alpha: float. Exponent of a priority.
+        beta: float or Callable. Exponent of the importance weight, from 0, no
+            weights, to 1, full correction of the bias.
 
     Raises:
-        ValueError: If one is not a number, or out of bounds.
+        ValueError: If an exponent is not a number, or out of bounds.
     """
     check_in_range(alpha=(alpha, 0.0, 1e6))
     if not callable(beta):
@@ -73,12 +73,12 @@ def check_sequences_fit(
 
     Args:
         num_envs: int. Environments.
-        steps: int. Of a sequence, with what goes before and after it.
+        steps: int. Steps of a sequence, including burn-in and bootstrap.
         warm_up: int. Steps before the first round.
         steps_per_round: int. Environment steps of one round.
 
     Raises:
-        ValueError: If the first round could not draw one.
+        ValueError: If the first round could not draw a sequence.
     """
     if warm_up + steps_per_round < steps * num_envs:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Drawing from a million items, each with a probability of its own."""
+"""Sampling from a million items in proportion to their values."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +10,13 @@ _WORTH_SORTING = 512
 
 
 class SumTree:
-    """Values of N items, and which of them a prefix sum falls into.
+    """Values of N items, and a search for the item of a prefix sum.
 
-    A binary tree whose nodes hold the sum of their two children, cut off
-    where some thousand nodes are left: among these, NumPy looks a query up at
-    once, and walks the levels below for all queries together. Sums are added
-    up anew from the children of each node that changes: no rounding error
-    builds up however often values change.
+    A binary tree where each node holds the sum of its two children. It is cut
+    off at a level of some thousand nodes: NumPy searches this level directly,
+    and descends the levels below for all queries together. The sum of each
+    changed node is recomputed from its children, so that rounding errors do not
+    accumulate.
 
     Args:
         capacity: int. Items, N. All values are 0 at first.
@@ -25,7 +25,7 @@ class SumTree:
         capacity: int. Items, N.
 
     Raises:
-        ValueError: If there is not one item at least.
+        ValueError: If there is not at least one item.
 
     Example:
 
@@ -43,7 +43,8 @@ class SumTree:
     def __init__(self, capacity: int) -> None:
         check_positive(capacity=capacity)
         self.capacity = int(capacity)
-        # The leaves first; a level's nodes are the pairs of the one below.
+        # The leaves first; the nodes of a level are the pairs of the level
+        # below.
         self._levels: list[np.ndarray] = []
         nodes = self.capacity
         while nodes > _LARGEST_TOP:
@@ -64,7 +65,7 @@ class SumTree:
         return sum(array.nbytes for array in arrays)
 
     def get(self, index: npt.ArrayLike) -> np.ndarray:
-        """Returns values.
+        """Returns the values of items.
 
         Args:
             index: `[M]` ints below N.
@@ -76,19 +77,19 @@ class SumTree:
         return value
 
     def update(self, index: npt.ArrayLike, value: npt.ArrayLike) -> None:
-        """Sets values.
+        """Sets the values of items.
 
         Args:
-            index: `[M]` ints below N. Where one comes twice, its last value
+            index: `[M]` ints below N. If an index is repeated, its last value
                 counts.
-            value: `[M]` floats, or one for all. 0 or more, finite.
+            value: `[M]` floats, or one for all; 0 or more, finite.
 
         Raises:
             ValueError: If an index or a value is out of bounds.
         """
         node = self._checked_index(index)
         value = np.asarray(value, np.float64)
-        # NaN fails this, too.
+        # NaN also fails this.
         if not ((value >= 0) & (value < np.inf)).all():
             raise ValueError(
                 f"Expected values that are finite, and 0 or more. Received: "
@@ -109,13 +110,13 @@ class SumTree:
     def find(self, query: npt.ArrayLike) -> np.ndarray:
         """Returns the item that each prefix sum falls into.
 
-        It is the first item i with v_0 + ... + v_i > query. So an item of
-        value 0 is never returned, and every other one is, in proportion to
-        its value if queries are uniform in [0, total).
+        This is the first item i with v_0 + ... + v_i > query. If queries are
+        uniform in [0, total), items are returned in proportion to their values;
+        an item of value 0 is never returned.
 
         Args:
-            query: `[M]` floats, from 0 up to the total. The total itself,
-                which rounding may lead to, belongs to the last item.
+            query: `[M]` floats, from 0 to the total. The total itself, a
+                possible result of rounding, belongs to the last item.
 
         Returns:
             `[M]` int64.
@@ -128,7 +129,7 @@ class SumTree:
         if not total > 0:
             raise ValueError(
                 "Expected an item with a value above 0 to find. Received: a "
-                "tree whose total=0.0"
+                "tree with total=0.0"
             )
         if query.size and not (query.min() >= 0 and query.max() <= total):
             raise ValueError(
@@ -142,9 +143,10 @@ class SumTree:
     ) -> np.ndarray:
         """Draws items with probabilities in proportion to their values.
 
-        The draws are stratified: the sum is cut into M equal parts, and one
-        item is drawn from each, which leaves each item its probability and
-        makes batches vary less. They are given in the order of the parts.
+        The draws are stratified: the sum is split into M equal parts, and one
+        item is drawn from each. This keeps the probability of each item and
+        reduces the variance of batches. The items are in the order of the
+        parts.
 
         Args:
             batch_size: int. Items to draw, with replacement, M.
@@ -161,7 +163,7 @@ class SumTree:
     def draw(
         self, batch_size: int, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draws items as `sample` does, and returns their values with them.
+        """Draws items like `sample`, and returns them with their values.
 
         Args:
             batch_size: int. Items to draw, with replacement, M.
@@ -177,7 +179,7 @@ class SumTree:
         if not self.total > 0:
             raise ValueError(
                 "Expected an item with a value above 0 to draw. Received: a "
-                "tree whose total=0.0"
+                "tree with total=0.0"
             )
         return self._descend(part * (self.total / batch_size))
 
@@ -199,13 +201,13 @@ class SumTree:
     def _descend_by_left(
         self, node: np.ndarray, query: np.ndarray
     ) -> np.ndarray:
-        """Goes down to items by what is left of them; writes to `query`."""
+        """Descends to items by the remainders, which it writes to `query`."""
         for level in reversed(self._levels):
             node = 2 * node
             # [pairs, 2] -> [nodes]
             left = level.reshape(-1).take(node)
             right = query >= left
-            # Products, since random masks cost a branch for each item.
+            # Products, since random masks cost a branch per item.
             left *= right
             query -= left
             node += right
@@ -214,10 +216,10 @@ class SumTree:
     def _descend_by_both(
         self, node: np.ndarray, query: np.ndarray
     ) -> np.ndarray:
-        """Goes down where rounding led to an item of value 0.
+        """Descends again if rounding led to an item of value 0.
 
-        The remainder may be a node's sum or more by rounding, with nothing to
-        be found on the right.
+        By rounding, the remainder may be a node's sum or more, although the
+        right child is empty.
         """
         for level in reversed(self._levels):
             pair = level.take(node, axis=0)
@@ -227,11 +229,11 @@ class SumTree:
         return node
 
     def _leaves(self) -> np.ndarray:
-        """Returns the values, and what fills up the last pair."""
+        """Returns the values, padded to whole pairs."""
         return self._levels[0].reshape(-1) if self._levels else self._top
 
     def _checked_index(self, given: npt.ArrayLike) -> np.ndarray:
-        """Refuses what is not an item."""
+        """Raises an error for an index of no item."""
         index: np.ndarray = np.asarray(given, np.int64)
         if index.size and not (
             index.min() >= 0 and index.max() < self.capacity

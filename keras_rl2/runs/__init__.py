@@ -1,1 +1,1 @@
-"""Runs: a preset becomes an agent, its dataset and its training."""
+"""Runs: an agent, a dataset and a training, made from a preset."""

@@ -1,4 +1,4 @@
-"""Training by a preset."""
+"""Training with a preset."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,15 +22,15 @@ from keras_rl2.training import from_preset
 class Training:
     """An agent with its dataset and callbacks, made from a preset.
 
-    `run` is `agent.fit(dataset, total_steps=..., callbacks=...)`: the parts
-    can be used without it.
+    `run` calls `agent.fit(dataset, total_steps=..., callbacks=...)`; the parts
+    can also be used without it.
 
     Args:
         preset: `keras_rl2.presets.Preset`. The settings.
         agent: `keras_rl2.Agent`. Compiled.
         dataset: `RolloutDataset`, `ReplayDataset` or `OfflineDataset`. The
             training data.
-        callbacks: list of `keras.callbacks.Callback`. Given to each `fit`.
+        callbacks: list of `keras.callbacks.Callback`. Passed to each `fit`.
             Defaults to `()`.
 
     Attributes:
@@ -74,26 +74,26 @@ class Training:
     ) -> "Training":
         """Makes the agent and the dataset that a preset describes.
 
-        With another number of environments than the preset's, a minibatch is
-        at most the rollout, and a round of a replay is made longer until each
-        environment takes as many steps. The training's `preset` has the
-        settings in use.
+        If the number of environments differs from the preset's, a minibatch is
+        limited to the rollout, and a round of a replay is rounded up so that
+        each environment takes the same number of steps. The training's `preset`
+        has the settings in use.
 
         Args:
             preset: `keras_rl2.presets.Preset`. The settings.
             env: An environment, vector environment or id string instead of
                 the preset's. Defaults to `None`.
-            num_envs: int or None. Environments to make of an id; None for as
-                many as the preset has. Defaults to `None`.
+            num_envs: int or None. Environments to make of an id; None for the
+                preset's number. Defaults to `None`.
             seed: int or None. Seeds agent and dataset. Defaults to `None`.
-            data: Recorded data, see `OfflineDataset`; a preset
-                of updates needs it, and no other has it. Defaults to `None`.
+            data: Recorded data, see `OfflineDataset`; only for presets of
+                updates, which require it. Defaults to `None`.
 
         Returns:
             `Training`.
 
         Raises:
-            ValueError: If a setting does not fit the environment, or data
+            ValueError: If a setting does not fit the environment, or the data
                 does not fit the preset or the environment.
         """
         if not isinstance(preset, Preset):
@@ -128,7 +128,7 @@ class Training:
         An environment without a preset is trained for 100 000 steps.
 
         Args:
-            algorithm: str. Its name, in upper or lower case.
+            algorithm: str. Name of the algorithm, in upper or lower case.
             env: An environment, vector environment or id string.
             num_envs: int or None. Environments to make of an id; None for 1.
                 Defaults to `None`.
@@ -138,8 +138,8 @@ class Training:
             `Training`.
 
         Raises:
-            ValueError: If there is no such algorithm, or it does not apply to
-                the environment.
+            ValueError: If the algorithm is unknown, or does not apply to the
+                environment.
         """
         if not isinstance(env, str):
             env = as_vector_env(env, num_envs or 1)
@@ -161,8 +161,8 @@ class Training:
     ) -> keras.callbacks.History:
         """Trains until the agent has taken all steps of the run.
 
-        Schedules are those of a run of the preset's length, wherever this
-        one ends. On recorded data it trains until the agent has made all
+        Schedules always span the preset's length, even if this run ends earlier
+        or later. On recorded data, it trains until the agent has made all
         updates of the run.
 
         Args:

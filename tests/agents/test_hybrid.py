@@ -315,7 +315,7 @@ def test_parts_that_are_choices_can_be_forbidden(name):
         assert (action["gear"] == 3).all()
         assert not action["lights"][:, 0].any()
     batch["action_mask"][0, :3] = 0
-    with raises("allows one action at least", "environment 0"):
+    with raises("allows at least one action", "environment 0"):
         agent.act(batch)
 
 

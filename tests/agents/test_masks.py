@@ -607,7 +607,7 @@ def test_where_nothing_is_allowed(name, mode):
     before = weights_of(agent)
     # The first one ends with the same step, and nothing is wrong with that.
     with raises(
-        "an action mask that allows one action at least",
+        "an action mask that allows at least one action",
         r"\[0, 0, 0, 0, 0\] from environment 1 of (Masked|Stuck|Sync)\w* "
         "at step 2",
     ):
@@ -619,14 +619,14 @@ def test_where_nothing_is_allowed(name, mode):
 def test_where_nothing_is_allowed_in_warming_up():
     agent, case = take("DQN", vector(Stuck))
     replay = case.make_dataset(vector(Stuck), warm_up=32)
-    with raises("allows one action at least", "environment 0 of .* at step 2"):
+    with raises("allows at least one action", "environment 0 of .* at step 2"):
         agent.fit(replay, verbose=0)
 
 
 def test_where_nothing_is_allowed_in_an_evaluation():
     agent, _ = take("PPO", MaskedEnv())
     with raises(
-        "allows one action at least", "environment 0 of Stuck at step 2"
+        "allows at least one action", "environment 0 of Stuck at step 2"
     ):
         agent.evaluate(Stuck(lengths=(8,)), episodes=1)
 
@@ -635,9 +635,9 @@ def test_where_nothing_is_allowed_in_act():
     agent, _ = take("PPO", MaskedEnv())
     batch = masked_batch(count=3)
     batch["action_mask"][1] = 0
-    with raises("allows one action at least", "environment 1 of .*act"):
+    with raises("allows at least one action", "environment 1 of .*act"):
         agent.act(batch)
-    with raises("allows one action at least", r"\[0, 0, 0, 0, 0\]"):
+    with raises("allows at least one action", r"\[0, 0, 0, 0, 0\]"):
         agent.act(row(batch, 1))
     agent.act(row(batch, 2))
 
@@ -648,7 +648,7 @@ def test_one_choice_of_several_without_anything_allowed():
     batch = masked_batch(space, count=3)
     assert choices_of(space) == [3, 2, 4]
     batch["action_mask"][2, 3:5] = 0
-    with raises("allows one action at least", "environment 2"):
+    with raises("allows at least one action", "environment 2"):
         agent.act(batch)
 
 

@@ -317,7 +317,7 @@ def test_sequences_have_to_fit():
         rl.RolloutDataset("CartPole-v1", horizon=10, sequence_length=4)
     plain = rl.PPO.for_env("CartPole-v1", seed=0)
     rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, sequence_length=4)
-    with pytest.raises(ValueError, match="remembers nothing"):
+    with pytest.raises(ValueError, match="not recurrent"):
         rollouts.bind(plain)
     agent = rl.PPO.for_env("CartPole-v1", memory=CELLS["gru"](), seed=0)
     rollouts = rl.RolloutDataset("CartPole-v1", horizon=8, batch_size=6)

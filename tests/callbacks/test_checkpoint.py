@@ -298,7 +298,7 @@ class TestDamage:
         interrupted("PPO", tmp_path, 7)
         newest = max(tmp_path.glob("checkpoint-*"))
         (newest / "arrays.npz").write_bytes(b"")
-        with pytest.warns(UserWarning, match="is passed over"):
+        with pytest.warns(UserWarning, match="is skipped"):
             again = fit("PPO", tmp_path)
         np.testing.assert_equal(again, whole("PPO"))
 

@@ -130,7 +130,7 @@ def test_what_is_no_dataset_leaves_a_training_as_it_was(
     logdir = ["--logdir", tmp_path / "runs", "--overwrite"]
     (tmp_path / "empty").mkdir()
     typed = ["train", "cql", "CartPole-v1", *logdir]
-    assert "nothing of these" in refused(*typed, "--data", tmp_path / "empty")
+    assert "none of these" in refused(*typed, "--data", tmp_path / "empty")
     # That of another environment, as folder and as arrays without spaces.
     other = ["train", "iql", "Pendulum-v1", *logdir, "--data"]
     assert "Expected data of Pendulum-v1" in refused(*other, data)

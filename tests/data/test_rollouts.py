@@ -207,7 +207,7 @@ def test_what_is_not_known_yet_is_named():
     assert repr(rollouts) == (
         "<RolloutDataset CartPole-v1: num_envs=1, rounds_per_epoch=1>"
     )
-    with pytest.raises(AttributeError, match="its `horizon`: what is not"):
+    with pytest.raises(AttributeError, match="know its `horizon`"):
         _ = rollouts.horizon
     with pytest.raises(AttributeError, match="no attribute 'horizons'"):
         _ = rollouts.horizons

@@ -172,7 +172,7 @@ def test_no_flipped_bit_is_accepted(tries, tmp_path):
             8
         )
         file.write_bytes(damaged)
-        with pytest.warns(UserWarning, match="passed over"):
+        with pytest.warns(UserWarning, match="is skipped"):
             saved = folder.newest()
         file.write_bytes(whole[file])
         check(saved, 1)
@@ -187,8 +187,10 @@ def test_rows_that_all_share(tmp_path):
     first.write_bytes(first.read_bytes()[:-1])
     # Of all of them, as those after it refer to it, too.
     with (
-        pytest.warns(UserWarning, match="passed over"),
-        pytest.raises(ValueError, match=r"whole in .* 3 that are damaged"),
+        pytest.warns(UserWarning, match="is skipped"),
+        pytest.raises(
+            ValueError, match=r"intact checkpoint in .* 3 damaged ones"
+        ),
     ):
         folder.newest()
 
@@ -211,7 +213,7 @@ def test_files_that_are_missing_or_cut(which, left, tmp_path):
         file.unlink()
     else:
         file.write_bytes((whole + b" ")[: int(left * (len(whole) + 1))])
-    with pytest.warns(UserWarning, match="passed over"):
+    with pytest.warns(UserWarning, match="is skipped"):
         check(folder.newest(), 1)
 
 
@@ -220,14 +222,14 @@ def test_a_checkpoint_of_nothing(tmp_path):
     newest = folder.paths()[-1]
     shutil.rmtree(newest)
     newest.write_text("a file")
-    with pytest.warns(UserWarning, match="passed over"):
+    with pytest.warns(UserWarning, match="is skipped"):
         check(folder.newest(), 1)
 
 
 def test_a_damaged_one_is_not_written_over(tmp_path):
     folder = fill(tmp_path)
     (folder.paths()[-1] / "state.json").write_text("{}")
-    with pytest.warns(UserWarning, match="passed over"):
+    with pytest.warns(UserWarning, match="is skipped"):
         saved = folder.newest()
     write(folder, saved.log, 2)
     with warnings.catch_warnings():

@@ -83,7 +83,7 @@ def test_the_newest_that_is_whole_or_one_of_them(tmp_path):
     shutil.copytree(first, copy)
     assert rl.load(copy).env_steps == 8
     (last / "arrays.npz").write_bytes(b"")
-    with pytest.warns(UserWarning, match="passed over"):
+    with pytest.warns(UserWarning, match="is skipped"):
         loaded = rl.load(tmp_path)
     assert loaded.env_steps == rl.load(middle).env_steps < trained.env_steps
 

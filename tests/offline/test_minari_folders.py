@@ -289,7 +289,7 @@ def test_a_space_that_is_no_agents(folder):
 
 def test_an_empty_folder_and_no_episodes(tmp_path, folder):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="nothing of these"):
+    with pytest.raises(ValueError, match="none of these"):
         rl.OfflineDataset(tmp_path / "empty")
 
     def empty(file):

@@ -217,7 +217,7 @@ def test_who_does_not_learn_offline_is_told_what_to_take():
     )
     data = continuous(observations=4)
     data["actions"] = (data["actions"][:, 0] > 0).astype(int)
-    with pytest.raises(ValueError, match=r"without memory.*DQN with memory"):
+    with pytest.raises(ValueError, match=r"is not recurrent.*a recurrent DQN"):
         agent.fit(rl.OfflineDataset(data))
 
 

@@ -151,7 +151,7 @@ def test_what_a_replay_holds(capacity, num_envs):
 
 
 def test_replay_that_cannot_be_taken():
-    with pytest.raises(ValueError, match="stored something"):
+    with pytest.raises(ValueError, match="with stored transitions"):
         rl.OfflineDataset(rl.ReplayDataset("CartPole-v1", 100, 8))
     replay, _ = filled(60, n_step=3)
     with pytest.raises(ValueError, match="n_step=3"):

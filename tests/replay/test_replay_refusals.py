@@ -101,10 +101,10 @@ def test_numbers_of_priorities(arguments, received):
 def test_nothing_is_drawn_before_anything_is_stored():
     env = make_env("act_discrete")
     replay = make_replay(env)
-    with raises("a ReplayDataset that has stored something", "no buffer"):
+    with raises("a ReplayDataset with stored transitions", "no buffer"):
         replay.sample(1)
     replay.bind(make_eager_agent(DQN, env))
-    with raises("one transition at least", "0 transitions"):
+    with raises("at least one transition", "0 transitions"):
         replay.sample(1)
     with raises("`prioritized=True`", "prioritized=False"):
         replay.update_priorities([0], [1.0])

@@ -165,7 +165,7 @@ def test_refusals():
         buffer(capacity=21)
     empty = buffer()
     assert len(empty) == 0
-    with pytest.raises(ValueError, match="from one at least"):
+    with pytest.raises(ValueError, match="from at least one"):
         empty.sample(1)
     trajectory = World(True).trajectory()
     with pytest.raises(ValueError, match="state of its policy every 2 steps"):
@@ -202,7 +202,7 @@ def test_what_does_not_fit_an_agent_that_remembers(asked, said):
 def test_sequences_are_for_agents_that_remember():
     plain = rl.DQN.for_env("CartPole-v1", seed=0)
     for asked in ({"sequence_length": 4}, {"burn_in": 0}):
-        with pytest.raises(ValueError, match="remembers nothing"):
+        with pytest.raises(ValueError, match="not recurrent"):
             replay(**asked).bind(plain)
     with pytest.raises(ValueError, match="burn_in=-1"):
         replay(burn_in=-1)
@@ -210,7 +210,7 @@ def test_sequences_are_for_agents_that_remember():
         replay(sequence_length=0)
     data = replay()
     data.bind(plain)
-    with pytest.raises(ValueError, match="remembers what is stored"):
+    with pytest.raises(ValueError, match="the stored recurrent state"):
         data.bind(recurrent())
 
 
