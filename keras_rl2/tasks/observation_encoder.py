@@ -1,4 +1,4 @@
-"""How observations are stored, and what networks are given of them."""
+"""Encoding of stored observations as inputs of networks."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class ObservationEncoder:
-    """Turns observations of a space into what networks take.
+    """Encodes observations of a space as inputs of networks.
 
     Args:
         space: `gymnasium.Space`. Of a single environment's observations.
@@ -43,26 +43,27 @@ class ObservationEncoder:
         self._leaves = map_leaves(_LeafEncoder, spaces.space_tree(space))
 
     def __call__(self, observation: Tree[Tensor]) -> Any:
-        """Turns observations into what the networks take.
+        """Encodes observations as inputs of the networks.
 
         Args:
             observation: `[B, ...]`. Raw observations, a tree of tensors.
 
         Returns:
-            A tree alike: one-hot rows `[B, n]` for Discrete, several side by
-            side for MultiDiscrete; `[B, 1]` for a single number; else the
-            same, numbers other than uint8 images as floats.
+            A tree of the same structure: one-hot rows `[B, n]` for Discrete,
+            several side by side for MultiDiscrete; `[B, 1]` for a single
+            number; other observations are unchanged, as floats unless they are
+            uint8 images.
         """
         return map_leaves(_LeafEncoder.__call__, self._leaves, observation)
 
     @property
     def network_input(self) -> Any:
-        """A symbolic batch of what the networks are given."""
+        """A symbolic batch of network inputs."""
         return map_leaves(lambda leaf: leaf.network_input, self._leaves)
 
 
 class _LeafEncoder:
-    """Turns one array of the observations into what networks take.
+    """Encodes one array of the observations as a network input.
 
     Args:
         space: `gymnasium.Space`. Neither `Dict` nor `Tuple`.
@@ -75,7 +76,7 @@ class _LeafEncoder:
         self._is_image = dtype == np.uint8 and len(self._shape) in (3, 4)
 
     def __call__(self, observation: Tensor) -> Tensor:
-        """Turns `[B, ...]` into what networks take; see the encoder."""
+        """Encodes `[B, ...]`; see `ObservationEncoder`."""
         if isinstance(self._space, Discrete):
             index = observation - int(self._space.start)
             return ops.one_hot(index, int(self._space.n), dtype="float32")
@@ -90,7 +91,7 @@ class _LeafEncoder:
         return ops.cast(observation, "float32")
 
     def _one_hot_each(self, observation: Tensor) -> Tensor:
-        """Turns choices `[B, ...]` into one-hot rows `[B, sum(nvec)]`."""
+        """Encodes choices `[B, ...]` as one-hot rows `[B, sum(nvec)]`."""
         assert isinstance(self._space, MultiDiscrete)
         # [B, ...] -> [B, K]
         index = ops.reshape(
@@ -104,7 +105,7 @@ class _LeafEncoder:
 
     @property
     def network_input(self) -> keras.KerasTensor:
-        """A symbolic batch of what networks are given."""
+        """A symbolic batch of network inputs."""
         return keras.KerasTensor(
             (None, *spaces.network_shape(self._space)),
             "uint8" if self._is_image else "float32",

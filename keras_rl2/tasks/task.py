@@ -1,4 +1,4 @@
-"""The task of an agent: its spaces, and what networks are to make of them."""
+"""The task of an agent: its spaces, encoder and policy head."""
 
 import dataclasses
 from typing import Any
@@ -15,17 +15,16 @@ from keras_rl2.tasks.observation_encoder import ObservationEncoder
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What an agent observes and does; it never changes.
+    """The observations and actions of an agent; immutable.
 
     Args:
         observation_space: `gymnasium.Space`. Of a single environment.
         action_space: `gymnasium.Space`. Of a single environment.
-        head: `PolicyHead`. Stands between the outputs of a network and the
-            action space.
+        head: `PolicyHead`. Maps the outputs of a network to the action space.
 
     Raises:
-        ValueError: If a space is not supported, or a mask does not fit the
-            actions.
+        ValueError: If a space is not supported, or an action mask does not fit
+            the actions.
 
     Example:
 
@@ -39,7 +38,7 @@ class Task:
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
     head: PolicyHead
-    #: Turns raw observations into what networks take.
+    #: Encodes raw observations as inputs of networks.
     encode: ObservationEncoder = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,18 +53,18 @@ class Task:
 
     @property
     def is_masked(self) -> bool:
-        """Whether observations say which actions are allowed."""
+        """Whether observations contain a mask of the allowed actions."""
         return spaces.is_masked(self.observation_space)
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
-        """Takes forbidden actions out of the outputs of a network.
+        """Applies the action mask of observations to the outputs of a network.
 
         Args:
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
-            parameters: `[B, P]`. Logits, or values of actions.
+            observation: `[B, ...]`. Raw observations, with or without a mask.
+            parameters: `[B, P]`. Logits or Q-values.
 
         Returns:
-            `[B, P]`: the same where nothing is masked.
+            `[B, P]`, with forbidden actions masked; unchanged without a mask.
         """
         if not self.is_masked:
             return parameters
