@@ -88,8 +88,8 @@ class CQL(OffPolicyAgent):
             Defaults to `"huber"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear decay from 1 to 0.05 over 10
-            000 steps. Defaults to `None`.
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
         epsilon_spread: float. α of Ape-X: environment i of B explores with
             ε^(1 + α i / (B - 1)), so that some of many environments hardly
             explore; 7 as published. Defaults to `0.0`: the same ε in all.
@@ -276,7 +276,7 @@ class CQL(OffPolicyAgent):
             epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
                 over environment steps. Probability of a random action; it
                 changes from round to round. None for a linear decay from 1 to
-                0.05 over 10 000 steps. Defaults to `None`.
+                0.05 over 10,000 steps. Defaults to `None`.
             epsilon_spread: float. α of Ape-X: environment i of B explores with
                 ε^(1 + α i / (B - 1)), so that some of many environments hardly
                 explore; 7 as published. Defaults to `0.0`: the same ε in all.

@@ -85,8 +85,8 @@ class DQN(OffPolicyAgent):
             Defaults to `"huber"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear decay from 1 to 0.05 over 10
-            000 steps. Defaults to `None`.
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
         epsilon_spread: float. α of Ape-X: environment i of B explores with
             ε^(1 + α i / (B - 1)), so that some of many environments hardly
             explore; 7 as published. Defaults to `0.0`: the same ε in all.
@@ -95,8 +95,8 @@ class DQN(OffPolicyAgent):
         tau: float. Polyak coefficient, above 0 and at most 1: the target
             network moves by this fraction towards the network; 1 copies it.
             With 0.01 at each update, the target is about as old as a copy made
-            every 100 updates. Copies every 10 000 updates, as for Atari, would
-            be two or three in a task of 50 000 steps, while values grow by
+            every 100 updates. Copies every 10,000 updates, as for Atari, would
+            be two or three in a task of 50,000 steps, while values grow by
             about a reward with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
         target_every: int. Number of updates per move of the target network;
@@ -280,7 +280,7 @@ class DQN(OffPolicyAgent):
             epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
                 over environment steps. Probability of a random action; it
                 changes from round to round. None for a linear decay from 1 to
-                0.05 over 10 000 steps. Defaults to `None`.
+                0.05 over 10,000 steps. Defaults to `None`.
             epsilon_spread: float. α of Ape-X: environment i of B explores with
                 ε^(1 + α i / (B - 1)), so that some of many environments hardly
                 explore; 7 as published. Defaults to `0.0`: the same ε in all.
@@ -289,8 +289,8 @@ class DQN(OffPolicyAgent):
             tau: float. Polyak coefficient, above 0 and at most 1: the target
                 network moves by this fraction towards the network; 1 copies
                 it. With 0.01 at each update, the target is about as old as a
-                copy made every 100 updates. Copies every 10 000 updates, as
-                for Atari, would be two or three in a task of 50 000 steps,
+                copy made every 100 updates. Copies every 10,000 updates, as
+                for Atari, would be two or three in a task of 50,000 steps,
                 while values grow by about a reward with each copy. Defaults to
                 `0.01`.
             gamma: float. Discount factor. Defaults to `0.99`.
@@ -572,7 +572,7 @@ class DQN(OffPolicyAgent):
 
         Returns:
             dict of `next_outputs` `[B, n, N]`, of the target network, and
-            `selector` `[B, n]`, the largest of which is the next action.
+            `selector` `[B, n]`; its largest entry is that of the next action.
         """
         encoded = self.encode(observation)
         next_outputs = self._outputs(self.target_network, encoded)
