@@ -311,7 +311,7 @@ class BoxCQL(CQL, SAC):
         return self.conservative_terms(terms, penalties, batch["weight"])
 
     def sampled_actions(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Draws the actions with values that are lowered.
+        """Draws the actions at which Q-values are lowered.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
