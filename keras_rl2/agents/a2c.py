@@ -21,17 +21,17 @@ from keras_rl2.spaces.space_configs import GivenSpace
 class A2C(OnPolicyAgent):
     """Synchronous advantage actor-critic.
 
-    One update from each short rollout:
+    Makes one update from each short rollout:
 
         L = mean(-A log pi(a)) + value_coefficient * mean((V - R)^2)
             - entropy_coefficient * mean(H)
 
-    where A = R - V is a constant in the first term, by default the generalised
-    advantage estimate. With `gae_lambda=1.0` it is the n-step advantage as
-    published, n being the `horizon` of the rollouts; `horizon=1` is the
-    one-step actor-critic of textbooks. A whole rollout as the batch
-    (`batch_size=None`, `passes=1`) gives the policy's and the value's gradient
-    from one recorded forward pass, targets included.
+    where A = R - V is constant in the first term. By default it is the
+    generalized advantage estimate. With `gae_lambda=1.0` it is the n-step
+    advantage as published, n being the `horizon` of the rollouts; `horizon=1`
+    is the one-step actor-critic of textbooks. With a whole rollout as the
+    batch (`batch_size=None`, `passes=1`) one recorded forward pass serves the
+    gradients of policy and value, and the targets.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy;
@@ -46,14 +46,16 @@ class A2C(OnPolicyAgent):
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `False`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `0.5`.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from. Defaults to `0.0`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `0.5`.
+        initial_log_std: float. Initial log standard deviation of a Box policy.
+            Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -151,23 +153,25 @@ class A2C(OnPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
             gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
                 advantage. Defaults to `0.95`.
             gamma: float. Discount factor. Defaults to `0.99`.
@@ -177,19 +181,20 @@ class A2C(OnPolicyAgent):
                 `0.5`.
             normalize_advantages: bool. Whether advantages are normalised
                 within each minibatch. Defaults to `False`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `0.5`.
-            initial_log_std: float. Log standard deviation that a Box policy
-                starts from. Defaults to `0.0`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `0.5`.
+            initial_log_std: float. Initial log standard deviation of a Box
+                policy. Defaults to `0.0`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -200,8 +205,8 @@ class A2C(OnPolicyAgent):
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
-        """Returns the rollouts that it learns from by default."""
-        # An epoch of a single short round would be Keras' work only.
+        """Returns the default settings of rollouts."""
+        # In epochs of a single short round, Keras' overhead would dominate.
         return OwnRollout(
             steps=64, passes=1, batch_size=None, shortest=8, rounds_per_epoch=32
         )
@@ -209,7 +214,7 @@ class A2C(OnPolicyAgent):
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Computes the policy gradient loss, and how well values explain."""
+        """Computes the policy gradient loss and the explained variance."""
         terms = super().loss_terms(policy, value, batch)
         terms["explained_variance"] = losses.explained_variance(
             batch["value"], batch["returns"], batch["weight"]

@@ -48,10 +48,10 @@ _NO_SPACE = cast(gymnasium.Space[Any], None)
 
 
 class _OfConstructor:
-    """The signature of a class: that of its constructor, which it may inherit.
+    """Signature of a class: that of its constructor, which may be inherited.
 
     `inspect` would take `__new__` where a subclass has no constructor of its
-    own. Of an instance it takes `__call__`.
+    own. For an instance it takes `__call__`.
     """
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
@@ -63,16 +63,17 @@ class _OfConstructor:
 
 
 class ActingModel(keras.Model, abc.ABC):
-    """Base of models with a policy: what they observe, do and remember.
+    """Base of models with a policy: their spaces, actions and recurrent state.
 
-    A subclass makes the networks and gives the policy, in `sample_action` and
-    `greedy_action`.
+    A subclass makes the networks and defines the policy, in `sample_action`
+    and `greedy_action`.
 
     Args:
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
         seed: int or None. Seeds the sampling of `act`.
         name: str or None. Name of the model.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -87,8 +88,8 @@ class ActingModel(keras.Model, abc.ABC):
         dtype: str | None,
     ) -> None:
         learners = Learners()
-        # Observations are not to lose precision before they are normalised;
-        # each network casts for itself.
+        # Observations must not lose precision before they are normalised;
+        # each network casts its own inputs.
         with learners.unseen():
             super().__init__(name=name, dtype=dtype, autocast=False)
         self.learners = learners
@@ -100,7 +101,7 @@ class ActingModel(keras.Model, abc.ABC):
         )
         self._acting = Acting(self, seed)
 
-    # What a subclass gives.
+    # Defined by subclasses.
 
     @abc.abstractmethod
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
@@ -113,7 +114,7 @@ class ActingModel(keras.Model, abc.ABC):
     @property
     @abc.abstractmethod
     def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
+        """Networks of the policy."""
 
     @property
     def acting_variables(self) -> list[keras.Variable]:
@@ -128,13 +129,13 @@ class ActingModel(keras.Model, abc.ABC):
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns what stands between the network and the action space."""
+        """Returns the policy head of an action space."""
         return policy_head(action_space)
 
     # The spaces.
 
     def _bind_requested(self) -> None:
-        """Binds to the spaces of the constructor, once networks are there."""
+        """Binds to the constructor's spaces, once the networks exist."""
         observation_space, action_space = self._requested_spaces
         if observation_space is not None and action_space is not None:
             self.bind(observation_space, action_space)
@@ -144,15 +145,15 @@ class ActingModel(keras.Model, abc.ABC):
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
     ) -> None:
-        """Ties the agent to the spaces of an environment.
+        """Binds the agent to the spaces of an environment.
 
         Args:
             observation_space: `gymnasium.Space`. Of a single environment.
             action_space: `gymnasium.Space`. Of a single environment.
 
         Raises:
-            ValueError: If a space is not supported, differs from the one the
-                agent is tied to, or does not fit its networks.
+            ValueError: If a space is not supported, differs from the one that
+                the agent is bound to, or does not fit its networks.
         """
         if self._task is not None:
             spaces.check_same(
@@ -173,22 +174,22 @@ class ActingModel(keras.Model, abc.ABC):
         self.built = True
 
     def _build(self) -> None:
-        """Makes all that depends on the spaces, which are set."""
+        """Makes everything that depends on the spaces, which are set."""
         with self.learners.scope():
             self._check_and_build()
 
     @property
     def task(self) -> Task:
-        """What it observes and does.
+        """The task of the agent: its spaces, encoder and policy head.
 
         Raises:
-            ValueError: If it is not tied to an environment's spaces yet.
+            ValueError: If it is not bound to an environment's spaces yet.
         """
         self._require_bound()
         return cast(Task, self._task)
 
     def _require_bound(self) -> None:
-        """Raises an error unless the agent is tied to spaces."""
+        """Raises an error unless the agent is bound to spaces."""
         if self._task is None:
             raise ValueError(
                 f"Expected a {type(self).__name__} that knows its spaces: "
@@ -199,7 +200,7 @@ class ActingModel(keras.Model, abc.ABC):
 
     @property
     def is_bound(self) -> bool:
-        """Whether it is tied to an environment's spaces."""
+        """Whether the agent is bound to an environment's spaces."""
         return self._task is not None
 
     @property
@@ -214,12 +215,12 @@ class ActingModel(keras.Model, abc.ABC):
 
     @property
     def policy_head(self) -> PolicyHead:
-        """What stands between networks and actions; None until bound."""
+        """The policy head of the action space; None until bound."""
         return self._task.head if self._task else cast(PolicyHead, None)
 
     @property
     def encode(self) -> ObservationEncoder:
-        """Makes what networks take of raw observations."""
+        """Encoder from raw observations to the inputs of networks."""
         return self.task.encode
 
     @property
@@ -229,23 +230,23 @@ class ActingModel(keras.Model, abc.ABC):
 
     @property
     def is_masked(self) -> bool:
-        """Whether observations say which actions are allowed."""
+        """Whether observations contain a mask of the allowed actions."""
         return self.task.is_masked
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
-        """Takes forbidden actions out of the outputs of a network.
+        """Applies the action mask of observations to the outputs of a network.
 
         Args:
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
-            parameters: `[B, P]`. Logits, or values of actions.
+            observation: `[B, ...]`. Raw observations, with or without a mask.
+            parameters: `[B, P]`. Logits or Q-values.
 
         Returns:
-            `[B, P]`: the same where nothing is masked.
+            `[B, P]`, with forbidden actions masked; unchanged without a mask.
         """
         return self.task.allowed(observation, parameters)
 
     def _check_can_act(self) -> None:
-        """Refuses to act with what is not ready for it."""
+        """Raises an error if the agent is not ready to act."""
         self._require_bound()
 
     # Acting.
@@ -263,27 +264,29 @@ class ActingModel(keras.Model, abc.ABC):
         Args:
             observation: `[...]` or `[B, ...]`. One raw observation or a batch;
                 for a Dict or Tuple space a dict or tuple of these.
-            state: tuple of `[B, ...]` or None. What an agent with memory
-                remembers: at first `initial_state(B)`, then what the last call
-                gave. Defaults to `None`: nothing, of which an agent with
-                memory warns once. (A bool is taken as
-                `deterministic`, which stood here before there was memory.)
+            state: tuple of `[B, ...]` or None. State of a recurrent policy: at
+                first `initial_state(B)`, then the state returned by the last
+                call. Defaults to `None`: the initial state, about which a
+                recurrent agent warns once. (A bool is taken as
+                `deterministic`, which was the second argument before there
+                were recurrent networks.)
             deterministic: bool. Whether to take the most probable action
                 instead of a sample. Defaults to `False`.
             return_log_prob: bool. Whether to return the action's
-                log-probability too, for a trajectory of your own: of just
-                this action, clipped to the bounds where they clip it, as
-                `train_step` computes it. Defaults to `False`.
+                log-probability too, e.g. for trajectories that you collect
+                yourself. It is that of the returned action, clipped to the
+                bounds where they clip it, as `train_step` computes it.
+                Defaults to `False`.
 
         Returns:
-            np.ndarray: the action as the environment takes it, or `[B, ...]`;
+            np.ndarray: the action in the environment's format, or `[B, ...]`;
             with `return_log_prob` a tuple of that and `[]` or `[B]` float32;
-            with `state` a tuple of that and the state after the step, last.
+            with `state` a tuple of that and, last, the state after the step.
 
         Raises:
-            ValueError: If the observation's shape is not that of the space,
-                or the policy has no probabilities, or an action would not be
-                finite.
+            ValueError: If the observation does not have the shape of the
+                space, the policy has no probabilities, or an action would not
+                be finite.
         """
         self._check_can_act()
         if isinstance(state, bool):
@@ -302,47 +305,49 @@ class ActingModel(keras.Model, abc.ABC):
     ) -> PolicyFunction:
         """Returns the policy as a `tf.function`, traced once.
 
-        What `act`, actors, exported files, TensorBoard and videos run.
+        `act`, actors, exported files, TensorBoard and videos run this
+        function.
 
         Args:
-            deterministic: bool. Whether it takes the most probable action.
+            deterministic: bool. Whether it returns the most probable action.
                 Defaults to `True`.
             num_envs: int or None. Observations of each call, B; None for any
                 number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Whose values are to be
-                given with each call, after the rest. Defaults to `()`.
+            variables: Sequence of `keras.Variable`. Variables to be passed as
+                values with each call, after the other arguments. Defaults to
+                `()`.
 
         Returns:
             `tf.function` from raw observations `[B, ...]` (one argument for
-            each array of them, in the order of `trees.leaves`), and unless
+            each array, in the order of `trees.leaves`), and unless
             `deterministic` noise `[B, *noise_shape]` of `draw_noise`, to a
-            list: the policy's own actions, and last those for the
-            environment, where they are others.
+            list: the policy's own actions and, where they differ, those for
+            the environment.
 
         Raises:
-            ValueError: If the agent does not know its spaces.
+            ValueError: If the agent is not bound to spaces.
         """
         self._require_bound()
         return self._acting.function(deterministic, num_envs, variables)
 
-    # Memory.
+    # Recurrent networks.
 
     @property
     def memory(self) -> Memory | None:
-        """The network of the policy that remembers, if there is one."""
+        """The recurrent network of the policy, or None."""
         for network in self.acting_networks:
             if isinstance(network, Memory):
                 return network
         return None
 
     def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
-        """Returns what the policy remembers at the beginning of an episode.
+        """Returns the recurrent state at the beginning of an episode.
 
         Args:
             batch_size: int. Episodes, B; 1 for a single observation.
 
         Returns:
-            tuple of `[B, ...]`, for `act`; empty if it remembers nothing.
+            tuple of `[B, ...]`, for `act`; empty without recurrent networks.
         """
         check_positive(batch_size=batch_size)
         memory = self.memory
@@ -355,20 +360,20 @@ class ActingModel(keras.Model, abc.ABC):
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it, in a graph.
 
-        Of an agent that can remember: the distribution of actions, and a
-        sequence alike `state`.
+        Recurrent agents return the distribution of actions, and a sequence
+        with the structure of `state`.
 
         Args:
             observation: `[B, ...]`. Raw observations.
             begins: `[B]` float32. 1 where an episode begins.
-            state: Sequence of `[B, ...]`. As of `initial_state`.
+            state: Sequence of `[B, ...]`. See `initial_state`.
 
         Raises:
-            ValueError: If the agent is of a kind that cannot remember.
+            ValueError: If the agent does not support recurrent networks.
         """
         raise ValueError(
-            "Expected an agent that can remember; the actions of others are "
-            "those of `sample_action` and `greedy_action`. "
+            "Expected an agent that supports recurrent networks; others have "
+            "`sample_action` and `greedy_action`. "
             f"Received: {type(self).__name__}"
         )
 
@@ -379,10 +384,10 @@ class ActingModel(keras.Model, abc.ABC):
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
-        """What the noise of an action is drawn from, as plain data.
+        """Description of an action's noise, as plain data.
 
-        For programs that draw it themselves: the kind and the width of each
-        part, in the order in which they lie side by side.
+        Programs that draw the noise themselves need the kind and the width of
+        each part, in the order in which they are concatenated.
         """
         return self.task.head.noise_parts
 
@@ -397,8 +402,8 @@ class ActingModel(keras.Model, abc.ABC):
         Args:
             generator: NumPy generator.
             shape: Leading shape, `(T, B)` or `(B,)`.
-            state: What the last call gave, for noise that goes on from there.
-                Defaults to `None`.
+            state: State returned by the last call, for noise that is
+                correlated over time. Defaults to `None`.
 
         Returns:
             `[*shape, *noise_shape]` float32, and the state, plain data.
@@ -433,47 +438,47 @@ class ActingModel(keras.Model, abc.ABC):
                 format of `keras.Model.export`. The first three hold a
                 manifest; see `keras_rl2.read_manifest`. Defaults to
                 `"tf_saved_model"`.
-            deterministic: bool. Whether the most probable action is taken. If
-                not, standard noise `[B, *noise_shape]`, as of `draw_noise`,
-                is a second input. Defaults to `True`.
-            quantize: str or None. Of `"litert"`: `"float16"` keeps weights in
-                16 bits; `"int8"` weights and what is computed in 8, which
+            deterministic: bool. Whether the file returns the most probable
+                action. If not, standard noise `[B, *noise_shape]` of
+                `draw_noise` is its second input. Defaults to `True`.
+            quantize: str or None. For `"litert"`: `"float16"` keeps weights in
+                16 bits; `"int8"` keeps weights and computes in 8 bits, which
                 costs some of the return. Defaults to `None`.
-            representative: With `"int8"`, what the policy sees, by which
-                ranges are chosen: an environment or its id, to be played in,
-                partly at random; or observations `[N, ...]`, some hundreds,
-                of a dataset say. Defaults to `None`.
-            batch_size: int or None. How many observations each call has; 1 for
-                microcontrollers and browsers, where LiteRT wants to know.
-                Defaults to `None`: any number.
-            accept: Callable or None. Is given the path of what was written,
-                before it takes its place, and raises what it has against it:
-                `check_export`, say. Defaults to `None`.
-            verbose: bool or None. As of [`keras.Model.export`](
+            representative: For `"int8"`, representative observations, by which
+                ranges are chosen: an environment or its id, played partly at
+                random; or observations `[N, ...]`, some hundreds, e.g. of a
+                dataset. Defaults to `None`.
+            batch_size: int or None. Number of observations per call; 1 for
+                microcontrollers and browsers, where LiteRT requires a fixed
+                number. Defaults to `None`: any number.
+            accept: Callable or None. Called with the path of the new file
+                before it replaces an existing one; an error that it raises,
+                e.g. with `check_export`, rejects the file. Defaults to `None`.
+            verbose: bool or None. See [`keras.Model.export`](
                 https://keras.io/api/models/model_saving_apis/export/). None
-                for silence. Defaults to `None`.
-            input_signature: As of `keras.Model.export`; None for the policy's
+                for no output. Defaults to `None`.
+            input_signature: See `keras.Model.export`; None for the policy's
                 own inputs. Defaults to `None`.
-            opset_version: int or None. Of `"onnx"`: that of its operations.
-                Defaults to `None`.
-            optimizations: Sequence of `tf.lite.Optimize` or None. Of
-                `"litert"`, as of `tf.lite.TFLiteConverter`, like those that
-                follow. Defaults to `None`.
-            representative_dataset: Callable or None. Of `"litert"`. Defaults
+            opset_version: int or None. For `"onnx"`: version of its operator
+                set. Defaults to `None`.
+            optimizations: Sequence of `tf.lite.Optimize` or None. For
+                `"litert"`; this and the following arguments are those of
+                `tf.lite.TFLiteConverter`. Defaults to `None`.
+            representative_dataset: Callable or None. For `"litert"`. Defaults
                 to `None`.
-            target_spec: dict or None. Of `"litert"`. Defaults to `None`.
-            inference_input_type: dtype or None. Of `"litert"`. Defaults to
+            target_spec: dict or None. For `"litert"`. Defaults to `None`.
+            inference_input_type: dtype or None. For `"litert"`. Defaults to
                 `None`.
-            inference_output_type: dtype or None. Of `"litert"`. Defaults to
+            inference_output_type: dtype or None. For `"litert"`. Defaults to
                 `None`.
 
         Raises:
-            ImportError: If what writes the format is not installed.
-            OSError: If it cannot be written.
-            TypeError: If the format's writer does not take an argument.
-            ValueError: If a weight of the policy is not finite, arguments do
-                not fit each other, or the format has not got an operation of
-                the policy; nothing is written then.
+            ImportError: If a package that writes the format is not installed.
+            OSError: If the file cannot be written.
+            TypeError: If the format does not take an argument.
+            ValueError: If a weight of the policy is not finite, arguments
+                contradict each other, or the format lacks an operation of the
+                policy; nothing is written then.
         """
         self._require_bound()
         arguments.check_path(filepath=filepath)
@@ -515,7 +520,7 @@ class ActingModel(keras.Model, abc.ABC):
         loss: float = 0.1,
         **given: Any,
     ) -> "ExportCheck":
-        """Does what `check_export` says."""
+        """Checks an exported file; see `check_export`."""
         self._check_can_act()
         arguments.check_path(filepath=filepath)
         from keras_rl2.export.export_check import check_export
@@ -539,22 +544,22 @@ class ActingModel(keras.Model, abc.ABC):
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
     ) -> "ExportCheck":
-        """Plays an exported policy against this agent.
+        """Compares an exported policy with this agent.
 
-        Both are asked for an action on each observation of the agent's
-        episodes; then the file plays as many by itself, in environments of
-        the same seeds.
+        Both choose an action for each observation of the agent's episodes;
+        then the file plays the same number of episodes itself, in environments
+        with the same seeds.
 
         Args:
-            filepath: str or path. What `export` wrote, of this release or an
-                earlier one.
+            filepath: str or path. A file written by `export`, of this release
+                or an earlier one.
             env: An environment or id string.
-            tolerance: float or None. By how much numbers of an action may
-                differ, and on what share of observations choices; None for
-                1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file is then
-                judged by its return. Defaults to `None`.
-            loss: float. What the return of such a file may be less, as a share
-                of the agent's. Defaults to `0.1`.
+            tolerance: float or None. Maximum difference between numbers of an
+                action, and maximum share of observations with another choice;
+                None for 1e-4, or 1e-2 of a `"float16"` file. An `"int8"` file
+                is then judged by its return. Defaults to `None`.
+            loss: float. Maximum relative drop of the return of an `"int8"`
+                file, as a share of the agent's return. Defaults to `0.1`.
             episodes: int. Episodes to play. Defaults to `10`.
             num_envs: int. Environments to make when `env` is an id or a
                 function. Defaults to `1`.
@@ -572,14 +577,15 @@ class ActingModel(keras.Model, abc.ABC):
                 process cannot be interrupted. Defaults to `None`: no limit.
 
         Returns:
-            `keras_rl2.agents.ExportCheck`, with what was found, and `passed`.
+            `keras_rl2.agents.ExportCheck`: the measured differences, and
+            `passed`.
 
         Raises:
-            ImportError: If what runs the file is not installed.
-            OSError: If it cannot be read.
-            TypeError: If there is an argument that is not taken.
-            ValueError: If it is of another agent or environment, or an
-                argument is out of range.
+            ImportError: If a package that runs the file is not installed.
+            OSError: If the file cannot be read.
+            TypeError: If there is an unknown argument.
+            ValueError: If the file belongs to another agent or environment, or
+                an argument is out of range.
         """
         raise NotImplementedError
 
@@ -587,8 +593,8 @@ class ActingModel(keras.Model, abc.ABC):
         """Returns the greedy policy for processes without TensorFlow.
 
         Returns:
-            `LiteRTPolicy`, with the present weights; None where the policy
-            does not convert.
+            `LiteRTPolicy` with the current weights; None where the policy
+            cannot be converted.
         """
         self._require_bound()
         from keras_rl2.policies.actors import litert_policy
@@ -598,7 +604,7 @@ class ActingModel(keras.Model, abc.ABC):
     __signature__ = _OfConstructor()
 
     def __new__(cls, *networks: Any, **given: Any) -> Self:
-        """Refuses arguments that there are not."""
+        """Raises an error for unknown arguments."""
         kind = cls._kind_for(networks, given)
         kind.refuse_arguments(given)
         return cast(Self, super().__new__(kind))
@@ -607,16 +613,16 @@ class ActingModel(keras.Model, abc.ABC):
     def _kind_for(
         cls, networks: Sequence[Any], given: Collection[str]
     ) -> "type[ActingModel]":
-        """Returns the class that takes such networks: mostly, this one."""
+        """Returns the class that takes these networks: by default, this one."""
         del networks, given
         return cls
 
     @classmethod
     def argument_names(cls) -> list[str]:
-        """Returns the arguments that the constructor takes, bases' too."""
+        """Returns the constructor's arguments, including those of bases."""
         return sorted(arguments.of_constructor(cls))
 
     @classmethod
     def refuse_arguments(cls, given: Mapping[str, Any]) -> None:
-        """Refuses arguments that the algorithm does not take."""
+        """Raises an error for arguments that the algorithm does not take."""
         arguments.refuse_unknown(cls.__name__, given, cls.argument_names())

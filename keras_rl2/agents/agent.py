@@ -66,7 +66,7 @@ from keras_rl2.updates.updater import minibatch_of
 
 MadeAgent = TypeVar("MadeAgent", bound="Agent")
 
-# What `for_env` takes that networks are like.
+# Properties of networks among the arguments of `for_env`.
 _OPTIONS = (
     *("hidden", "activation", "normalize_observations"),
     *("layer_normalization", "initialization"),
@@ -86,11 +86,11 @@ def make_for_env(
     Args:
         kind: class of agents.
         env: An environment, vector environment or id string.
-        memory: RNN cell of Keras or None. What the policy remembers with.
-            Defaults to `None`.
+        memory: RNN cell of Keras or None. Cell of recurrent networks. Defaults
+            to `None`.
         seed: int or None. Seeds weights, updates and `act`. Defaults to
             `None`.
-        **given: What networks are like, and further arguments of the
+        **given: Properties of networks, and further arguments of the
             constructor.
 
     Returns:
@@ -139,25 +139,27 @@ def make_for_env(
 
 
 as_given = standing_for(make_for_env)
-"""Has the signature of a `for_env` stand for `make_for_env`."""
+"""Declares the signature of a `for_env` that `make_for_env` implements."""
 
 
 class Agent(ActingModel):
     """Base class of agents.
 
-    An agent knows batches, never an environment's steps. A subclass names its
-    networks, gives its loss terms and its policy, in `sample_action` and
-    `greedy_action`. All else is Keras.
+    An agent processes batches and never steps an environment. A subclass
+    defines its networks, its loss terms and its policy, in `sample_action` and
+    `greedy_action`. The rest is Keras.
 
     Args:
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
-        dtype: str or None. Keras dtype policy, `"mixed_float16"` say; None for
-            the global one. Defaults to `None`.
+        dtype: str or None. Keras dtype policy, e.g. `"mixed_float16"`; None
+            for the global one. Defaults to `None`.
 
     Raises:
         TypeError: If there is an argument that the algorithm does not take.
@@ -172,32 +174,32 @@ class Agent(ActingModel):
     True
     """
 
-    #: Whether it learns from rollouts of its present policy, not from replay.
+    #: Whether it learns from rollouts of its current policy, not from replay.
     on_policy = True
-    #: Whether rollouts are whole episodes, begun anew each round.
+    #: Whether rollouts consist of whole episodes, started in each round.
     whole_episodes = False
     #: Whether a round of a single update may skip `prepare`.
     learns_from_trajectories = False
     #: Names of the scalars that `train_step` reports.
     statistics_names: tuple[str, ...] = ("loss",)
-    #: Hidden layers of networks that `for_env` makes, and how they start.
+    #: Hidden layers of the networks of `for_env`, and their initialization.
     default_hidden: tuple[int, ...] = (64, 64)
     default_activation = "tanh"
     default_initialization = "orthogonal"
     default_layer_normalization = False
-    #: Whether its networks may remember.
+    #: Whether it supports recurrent networks.
     takes_memory = False
-    #: Classes of action spaces that it acts in; `gymnasium.Space` for all that
-    #: the library supports. Where it is some, a Box has to have finite bounds.
+    #: Supported classes of action spaces; `gymnasium.Space` for all that the
+    #: library supports. Otherwise a Box must have finite bounds.
     action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
-    #: What `fit` runs in one call; None for Keras' own loop.
+    #: Updates that `fit` runs in one call; None for Keras' own loop.
     round_size: RoundSize | None = None
     train_function: Any
-    #: Discount factor, which every kind of agent has.
+    #: Discount factor, which every agent has.
     gamma: float
-    #: Global norm that gradients are clipped to; None for no clipping.
+    #: Maximum global norm of gradients; None for no clipping.
     max_gradient_norm: float | None = None
-    #: Environment steps that it has seen.
+    #: Number of environment steps observed.
     env_steps = 0
     #: Statistics of observations.
     normalizing: Normalizing
@@ -249,32 +251,35 @@ class Agent(ActingModel):
                 that makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)` say.
-                What the policy remembers with, of what is seen; the hidden
-                layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -292,25 +297,25 @@ class Agent(ActingModel):
         num_envs: int | None = None,
         seed: int | None = None,
     ) -> Self:
-        """Makes a compiled agent with settings that are known to work.
+        """Makes a compiled agent with tested settings.
 
         `keras_rl2.Training.from_preset` makes the dataset as well.
 
         Args:
-            preset: str or `keras_rl2.presets.Preset`. Id of an environment
-                that the algorithm has a preset for; or a preset.
-            env: An environment, vector environment or id string instead of
+            preset: str or `keras_rl2.presets.Preset`. Id of an environment for
+                which the algorithm has a preset; or a preset.
+            env: An environment, vector environment or id string that replaces
                 the preset's. Defaults to `None`.
-            num_envs: int or None. Environments that it will be trained on,
-                which the length of schedules depends on; None for the
-                preset's. Defaults to `None`.
-            seed: int or None. As of `for_env`. Defaults to `None`.
+            num_envs: int or None. Number of environments to train on, on which
+                the length of schedules depends; None for the preset's.
+                Defaults to `None`.
+            seed: int or None. See `for_env`. Defaults to `None`.
 
         Returns:
             The agent.
 
         Raises:
-            ValueError: If there is no such preset of the algorithm.
+            ValueError: If the algorithm has no such preset.
 
         Example:
 
@@ -325,25 +330,25 @@ class Agent(ActingModel):
         _, agent, _ = from_preset.make(cls, chosen, env, num_envs, seed)
         return agent
 
-    # What a subclass gives.
+    # Defined by subclasses.
 
     @classmethod
     @abc.abstractmethod
     def default_networks(
         cls, build: NetworkBuilder, **settings: Any
     ) -> tuple[Any, ...]:
-        """Makes the networks that `for_env` gives to the constructor.
+        """Makes the default networks of `for_env`.
 
         Args:
             build: `NetworkBuilder`. Makes networks for the spaces.
-            **settings: Arguments of the constructor, as they were given.
+            **settings: Arguments of the constructor.
         """
 
     @classmethod
     def for_action_space(
         cls, action_space: gymnasium.Space[Any]
     ) -> "type[Agent]":
-        """Returns the class of agents for an action space: mostly, this one.
+        """Returns the class of agents for an action space; by default this one.
 
         Args:
             action_space: `gymnasium.Space`. Of a single environment.
@@ -354,7 +359,7 @@ class Agent(ActingModel):
     def values_of_taken(
         self, observation: Any, action: Tensor, training: bool = False
     ) -> list[Tensor]:
-        """Returns what each critic thinks of actions, nothing without one.
+        """Returns each critic's Q-values of the given actions.
 
         Args:
             observation: `[B, ...]`. Raw observations.
@@ -362,20 +367,20 @@ class Agent(ActingModel):
             training: bool. Passed on to the critics. Defaults to `False`.
 
         Returns:
-            list of `[B]` float32, one for each critic.
+            list of `[B]` float32, one for each critic; empty without critics.
         """
         del observation, action, training
         return []
 
     def objectives(self) -> dict[str, Objective]:
-        """Returns the losses that an update makes steps along, by names.
+        """Returns the losses that an update minimises, keyed by name.
 
-        All gradients are those of the weights before the update. The logs
-        have each loss as `<name>_loss`, and the sum as `loss`.
+        All gradients are computed with the weights before the update. The logs
+        contain each loss as `<name>_loss`, and their sum as `loss`.
 
         Raises:
-            NotImplementedError: If the class defines none; it then needs a
-                `train_step` of its own.
+            NotImplementedError: If the class defines none; it then needs its
+                own `train_step`.
         """
         raise NotImplementedError(
             f"Expected {type(self).__name__} to define `objectives`, or a "
@@ -385,10 +390,10 @@ class Agent(ActingModel):
     # Learning.
 
     def begin_training(self, dataset: RoundDataset) -> None:
-        """Is told which dataset `fit` trains on.
+        """Receives the dataset that `fit` trains on.
 
         Args:
-            dataset: `keras_rl2.data.RoundDataset`. Bound to the agent.
+            dataset: `keras_rl2.data.RoundDataset`, bound to the agent.
         """
         self.rollouts = dataset
 
@@ -396,10 +401,10 @@ class Agent(ActingModel):
         """Makes one update from a minibatch; see `keras.Model.train_step`.
 
         Args:
-            data: dict of `[B, ...]`, as the dataset gives it: on-policy the
+            data: dict of `[B, ...]`, a minibatch of the dataset: on-policy the
                 samples of `prepare`; off-policy `observation`, `action`,
                 `reward` (of n steps), `discount` (0 after the end),
-                `next_observation` and perhaps `weight`.
+                `next_observation` and optionally `weight`.
 
         Returns:
             dict of scalars for the logs.
@@ -408,20 +413,20 @@ class Agent(ActingModel):
         return self._learn(lambda: self.update(batch))
 
     def update(self, batch: Batch) -> Terms:
-        """Makes a step along each objective, if all gradients are finite.
+        """Makes a step for each objective, if all gradients are finite.
 
         Args:
-            batch: dict, as of `train_step`, with `weight`.
+            batch: dict; see `train_step`, with `weight`.
 
         Returns:
-            dict: scalars for the logs, and perhaps `td_error` `[B]`;
-            `skipped_updates`, a bool, is true where nothing was changed, since
-            something was not finite.
+            dict: scalars for the logs, and for some agents `td_error` `[B]`;
+            `skipped_updates`, a bool, is true where nothing was changed
+            because a gradient or a loss was not finite.
         """
         return self._updater.update(self.objectives(), batch)
 
     def _learn(self, update: Callable[[], Terms]) -> dict[str, Tensor]:
-        """Makes one update, and moves the target networks; returns logs."""
+        """Makes one update and moves the target networks; returns logs."""
         with self.target_networks.following(self.updates_made):
             terms = update()
         if "td_error" in terms:
@@ -433,22 +438,22 @@ class Agent(ActingModel):
 
     @property
     def updates_made(self) -> keras.Variable:
-        """Counts updates."""
+        """Number of updates made."""
         iterations: keras.Variable = self.optimizer.iterations
         return iterations
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
-        """Changes whatever else an update changes, in the graph: nothing.
+        """Hook for further changes after an update, in the graph.
 
         Args:
             batch: dict of `[B, ...]`. The minibatch.
-            terms: dict. Of all objectives.
+            terms: dict. Terms of all objectives.
         """
 
     # The networks.
 
     def _build(self) -> None:
-        """Makes all that depends on the spaces, which are set."""
+        """Makes everything that depends on the spaces, which are set."""
         for network in self.acting_networks:
             if isinstance(network, Memory) and not self.takes_memory:
                 raise ValueError(
@@ -468,19 +473,19 @@ class Agent(ActingModel):
 
     @property
     def learns_offline(self) -> bool:
-        """Whether it learns from an `OfflineDataset` too."""
+        """Whether it can learn from an `OfflineDataset`."""
         return not self.on_policy
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Is given each `Trajectory` once, for statistics of observations."""
+        """Receives each `Trajectory` once, for statistics of observations."""
         self.normalizing.observe(trajectory)
         self.observers(trajectory)
 
     @property
     def outliers(self) -> dict[str, Outliers]:
-        """Observations that statistics did not follow, by a key of the logs.
+        """Outliers among the observations, keyed by log name.
 
-        Nothing where no network keeps any.
+        Empty where no network keeps statistics.
         """
         if not self.normalizing.changing:
             return {}
@@ -490,10 +495,10 @@ class Agent(ActingModel):
         """Is called before each rollout, when weights may still change."""
         self.normalizing.commit()
 
-    # Keras' own verbs.
+    # Methods of Keras.
 
     def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
-        """Does what `compile` says."""
+        """Compiles the agent; see `compile`."""
         overriding.refuse_unheard(self)
         given = CompileArguments(optimizer, **given_arguments)
         with self.learners.scope():
@@ -524,27 +529,26 @@ class Agent(ActingModel):
 
         Args:
             optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
-                the algorithm's own. Defaults to `"auto"`.
-            critic_optimizer: Optimizer, its name, or `"auto"` for one like
-                `optimizer`: a second one, where the agent has a separate
-                critic. Defaults to `None`.
+                the algorithm's default. Defaults to `"auto"`.
+            critic_optimizer: Optimizer of a separate critic, its name, or
+                `"auto"` for one like `optimizer`; None for a single optimizer.
+                Defaults to `None`.
             steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates of one call of TensorFlow. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to let XLA compile whole rounds of
-                small networks. Defaults to `"auto"`.
-            max_skipped_updates: int or None. How many updates in a row may be
-                skipped since a gradient or a learning rate was not finite;
-                None for any number. Defaults to `1000`.
-            run_eagerly: bool. As of `keras.Model.compile`. Defaults to
-                `False`.
-            auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to
+                Updates per call of TensorFlow. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to compile whole rounds of small
+                networks by XLA. Defaults to `"auto"`.
+            max_skipped_updates: int or None. Maximum number of consecutive
+                updates that may be skipped because a gradient or a learning
+                rate was not finite; None for any number. Defaults to `1000`.
+            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
+            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
                 `True`.
 
         Raises:
-            ValueError: If an argument is not one for an agent, or a learning
-                rate is not finite.
-            TypeError: If the class overrides a method of Keras that training
-                an agent does not call.
+            ValueError: If agents do not take an argument, or a learning rate
+                is not finite.
+            TypeError: If the class overrides a method of Keras that is not
+                called in the training of an agent.
         """
         raise NotImplementedError
 
@@ -555,13 +559,13 @@ class Agent(ActingModel):
         return self.compile_arguments.get_config()
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles as `get_compile_config` said, with built optimizers."""
+        """Compiles by `get_compile_config`, and builds the optimizers."""
         self.compile(**CompileArguments.from_config(config))
         if self.built:
             self.build_optimizer()
 
     def build_optimizer(self) -> None:
-        """Makes what the optimizer remembers, unless that has been made."""
+        """Makes the variables of the optimizer, unless they exist."""
         # Keras' LossScaleOptimizer would make its own variables once more.
         if not self.optimizer.built:
             with self.learners.scope():
@@ -569,7 +573,7 @@ class Agent(ActingModel):
             self.trained.keep_optimized()
 
     def critic_variables(self) -> list[keras.Variable]:
-        """Refuses a `critic_optimizer` where there is nothing for it."""
+        """Raises an error, as there is no separate critic."""
         raise ValueError(
             f"Expected `compile` of a {type(self).__name__} with one "
             "`optimizer`: it has no separate critic. "
@@ -582,7 +586,7 @@ class Agent(ActingModel):
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
-        """What Keras resets each epoch and shows."""
+        """Metrics that Keras resets each epoch and shows."""
         return [self.statistics]
 
     def _logs(
@@ -594,7 +598,7 @@ class Agent(ActingModel):
         return logs
 
     def _minibatch(self, data: Any) -> dict[str, Tensor]:
-        """Returns a minibatch for an update, if there can be one."""
+        """Returns a minibatch for an update, or raises an error."""
         self._require_bound()
         if not self.compiled:
             raise ValueError(
@@ -605,8 +609,8 @@ class Agent(ActingModel):
         return minibatch_of(data)
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
-        """Does what `fit` says."""
-        # Whoever only acts is spared datasets and callbacks.
+        """Trains the agent; see `fit`."""
+        # An agent that only acts does not import datasets and callbacks.
         from keras_rl2.training import fitting
 
         with fitting.fit_alone(self):
@@ -637,40 +641,40 @@ class Agent(ActingModel):
             total_steps: int or None. Environment steps of this call instead of
                 epochs, rounded up to whole epochs, or to whole rounds where
                 they are less than one epoch; the resets of NEXT_STEP
-                environments count as such. Defaults to `None`.
+                environments count as steps. Defaults to `None`.
             callbacks: `keras.callbacks.Callback`, or an iterable of them, or
                 None. Defaults to `None`.
             validation_data: `keras_rl2.EvaluationDataset`, an environment or
-                its id, or None. What is played after epochs. Defaults to
-                `None`.
-            validation_freq: int. Epochs from one time to the next. Defaults to
+                its id, or None. Episodes to evaluate on after epochs. Defaults
+                to `None`.
+            validation_freq: int. Number of epochs per evaluation. Defaults to
                 `1`.
-            initial_epoch: int. Where epochs are counted from. Defaults to `0`.
-            verbose: 0, 1 and 2 as of Keras; `"auto"` for the line of
+            initial_epoch: int. First epoch to count from. Defaults to `0`.
+            verbose: 0, 1 and 2 as in Keras; `"auto"` for the line of
                 `keras_rl2.callbacks.Progress`. Defaults to `"auto"`.
-            shuffle: bool. As of Keras, and without a meaning: datasets of
-                rounds shuffle their minibatches. Defaults to `False`.
-            steps_per_epoch: int or None. As of Keras, only where `x` is a
-                `tf.data.Dataset`. Defaults to `None`.
+            shuffle: bool. Argument of Keras without effect: datasets of rounds
+                shuffle their minibatches. Defaults to `False`.
+            steps_per_epoch: int or None. See `keras.Model.fit`; only where `x`
+                is a `tf.data.Dataset`. Defaults to `None`.
 
         Returns:
             `keras.callbacks.History`.
 
         Raises:
             ValueError: If the agent's networks or spaces do not fit the
-                environment, or the numbers do not fit each other; or within a
+                environment, or numbers contradict each other; or within a
                 `tf.function`.
-            FloatingPointError: If so many updates in a row as `compile` was
-                told were skipped, since something was not finite.
-            RuntimeError: If another `fit` of the agent has not ended.
+            FloatingPointError: If as many consecutive updates as `compile`
+                allows were skipped, because a value was not finite.
+            RuntimeError: If another `fit` of the agent is still running.
         """
         raise NotImplementedError
 
     def set_execution(self, steps: int, size: RoundSize | None) -> None:
-        """Drops the train function if it was made for another size.
+        """Discards the train function if it was made for another size.
 
         Args:
-            steps: int. Updates of one call of TensorFlow.
+            steps: int. Updates per call of TensorFlow.
             size: `RoundSize`, or None to leave the loop to Keras.
         """
         if self.steps_per_execution != steps or self.round_size != size:
@@ -679,18 +683,18 @@ class Agent(ActingModel):
             self.train_function = None
 
     def make_train_function(self, force: bool = False) -> Any:
-        """Makes what `fit` calls: one call of TensorFlow for a whole round."""
+        """Makes the train function of `fit`: one TensorFlow call per round."""
         retrace = self.target_networks.retrace
         force = self.trained.keep_traced() or retrace or force
         if self.train_function is not None and not force:
             return self.train_function
         if self.built:
-            # Made within the first update, the optimizer's variables would
-            # have TensorFlow trace that one twice.
+            # If the first update made the optimizer's variables, TensorFlow
+            # would trace it twice.
             self.build_optimizer()
         if self.run_eagerly or self.round_size is None:
             self.learners.refuse_keras_loop()
-            # Keeps what it makes, and returns nothing.
+            # It sets `train_function`, and returns nothing.
             super().make_train_function(force=force)
             self.train_function = round_execution.checked(
                 self, self.train_function
@@ -702,7 +706,7 @@ class Agent(ActingModel):
         return self.train_function
 
     def _evaluate(self, x: Any = None, **given: Any) -> dict[str, float]:
-        """Does what `evaluate` says."""
+        """Evaluates the agent; see `evaluate`."""
         from keras_rl2.training import evaluating
 
         return evaluating.evaluate(self, x, **given)
@@ -724,11 +728,12 @@ class Agent(ActingModel):
         return_dict: bool = True,
         callbacks: Any = None,
     ) -> dict[str, float]:
-        """Plays episodes greedily and returns what they gave.
+        """Plays episodes greedily and returns their mean return and length.
 
         All arguments but Keras' are those of the `EvaluationDataset` that is
-        made of an environment, and without a meaning where `x` is one. Those
-        of an `OfflineDataset` are `updates`, `deterministic` and `seed`.
+        made from an environment; they have no effect where `x` is a dataset.
+        Only `updates`, `deterministic` and `seed` apply to an
+        `OfflineDataset`.
 
         Args:
             x: An environment, an id string, or an `EvaluationDataset`; an
@@ -748,20 +753,22 @@ class Agent(ActingModel):
             wrappers: sequence of functions from a `gymnasium.Env` to another
                 one, applied to each environment that is made of an id.
                 Defaults to `()`.
-            step_timeout: float or None. Seconds that a step of a
-                `gymnasium.vector.AsyncVectorEnv` may take. A step in this
-                process cannot be interrupted. Defaults to `None`: no limit.
-            updates: int. Of the networks that estimate from an
-                `OfflineDataset`; see `OfflineEvaluation`. Defaults to `5000`.
-            verbose: int or str. As of Keras; there is nothing to show.
-                Defaults to `"auto"`.
-            return_dict: bool. As of Keras; it always is one. Defaults to
-                `True`.
-            callbacks: As of Keras; there are no batches. Defaults to `None`.
+            step_timeout: float or None. Seconds that a step may take, of a
+                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
+                this process. Defaults to `None`: as long as it likes.
+            updates: int. Updates of the networks that estimate the return from
+                an `OfflineDataset`; see `OfflineEvaluation`. Defaults to
+                `5000`.
+            verbose: int or str. Argument of Keras without effect. Defaults to
+                `"auto"`.
+            return_dict: bool. Argument of Keras; the result is always a dict.
+                Defaults to `True`.
+            callbacks: Argument of Keras without effect: there are no batches.
+                Defaults to `None`.
 
         Returns:
-            dict: `episode_return`, `episode_return_std`, `episode_length`; of
-            an `OfflineDataset` what `OfflineEvaluation` names.
+            dict: `episode_return`, `episode_return_std`, `episode_length`; for
+            an `OfflineDataset` the estimates of `OfflineEvaluation`.
         """
         raise NotImplementedError
 
@@ -774,22 +781,23 @@ class Agent(ActingModel):
         show_trainable: bool = False,
         layer_range: Sequence[str] | None = None,
     ) -> None:
-        """Prints what the agent is, and Keras' table of its layers.
+        """Prints a description of the agent, and Keras' table of its layers.
 
         Algorithm, spaces, hyper-parameters and optimizers come first.
 
         Args:
-            line_length: int or None. As of `keras.Model.summary`, and where
-                our own lines are broken. Defaults to `None`.
-            positions: As of `keras.Model.summary`. Defaults to `None`.
-            print_fn: Callable or None. Is given the text of either part; None
+            line_length: int or None. See `keras.Model.summary`; lines of the
+                description are wrapped at it, too. Defaults to `None`.
+            positions: See `keras.Model.summary`. Defaults to `None`.
+            print_fn: Callable or None. Called with the text of each part; None
                 to print it. Defaults to `None`.
-            expand_nested: bool. As of [`keras.Model.summary`](
+            expand_nested: bool. See [`keras.Model.summary`](
                 https://keras.io/api/models/model/#summary-method). Defaults to
                 `False`.
-            show_trainable: bool. As of it. Defaults to `False`.
-            layer_range: Sequence of two str or None. As of it. Defaults to
-                `None`.
+            show_trainable: bool. See `keras.Model.summary`. Defaults to
+                `False`.
+            layer_range: Sequence of two str or None. See
+                `keras.Model.summary`. Defaults to `None`.
 
         Example:
 
@@ -819,7 +827,7 @@ class Agent(ActingModel):
 
     @abc.abstractmethod
     def given_networks(self) -> dict[str, Any]:
-        """Returns the networks by the constructor's argument for them."""
+        """Returns the networks, keyed by constructor argument."""
 
     def save(
         self,
@@ -829,22 +837,22 @@ class Agent(ActingModel):
     ) -> None:
         """Saves the agent as `keras.Model.save` does, whole or not at all.
 
-        What was there stays until the new file is on the disk. A `.keras`
+        An existing file stays until the new one is on the disk. A `.keras`
         file is sealed, so that `keras_rl2.load` finds damage.
 
         Args:
-            filepath: str or path. Where to write, a `.keras` file.
-            overwrite: bool. Whether what is there is replaced without asking,
-                as of [`keras.Model.save`](
+            filepath: str or path. The `.keras` file to write.
+            overwrite: bool. Whether an existing file is replaced without a
+                question; see [`keras.Model.save`](
                 https://keras.io/api/models/model_saving_apis/model_saving_and_loading/).
                 Defaults to `True`.
             zipped: bool or None. Whether it is an archive rather than a
-                folder, as of `keras.Model.save`. Defaults to `None`.
+                folder; see `keras.Model.save`. Defaults to `None`.
 
         Raises:
-            ValueError: If a network could not be made again when it is
+            ValueError: If a network could not be restored when the file is
                 loaded, or a weight is not finite; nothing is written then.
-            OSError: If it cannot be written.
+            OSError: If the file cannot be written.
         """
         finite_weights.refuse_non_finite(self, "save")
         saved_networks.check_can_be_loaded(self.given_networks())
@@ -856,18 +864,19 @@ class Agent(ActingModel):
         overwrite: bool = True,
         max_shard_size: float | None = None,
     ) -> None:
-        """Saves weights as `keras.Model.save_weights`, whole or not at all.
+        """Saves weights by `keras.Model.save_weights`, whole or not at all.
 
         Args:
-            filepath: str or path. Where to write, a `.weights.h5` file.
-            overwrite: bool. Whether what is there is replaced without asking.
-                Defaults to `True`.
-            max_shard_size: float or None. Gigabytes of each of several files,
-                as of `keras.Model.save_weights`. Defaults to `None`.
+            filepath: str or path. The `.weights.h5` file to write.
+            overwrite: bool. Whether an existing file is replaced without a
+                question. Defaults to `True`.
+            max_shard_size: float or None. Maximum size in gigabytes of each of
+                several files; see `keras.Model.save_weights`. Defaults to
+                `None`.
 
         Raises:
             ValueError: If a weight is not finite; nothing is written then.
-            OSError: If they cannot be written.
+            OSError: If the file cannot be written.
         """
         finite_weights.refuse_non_finite(self, "save")
         saving.save_weights(
@@ -885,14 +894,14 @@ class Agent(ActingModel):
 
         Args:
             filepath: str or path. A `.weights.h5` or `.keras` file.
-            skip_mismatch: bool. Whether weights of other shapes are left out,
-                as of `keras.Model.load_weights`. Defaults to `False`.
-            objects_to_skip: Sequence of layers or None. What is left as it is,
-                as of `keras.Model.load_weights`. Defaults to `None`.
+            skip_mismatch: bool. Whether weights of other shapes are skipped;
+                see `keras.Model.load_weights`. Defaults to `False`.
+            objects_to_skip: Sequence of layers or None. Layers to leave
+                unchanged; see `keras.Model.load_weights`. Defaults to `None`.
 
         Raises:
             ValueError: If the weights are those of other networks, or one of
-                the file is not finite; all are then what they were before.
+                the file is not finite; all weights then keep their values.
         """
         before, env_steps = finite_weights.values_of(self), self.env_steps
         try:
@@ -935,7 +944,7 @@ class Agent(ActingModel):
         store["env_steps"] = np.array(self.env_steps, np.int64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads what `save_own_variables` saved."""
+        """Loads the variables of `save_own_variables`."""
         # The store of Keras has `keys` but cannot be iterated over.
         values = {key: store[key] for key in list(store.keys())}
         env_steps = int(np.array(values.pop("env_steps", 0)))
@@ -948,14 +957,14 @@ class Agent(ActingModel):
         self._is_loaded = True
         super().load_own_variables(values)
 
-    # What a training goes on from.
+    # State of a training.
 
     def get_state(self) -> dict[str, Any]:
-        """Returns all that later updates and actions depend on.
+        """Returns the whole state on which later updates and actions depend.
 
         Returns:
             dict of plain data: the variables of networks and optimizers, the
-            count of steps, and the random state of `act`.
+            number of steps, and the random state of `act`.
         """
         self._require_bound()
         return {
@@ -964,7 +973,7 @@ class Agent(ActingModel):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Takes back what `get_state` gave, in an agent made in the same way.
+        """Restores a state of `get_state`, in an agent made in the same way.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -976,18 +985,18 @@ class Agent(ActingModel):
         agent_state.write(self, state)
         self._acting.set_state(state["acting"])
 
-    # Weights that are not to be used.
+    # Weights that must not be used.
 
     def _check_can_act(self) -> None:
-        """Refuses to act with what is not ready for it."""
+        """Raises an error if the agent is not ready to act."""
         super()._check_can_act()
         self.check_loaded()
 
     def check_loaded(self) -> None:
-        """Refuses weights that were loaded and are not finite.
+        """Raises an error for loaded weights that are not finite.
 
-        Keras says when the first of them are loaded, not when all are: those
-        of a whole file are looked at when they are used.
+        Keras reports when the first of them are loaded, not when all are, so
+        the weights of a file are checked when they are used.
         """
         if self._is_loaded:
             self._is_loaded = False
@@ -1006,21 +1015,21 @@ class Agent(ActingModel):
         """Makes one update; see `keras.Model.train_on_batch`.
 
         Args:
-            x: dict of `[B, ...]`. A minibatch, as `train_step` takes it.
+            x: dict of `[B, ...]`. A minibatch; see `train_step`.
             y: None. Actions and returns are entries of the minibatch. Defaults
                 to `None`.
-            sample_weight: `[B]` or None. What each row counts, times its
+            sample_weight: `[B]` or None. Weight of each row, multiplied by its
                 `weight` in the minibatch. Defaults to `None`.
             class_weight: None. There are no classes. Defaults to `None`.
-            return_dict: bool. Whether logs are returned by their names.
-                Defaults to `False`.
+            return_dict: bool. Whether logs are returned as a dict. Defaults to
+                `False`.
 
         Returns:
             Logs, as a list or a dict.
 
         Raises:
-            ValueError: If the agent is not bound or compiled, there is nothing
-                to train, or an argument means nothing to an agent.
+            ValueError: If the agent is not bound or compiled, nothing is
+                trainable, or agents do not support an argument.
         """
         self._require_bound()
         self.check_loaded()
@@ -1041,16 +1050,16 @@ class Agent(ActingModel):
         sample_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Refuses: what an agent is worth, no batch tells.
+        """Raises an error: a batch does not measure a policy.
 
         Args:
-            x: As of `keras.Model.test_on_batch`. Defaults to `None`.
-            y: As of the same. Defaults to `None`.
-            sample_weight: As of the same. Defaults to `None`.
-            return_dict: As of the same. Defaults to `False`.
+            x: See `keras.Model.test_on_batch`. Defaults to `None`.
+            y: See `keras.Model.test_on_batch`. Defaults to `None`.
+            sample_weight: See `keras.Model.test_on_batch`. Defaults to `None`.
+            return_dict: See `keras.Model.test_on_batch`. Defaults to `False`.
 
         Raises:
-            NotImplementedError: Always; `evaluate` plays episodes.
+            NotImplementedError: Always; use `evaluate`, which plays episodes.
         """
         del x, y, sample_weight, return_dict
         raise NotImplementedError(
@@ -1067,16 +1076,15 @@ class Agent(ActingModel):
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
-        """Returns what `call` gives; see `keras.Model.predict`.
+        """Returns the outputs of `call`; see `keras.Model.predict`.
 
-        Those are the parameters of a policy or the values of actions; `act`
-        gives actions.
+        They are the parameters of a policy or Q-values; `act` returns actions.
 
         Args:
             x: `[B, ...]` or a dataset. Raw observations.
-            batch_size: int or None. Observations of each call. Defaults to
-                `None`: 32.
-            verbose: As of Keras. Defaults to `"auto"`.
+            batch_size: int or None. Observations per call. Defaults to `None`:
+                32.
+            verbose: See `keras.Model.predict`. Defaults to `"auto"`.
             steps: int or None. Batches of a dataset. Defaults to `None`: all.
             callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
 
@@ -1085,7 +1093,8 @@ class Agent(ActingModel):
 
         Raises:
             ValueError: If the agent is not bound.
-            NotImplementedError: If it remembers, so that rows are no episodes.
+            NotImplementedError: If the agent has recurrent networks, as rows
+                are not episodes.
         """
         self._check_can_predict("predict")
         return super().predict(
@@ -1097,7 +1106,7 @@ class Agent(ActingModel):
         )
 
     def predict_on_batch(self, x: Any) -> Any:
-        """Returns what `call` gives of one batch; see `predict`.
+        """Returns the outputs of `call` for one batch; see `predict`.
 
         Args:
             x: `[B, ...]`. Raw observations.
@@ -1107,23 +1116,24 @@ class Agent(ActingModel):
 
         Raises:
             ValueError: If the agent is not bound.
-            NotImplementedError: If it remembers, so that rows are no episodes.
+            NotImplementedError: If the agent has recurrent networks, as rows
+                are not episodes.
         """
         self._check_can_predict("predict_on_batch")
         return super().predict_on_batch(x)
 
     def _check_can_predict(self, verb: str) -> None:
-        """Refuses to run networks that are not ready for single rows."""
+        """Raises an error if the networks are not ready for single rows."""
         self._check_can_act()
         if self.memory is not None:
             raise NotImplementedError(
-                "Expected `act(observation, state)` of an agent that "
-                f"remembers. Received: `{verb}` of {type(self).__name__}"
+                "Expected `act(observation, state)` of an agent with recurrent "
+                f"networks. Received: `{verb}` of {type(self).__name__}"
             )
 
 
 def _own_options(kind: "type[Agent]") -> dict[str, Any]:
-    """Returns what an algorithm's networks are like by default."""
+    """Returns the default properties of an algorithm's networks."""
     return {
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
@@ -1137,7 +1147,7 @@ def _refuse_unknown(
     settings: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> None:
-    """Refuses what neither the agent takes nor its networks can be like."""
+    """Raises an error for arguments of neither the agent nor its networks."""
     made = {"actor", "critic", "q_network", "value_network"}
     made |= {"observation_space", "action_space"}
     taken = {*kind.argument_names(), *options, "memory"} - made
@@ -1145,7 +1155,7 @@ def _refuse_unknown(
 
 
 def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
-    """Refuses what no network can be like, before one is made."""
+    """Raises an error for invalid properties before a network is made."""
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],
@@ -1155,28 +1165,28 @@ def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
     check_choice(initialization=(options["initialization"], KINDS))
     check_seed(seed)
     check_has(
-        "an RNN cell of Keras, `keras.layers.LSTMCell(128)` say, or None",
+        "an RNN cell of Keras, e.g. `keras.layers.LSTMCell(128)`, or None",
         "state_size",
         "call",
         **present(memory=memory),
     )
 
 
-# Of `get_config`: said elsewhere, or of no interest.
+# Entries of `get_config` that are printed elsewhere, or of no interest.
 _SAID = frozenset({"name", "dtype", "observation_space", "action_space"})
 _WIDEST = 80
 
 
 def _described(agent: "Agent", line_length: int | None = None) -> str:
-    """Describes an agent, for what stands above the table of its layers.
+    """Describes an agent, for the lines above the table of its layers.
 
     Args:
-        agent: `keras_rl2.Agent`. Need not know its spaces yet.
-        line_length: int or None. Where lines are broken; None for the width
-            of the terminal, at most 80. Defaults to `None`.
+        agent: `keras_rl2.Agent`, bound to spaces or not.
+        line_length: int or None. Width at which lines are wrapped; None for
+            that of the terminal, at most 80. Defaults to `None`.
 
     Returns:
-        str, of several lines.
+        str of several lines.
     """
     width = line_length or min(shutil.get_terminal_size().columns, _WIDEST)
     unknown = "not known before `fit`"
@@ -1201,13 +1211,13 @@ def _described(agent: "Agent", line_length: int | None = None) -> str:
 
 
 def _algorithm(agent: "Agent") -> str:
-    """Returns the name of the class, and how it learns."""
+    """Returns the name of the class, and whether it is on-policy."""
     learns = "on-policy" if agent.on_policy else "off-policy"
     return f"{type(agent).__name__} ({learns})"
 
 
 def _hyper_parameters(agent: "Agent") -> Iterator[str]:
-    """Yields the arguments of the constructor, but for networks."""
+    """Yields the arguments of the constructor, except networks."""
     for name, value in agent.get_config().items():
         if name not in _SAID and name not in agent.given_networks():
             yield f"{name}={_short(value)}"
@@ -1231,7 +1241,7 @@ def _optimizers(agent: "Agent") -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    """Writes a setting; what was serialised as `Name(argument=value)`."""
+    """Formats a setting; a serialised object as `Name(argument=value)`."""
     if isinstance(value, Mapping) and "class_name" in value:
         settings = value.get("config") or {}
         given = ", ".join(
@@ -1241,6 +1251,6 @@ def _short(value: Any) -> str:
         )
         return f"{value['class_name']}({given})"
     if isinstance(value, float | np.floating):
-        # Of an optimizer they are float32, with all their digits.
+        # Those of an optimizer are float32, with all their digits.
         return f"{float(value):.6g}"
     return repr(value)

@@ -20,61 +20,63 @@ from keras_rl2.spaces.space_configs import GivenSpace
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class APPO(PPO):
-    """Proximal policy optimisation from workers that do not wait for it.
+    """Proximal policy optimisation with workers that collect asynchronously.
 
-    While there are updates of one round, workers collect the next one with
-    the weights that they have. What they bring was done by an older policy μ
-    than the π which learns from it, so V-trace corrects the targets, with π as
-    it is when the round begins:
+    During the updates of one round, workers collect the next one with the
+    weights that they have. Their policy μ is thus older than the policy π that
+    is trained, so V-trace corrects the targets, with π as it is when the round
+    begins:
 
         w = π(a|s) / μ(a|s)
         δ = min(clip_rho, w) (r + γ V(s') - V(s))
         R = V(s) + Σ (γ λ)ᵏ Π min(clip_c, w) δ
         A = r + γ ((1 - λ) V(s') + λ R') - V(s)
 
-    Then come PPO's updates. Their ratio is to μ, so that it is the policy that
-    acted from which π has no reason to move by more than `clip_ratio`, however
-    old it is. (With Luo et al.'s ratio, to a target network, here π at the
-    beginning of the round, it moves as far again in each round; on CartPole it
-    fell back from its best.) Where nothing lags, w is 1, R and A are those of
-    PPO, and so is each gradient.
+    Then follow PPO's updates. Their ratio is relative to μ, so the loss does
+    not reward π for moving by more than `clip_ratio` from the policy that
+    acted, however old it is. (With the ratio of Luo et al., relative to a
+    target network, here π at the beginning of the round, it moves as far again
+    in each round; on CartPole its return fell back from its best.) Without
+    lag, w is 1, and R, A and each gradient are those of PPO.
 
-    How far workers are behind follows from the order of events, not from their
-    speed: a run with workers repeats itself. Without workers it is PPO.
+    The lag of workers depends on the order of events, not on their speed: runs
+    with workers are reproducible. Without workers it is PPO.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy;
             or to (parameters, value) where there is no critic.
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
-        max_lag: int or None. Updates that there may be between acting and
-            learning; whole rounds are begun ahead as far as it allows, none
-            with 0. None for the updates of one round. Defaults to `None`.
-        clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
-        clip_c: float. Limit of w in the trace. Defaults to `1.0`.
+        max_lag: int or None. Maximum number of updates between acting and
+            learning. As many whole rounds are collected ahead as it allows,
+            none with 0. None for the updates of one round. Defaults to `None`.
+        clip_rho: float. Upper bound of w in the TD errors. Defaults to `1.0`.
+        clip_c: float. Upper bound of w in the trace. Defaults to `1.0`.
         clip_ratio: float or `keras.optimizers.schedules.LearningRateSchedule`
-            over updates. How far a probability ratio may usefully move.
-            Defaults to `0.2`.
-        value_clip_range: float or None. How far a value may move from the one
-            at collection; None for no clipping. Defaults to `None`.
+            over updates. Distance of a probability ratio from 1 beyond which
+            the loss does not reward a change. Defaults to `0.2`.
+        value_clip_range: float or None. Maximum change of a value from its
+            estimate at collection; None for no clipping. Defaults to `None`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `True`.
         target_kl: float or None. Once the approximate KL divergence exceeds
-            1.5 times this, the remaining updates of the round are skipped.
-            Defaults to `None`.
+            1.5 times this number, the remaining updates of the round are
+            skipped. Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
         gae_lambda: float. Decay of the advantage estimate. Defaults to `0.95`.
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
             `0.0`.
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `0.5`.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from. Defaults to `0.0`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `0.5`.
+        initial_log_std: float. Initial log standard deviation of a Box policy.
+            Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -187,40 +189,44 @@ class APPO(PPO):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            max_lag: int or None. Updates that there may be between acting and
-                learning; whole rounds are begun ahead as far as it allows,
-                none with 0. None for the updates of one round. Defaults to
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
                 `None`.
-            clip_rho: float. Limit of w in the TD errors. Defaults to `1.0`.
-            clip_c: float. Limit of w in the trace. Defaults to `1.0`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            max_lag: int or None. Maximum number of updates between acting and
+                learning. As many whole rounds are collected ahead as it
+                allows, none with 0. None for the updates of one round.
+                Defaults to `None`.
+            clip_rho: float. Upper bound of w in the TD errors. Defaults to
+                `1.0`.
+            clip_c: float. Upper bound of w in the trace. Defaults to `1.0`.
             clip_ratio: float or
                 `keras.optimizers.schedules.LearningRateSchedule` over updates.
-                How far a probability ratio may usefully move. Defaults to
-                `0.2`.
-            value_clip_range: float or None. How far a value may move from the
-                one at collection; None for no clipping. Defaults to `None`.
+                Distance of a probability ratio from 1 beyond which the loss
+                does not reward a change. Defaults to `0.2`.
+            value_clip_range: float or None. Maximum change of a value from its
+                estimate at collection; None for no clipping. Defaults to
+                `None`.
             normalize_advantages: bool. Whether advantages are normalised
                 within each minibatch. Defaults to `True`.
             target_kl: float or None. Once the approximate KL divergence
-                exceeds 1.5 times this, the remaining updates of the round are
-                skipped. Defaults to `None`.
+                exceeds 1.5 times this number, the remaining updates of the
+                round are skipped. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
             gae_lambda: float. Decay of the advantage estimate. Defaults to
                 `0.95`.
@@ -228,19 +234,20 @@ class APPO(PPO):
                 to `0.0`.
             value_coefficient: float. Weight of the value loss. Defaults to
                 `0.5`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `0.5`.
-            initial_log_std: float. Log standard deviation that a Box policy
-                starts from. Defaults to `0.0`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `0.5`.
+            initial_log_std: float. Initial log standard deviation of a Box
+                policy. Defaults to `0.0`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -256,7 +263,7 @@ class APPO(PPO):
         values: Tensor,
         next_values: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Returns V-trace's advantages and targets; see `OnPolicyAgent`."""
+        """Returns advantages and targets of V-trace; see `OnPolicyAgent`."""
         log_ratios = ops.zeros_like(values)
         if log_prob is not None:
             log_ratios = log_prob - arrays["log_prob"]

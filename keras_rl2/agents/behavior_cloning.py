@@ -20,33 +20,36 @@ from keras_rl2.updates.updater import Terms
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class BehaviorCloning(StochasticActor):
-    """Makes a policy act as the dataset does, for every action space.
+    """Imitates the actions of a dataset, for every action space.
 
-    Maximises the likelihood of the actions, whatever they brought:
+    Maximises the likelihood of the actions, independently of their rewards:
 
         L = -mean(log π(a|s))
 
-    It has no critic, and knows nothing of rewards: the policy becomes as good
-    as what is cloned, if there is enough of it, and is the one to beat by
-    those that do. Of a Box, actions are in the environment's own units, as
-    `PPO` has them: `rl.PPO(cloned.actor, critic)` goes on from a cloned
-    policy. Observations that have an action mask keep it to what is allowed.
+    It has no critic and does not use rewards. With enough data the policy
+    becomes as good as the one that made the data; it is the baseline for
+    algorithms that use rewards. Box actions are in the environment's own
+    units, as in `PPO`: `rl.PPO(cloned.actor, critic)` continues from a cloned
+    policy. Where observations contain an action mask, only allowed actions are
+    chosen.
 
     Args:
-        actor: `keras.Model` from observations to the parameters of the policy,
-            as of `PPO`: logits; of a Box, means `[B, A]`, or means and log
+        actor: `keras.Model` from observations to the parameters of the policy;
+            see `PPO`: logits; for a Box, means `[B, A]`, or means and log
             standard deviations `[B, 2A]`.
-        gamma: float. Discount factor of the dataset's rewards, which nothing
-            is learned from. Defaults to `0.99`.
-        initial_log_std: float. Log standard deviation that a Box policy with
-            means only starts from; it stays within -5 ... 2. Defaults to
-            `0.0`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `None`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        gamma: float. Discount factor of the dataset's rewards; the loss does
+            not use it. Defaults to `0.99`.
+        initial_log_std: float. Initial log standard deviation of a Box policy
+            whose network outputs means only; it stays within -5 ... 2.
+            Defaults to `0.0`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -127,39 +130,42 @@ class BehaviorCloning(StochasticActor):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            gamma: float. Discount factor of the dataset's rewards, which
-                nothing is learned from. Defaults to `0.99`.
-            initial_log_std: float. Log standard deviation that a Box policy
-                with means only starts from; it stays within -5 ... 2. Defaults
-                to `0.0`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            gamma: float. Discount factor of the dataset's rewards; the loss
+                does not use it. Defaults to `0.99`.
+            initial_log_std: float. Initial log standard deviation of a Box
+                policy whose network outputs means only; it stays within -5 ...
+                2. Defaults to `0.0`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -176,7 +182,7 @@ class BehaviorCloning(StochasticActor):
         return (build.actor(build.head.parameter_sizes[0], build.seed),)
 
     def given_networks(self) -> dict[str, keras.Model]:
-        """Returns the network by the constructor's argument for it."""
+        """Returns the network, keyed by constructor argument."""
         return {"actor": self.actor}
 
     def _check_and_build(self) -> None:
@@ -185,7 +191,7 @@ class BehaviorCloning(StochasticActor):
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """No target networks: nothing is bootstrapped from."""
+        """An empty list: there is no bootstrapping."""
         return []
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
@@ -195,12 +201,12 @@ class BehaviorCloning(StochasticActor):
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:
-        """Returns the one loss of the policy."""
+        """Returns the only loss, that of the policy."""
         own = self._policy_variables
         return {"policy": Objective(self.actor_terms, [self.actor], own)}
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes what a minibatch costs the policy.
+        """Computes the loss of the policy on a minibatch.
 
         Args:
             batch: dict of `[B, ...]`: `observation`, `action` and `weight`.
@@ -218,7 +224,7 @@ class BehaviorCloning(StochasticActor):
         }
 
     def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
-        """Refuses priorities, since there are no TD errors.
+        """Raises an error for priorities, as there are no TD errors.
 
         Raises:
             ValueError: If the dataset is prioritised.

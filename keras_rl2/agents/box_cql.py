@@ -35,11 +35,11 @@ from keras_rl2.updates.updater import Terms
 class BoxCQL(CQL, SAC):
     """Conservative Q-learning of Box actions: `SAC` with a penalty.
 
-    What `CQL` makes for Box actions. The sum over actions is estimated from
-    some that are drawn uniformly, some of the policy, and some of the policy
-    where the next observation was made, each counted by how probable it was.
-    Losses are ½ mean squares: an `alpha` of implementations that have whole
-    ones is to be halved here.
+    `CQL` makes it for Box actions. The sum over actions is estimated from
+    samples of three distributions: uniform, the policy, and the policy at the
+    next observation; each sample is weighted by its inverse probability.
+    Losses are ½ mean squares: halve the `alpha` of implementations without the
+    factor ½.
 
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
@@ -47,42 +47,46 @@ class BoxCQL(CQL, SAC):
             logits.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`; for Discrete actions, from
-            observations to `[B, n]`. Or a pair of such models; a single one
-            gets a twin like it, with weights of its own.
-        alpha: float. Weight of the penalty. It has the unit of values: of
-            actions whose values differ by less, the data's are cloned rather
-            than the better ones found. Defaults to `2.5`.
-        num_samples: int. Of Box actions, those drawn of each of the three
-            kinds. Defaults to `10`.
-        threshold: float or None. As of `CQL`; published are 5 and 10 for those
-            of MuJoCo. Defaults to `None`.
-        temperature: float above 0. α at first. Defaults to `1.0`.
-        learn_temperature: bool. Whether α follows the target entropy; if not
-            it stays what it is. Defaults to `True`.
-        target_entropy: float or None. In nats; None for -A, as published, or
-            0.89 log n for n Discrete actions that are allowed. Defaults to
-            `None`.
-        noise_color: str. Color of the noise that Box actions are drawn with
-            while experience is collected. `"pink"` is correlated from step to
-            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
-            body with inertia; each single action is distributed as the policy
-            says. `"white"` is drawn anew at each step, as published. Defaults
-            to `"pink"`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise that
-            is added to the actions of a Box policy, in half their range, for
-            goals that its own chance does not find; see `TD3`. Defaults to
-            `None`.
+            observations to `[B, n]`. Or a pair of such models; for a single
+            model, the agent makes a second one of the same architecture, with
+            its own weights.
+        alpha: float. Weight of the penalty. It has the unit of Q-values: among
+            actions that differ by less, the policy imitates the data instead
+            of finding better actions. Defaults to `2.5`.
+        num_samples: int. For Box actions, number of samples from each of the
+            three distributions. Defaults to `10`.
+        threshold: float or None. See `CQL`; published values for MuJoCo are 5
+            and 10. Defaults to `None`.
+        temperature: float above 0. Initial α. Defaults to `1.0`.
+        learn_temperature: bool. Whether α is learned from the target entropy;
+            otherwise it is constant. Defaults to `True`.
+        target_entropy: float or None. Target entropy in nats; None for -A, as
+            published, or 0.89 log n for n allowed Discrete actions. Defaults
+            to `None`.
+        noise_color: str. Color of the noise with which Box actions are sampled
+            while experience is collected. `"pink"` is correlated over time, so
+            that it moves bodies with inertia; each single action still has the
+            policy's distribution. See `keras_rl2.exploration.PinkNoise`.
+            `"white"` is independent at each step, as published. Defaults to
+            `"pink"`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
+            to the actions of a Box policy, in units of half their range, where
+            sampling from the policy does not explore enough; see `TD3`.
+            Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        target_every: int. Number of updates per move of the target networks.
+            Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -190,63 +194,66 @@ class BoxCQL(CQL, SAC):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            alpha: float. Weight of the penalty. It has the unit of values: of
-                actions whose values differ by less, the data's are cloned
-                rather than the better ones found. Defaults to `2.5`.
-            num_samples: int. Of Box actions, those drawn of each of the three
-                kinds. Defaults to `10`.
-            threshold: float or None. As of `CQL`; published are 5 and 10 for
-                those of MuJoCo. Defaults to `None`.
-            temperature: float above 0. α at first. Defaults to `1.0`.
-            learn_temperature: bool. Whether α follows the target entropy; if
-                not it stays what it is. Defaults to `True`.
-            target_entropy: float or None. In nats; None for -A, as published,
-                or 0.89 log n for n Discrete actions that are allowed. Defaults
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
                 to `None`.
-            noise_color: str. Color of the noise that Box actions are drawn
-                with while experience is collected. `"pink"` is correlated from
-                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
-                moves a body with inertia; each single action is distributed as
-                the policy says. `"white"` is drawn anew at each step, as
-                published. Defaults to `"pink"`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                that is added to the actions of a Box policy, in half their
-                range, for goals that its own chance does not find; see `TD3`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            alpha: float. Weight of the penalty. It has the unit of Q-values:
+                among actions that differ by less, the policy imitates the data
+                instead of finding better actions. Defaults to `2.5`.
+            num_samples: int. For Box actions, number of samples from each of
+                the three distributions. Defaults to `10`.
+            threshold: float or None. See `CQL`; published values for MuJoCo
+                are 5 and 10. Defaults to `None`.
+            temperature: float above 0. Initial α. Defaults to `1.0`.
+            learn_temperature: bool. Whether α is learned from the target
+                entropy; otherwise it is constant. Defaults to `True`.
+            target_entropy: float or None. Target entropy in nats; None for -A,
+                as published, or 0.89 log n for n allowed Discrete actions.
                 Defaults to `None`.
+            noise_color: str. Color of the noise with which Box actions are
+                sampled while experience is collected. `"pink"` is correlated
+                over time, so that it moves bodies with inertia; each single
+                action still has the policy's distribution. See
+                `keras_rl2.exploration.PinkNoise`. `"white"` is independent at
+                each step, as published. Defaults to `"pink"`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                added to the actions of a Box policy, in units of half their
+                range, where sampling from the policy does not explore enough;
+                see `TD3`. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `None`.
-            tau: float. Share of its network that a target network takes over
-                when it moves, over 0 and at most 1; 1 copies it. Defaults to
-                `0.005`.
-            target_every: int. Updates from one move of target networks to the
-                next. Defaults to `1`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `None`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. Defaults to `0.005`.
+            target_every: int. Number of updates per move of the target
+                networks. Defaults to `1`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -270,11 +277,11 @@ class BoxCQL(CQL, SAC):
         }
 
     def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
-        """Computes what a minibatch costs the critics, with the penalty.
+        """Computes the loss of the critics on a minibatch, with the penalty.
 
         Args:
-            values: list of `[B]` float32. What each critic thinks of the
-                actions taken, of the forward pass.
+            values: list of `[B]` float32. Each critic's Q-values of the
+                actions taken, from the forward pass.
             batch: dict of `[B, ...]`; see `train_step`.
 
         Returns:
@@ -304,15 +311,15 @@ class BoxCQL(CQL, SAC):
         return self.conservative_terms(terms, penalties, batch["weight"])
 
     def sampled_actions(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Draws the actions whose values are lowered.
+        """Draws the actions at which Q-values are lowered.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
 
         Returns:
             Actions `[B, 3 N, A]` in the unit box and their log-probabilities
-            `[B, 3 N]`: uniform ones, the policy's, and the policy's of the
-            next observations. Constants, both of them.
+            `[B, 3 N]`: uniform samples, the policy's, and the policy's at the
+            next observations. Both are constants.
         """
         encoded = self.encode(batch["observation"])
         shape = (
@@ -336,7 +343,7 @@ class BoxCQL(CQL, SAC):
     def _of_policy(
         self, observation: Any, shape: tuple[Any, ...], stream: int
     ) -> tuple[Tensor, Tensor]:
-        """Draws actions `[B, N, A]` of the policy, and their `[B, N]`."""
+        """Draws actions `[B, N, A]` of the policy, with log-probabilities."""
         batch_size, samples, size = shape
         parameters = ops.repeat(self(observation), samples, axis=0)
         noise = self.draw_normal((batch_size * samples, size), stream)

@@ -26,14 +26,14 @@ from keras_rl2.updates.updater import Terms
 
 
 def check_weight(alpha: float, threshold: float | None) -> None:
-    """Refuses what a penalty cannot count.
+    """Checks the weight of a penalty.
 
     Args:
-        alpha: float. As of `CQL`.
-        threshold: float or None. As of `CQL`.
+        alpha: float. See `CQL`.
+        threshold: float or None. See `CQL`.
 
     Raises:
-        ValueError: If one is out of range.
+        ValueError: If a number is out of range.
     """
     lowest = 0.0 if threshold is None else 1e-12
     check_in_range(alpha=(alpha, lowest, 1e12))
@@ -44,79 +44,88 @@ def check_weight(alpha: float, threshold: float | None) -> None:
 class CQL(OffPolicyAgent):
     """Conservative Q-learning, for Discrete and Box actions.
 
-    Learns from a fixed dataset, which says nothing of most actions. A critic
-    that is too optimistic about one of them is never corrected, and the policy
-    would choose just that one; so values of actions are lowered, but for those
-    in the data. To the loss of each critic it adds
+    Learns from a fixed dataset, which does not contain most actions. Where a
+    critic overestimates one of these, it is never corrected, and the policy
+    would choose just this action. Therefore the values of all actions are
+    lowered, except those in the data. The loss of each critic has an
+    additional term,
 
         α mean(log Σ_a exp Q(s, a) - Q(s, a_data))
 
-    By that, `CQL.for_env` makes a `keras_rl2.agents.DiscreteCQL` of `DQN`, or
-    a `BoxCQL` of `SAC`; so does `CQL(q_network)` or `CQL(actor, critic)`. Both
-    take the arguments of what they are made of too, and go on online from a
+    `CQL.for_env` makes a `keras_rl2.agents.DiscreteCQL`, based on `DQN`, or a
+    `BoxCQL`, based on `SAC`; so does `CQL(q_network)` or `CQL(actor, critic)`.
+    Both also take the arguments of their base, and can continue online from a
     `ReplayDataset`.
 
     Args:
-        *networks: `keras.Model`. Those of `DQN`, or of `SAC`, in their order.
-        q_network: `keras.Model` or None. That of `DQN`, by its name. Defaults
-            to `None`.
-        actor: `keras.Model` or None. That of `SAC`, by its name. Defaults to
+        *networks: `keras.Model`. Networks of `DQN` or of `SAC`, in the order
+            of their arguments.
+        q_network: `keras.Model` or None. Network of `DQN`, as a keyword.
+            Defaults to `None`.
+        actor: `keras.Model` or None. Actor of `SAC`, as a keyword. Defaults to
             `None`.
-        critic: `keras.Model`, a pair of them, or None. Those of `SAC`, by
-            their name. Defaults to `None`.
-        alpha: float. α; with a `threshold`, above 0, and what it begins with.
-            Of Box actions it is 2.5. Defaults to `1.0`.
-        threshold: float or None. Where α is to be learned, the penalty that it
-            aims at: α grows while the penalty is larger, and falls while it is
-            smaller. None for a fixed α. Defaults to `None`.
-        num_samples: int. Of Box actions, those drawn of each of the three
-            kinds. Defaults to `10`.
-        double: bool. Whether the network that learns chooses the next action.
-            Defaults to `True`.
-        dueling: bool. Whether the network gives V and advantages. Defaults to
-            `False`.
+        critic: `keras.Model`, a pair of them, or None. Critics of `SAC`, as a
+            keyword. Defaults to `None`.
+        alpha: float. α, weight of the penalty; with a `threshold` its initial
+            value, above 0. The default for Box actions is 2.5. Defaults to
+            `1.0`.
+        threshold: float or None. Target of the penalty, where α is learned: α
+            grows while the penalty is larger, and falls while it is smaller.
+            None for a constant α. Defaults to `None`.
+        num_samples: int. For Box actions, number of samples from each of the
+            three distributions. Defaults to `10`.
+        double: bool. Whether the online network, rather than its target,
+            chooses the next action. Defaults to `True`.
+        dueling: bool. Whether the network outputs V and advantages. Defaults
+            to `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
             `None`.
         atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
-        support: Sequence of two floats. Smallest and largest return that
-            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        support: Sequence of two floats. Smallest and largest return on the
+            atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
         loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-            square) of the TD error; distributions have losses of their own.
+            square) of the TD error; distributions have their own losses.
             Defaults to `"huber"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear fall from 1 to 0.05 within
-            10 000 steps. Defaults to `None`.
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
         epsilon_spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-            published. Defaults to `0.0`: all alike.
-        temperature: float above 0. α at first. Defaults to `1.0`.
-        learn_temperature: bool. Whether α follows the target entropy; if not
-            it stays what it is. Defaults to `True`.
-        target_entropy: float or None. In nats; None for -A, as published, or
-            0.89 log n for n Discrete actions that are allowed. Defaults to
-            `None`.
-        noise_color: str. Color of the noise that Box actions are drawn with
-            while experience is collected. `"pink"` is correlated from step to
-            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
-            body with inertia; each single action is distributed as the policy
-            says. `"white"` is drawn anew at each step, as published. Defaults
-            to `"pink"`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise that
-            is added to the actions of a Box policy, in half their range, for
-            goals that its own chance does not find; see `TD3`. Defaults to
-            `None`.
+            ε^(1 + α i / (B - 1)), so that some of many environments hardly
+            explore; 7 as published. Defaults to `0.0`: the same ε in all.
+        temperature: float above 0. Initial α. Defaults to `1.0`.
+        learn_temperature: bool. Whether α is learned from the target entropy;
+            otherwise it is constant. Defaults to `True`.
+        target_entropy: float or None. Target entropy in nats; None for -A, as
+            published, or 0.89 log n for n allowed Discrete actions. Defaults
+            to `None`.
+        noise_color: str. Color of the noise with which Box actions are sampled
+            while experience is collected. `"pink"` is correlated over time, so
+            that it moves bodies with inertia; each single action still has the
+            policy's distribution. See `keras_rl2.exploration.PinkNoise`.
+            `"white"` is independent at each step, as published. Defaults to
+            `"pink"`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
+            to the actions of a Box policy, in units of half their range, where
+            sampling from the policy does not explore enough; see `TD3`.
+            Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to; of Box actions None. Defaults to `10.0`.
-        tau: float. Share of its network that a target network takes over when
-            it moves; of Box actions 0.005. Defaults to `0.01`.
-        target_every: int. Updates from one move of the target to the next; a
-            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. The default for Box actions is None.
+            Defaults to `10.0`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. The default for Box actions is 0.005. Defaults to
+            `0.01`.
+        target_every: int. Number of updates per move of the target network;
+            `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
+            to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -139,7 +148,7 @@ class CQL(OffPolicyAgent):
         - [Kumar et al., 2020](https://arxiv.org/abs/2006.04779).
     """
 
-    #: What it is for each kind of action space, which name themselves here.
+    #: Subclasses by class of action space; each registers itself here.
     kinds: ClassVar[dict[type[gymnasium.Space[Any]], type["CQL"]]] = {}
 
     def __init__(
@@ -176,7 +185,7 @@ class CQL(OffPolicyAgent):
         name: str | None = None,
         dtype: str | None = None,
     ) -> None:
-        # What it takes, for those who ask: each of `kinds` has its own.
+        # The signature for users: each of `kinds` has its own constructor.
         raise NotImplementedError
 
     @classmethod
@@ -224,83 +233,90 @@ class CQL(OffPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            alpha: float. α; with a `threshold`, above 0, and what it begins
-                with. Of Box actions it is 2.5. Defaults to `1.0`.
-            threshold: float or None. Where α is to be learned, the penalty
-                that it aims at: α grows while the penalty is larger, and falls
-                while it is smaller. None for a fixed α. Defaults to `None`.
-            num_samples: int. Of Box actions, those drawn of each of the three
-                kinds. Defaults to `10`.
-            double: bool. Whether the network that learns chooses the next
-                action. Defaults to `True`.
-            dueling: bool. Whether the network gives V and advantages. Defaults
-                to `False`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            alpha: float. α, weight of the penalty; with a `threshold` its
+                initial value, above 0. The default for Box actions is 2.5.
+                Defaults to `1.0`.
+            threshold: float or None. Target of the penalty, where α is
+                learned: α grows while the penalty is larger, and falls while
+                it is smaller. None for a constant α. Defaults to `None`.
+            num_samples: int. For Box actions, number of samples from each of
+                the three distributions. Defaults to `10`.
+            double: bool. Whether the online network, rather than its target,
+                chooses the next action. Defaults to `True`.
+            dueling: bool. Whether the network outputs V and advantages.
+                Defaults to `False`.
             distributional: None, `"categorical"` or `"quantile"`. Defaults to
                 `None`.
             atoms: int. Atoms or quantiles of each distribution. Defaults to
                 `51`.
-            support: Sequence of two floats. Smallest and largest return that
-                `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+            support: Sequence of two floats. Smallest and largest return on the
+                atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
             loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-                square) of the TD error; distributions have losses of their
-                own. Defaults to `"huber"`.
+                square) of the TD error; distributions have their own losses.
+                Defaults to `"huber"`.
             epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
                 over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear fall from 1 to
-                0.05 within 10 000 steps. Defaults to `None`.
+                changes from round to round. None for a linear decay from 1 to
+                0.05 over 10,000 steps. Defaults to `None`.
             epsilon_spread: float. α of Ape-X: environment i of B explores with
-                ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-                published. Defaults to `0.0`: all alike.
-            temperature: float above 0. α at first. Defaults to `1.0`.
-            learn_temperature: bool. Whether α follows the target entropy; if
-                not it stays what it is. Defaults to `True`.
-            target_entropy: float or None. In nats; None for -A, as published,
-                or 0.89 log n for n Discrete actions that are allowed. Defaults
-                to `None`.
-            noise_color: str. Color of the noise that Box actions are drawn
-                with while experience is collected. `"pink"` is correlated from
-                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
-                moves a body with inertia; each single action is distributed as
-                the policy says. `"white"` is drawn anew at each step, as
-                published. Defaults to `"pink"`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                that is added to the actions of a Box policy, in half their
-                range, for goals that its own chance does not find; see `TD3`.
+                ε^(1 + α i / (B - 1)), so that some of many environments hardly
+                explore; 7 as published. Defaults to `0.0`: the same ε in all.
+            temperature: float above 0. Initial α. Defaults to `1.0`.
+            learn_temperature: bool. Whether α is learned from the target
+                entropy; otherwise it is constant. Defaults to `True`.
+            target_entropy: float or None. Target entropy in nats; None for -A,
+                as published, or 0.89 log n for n allowed Discrete actions.
                 Defaults to `None`.
+            noise_color: str. Color of the noise with which Box actions are
+                sampled while experience is collected. `"pink"` is correlated
+                over time, so that it moves bodies with inertia; each single
+                action still has the policy's distribution. See
+                `keras_rl2.exploration.PinkNoise`. `"white"` is independent at
+                each step, as published. Defaults to `"pink"`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                added to the actions of a Box policy, in units of half their
+                range, where sampling from the policy does not explore enough;
+                see `TD3`. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to; of Box actions None. Defaults to `10.0`.
-            tau: float. Share of its network that a target network takes over
-                when it moves; of Box actions 0.005. Defaults to `0.01`.
-            target_every: int. Updates from one move of the target to the next;
-                a copy now and then is `tau=1.0, target_every=1000`. Defaults
-                to `1`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. The default for Box actions
+                is None. Defaults to `10.0`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. The default for Box actions is 0.005.
+                Defaults to `0.01`.
+            target_every: int. Number of updates per move of the target
+                network; `tau=1.0, target_every=1000` copies it every 1000
+                updates. Defaults to `1`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -313,7 +329,7 @@ class CQL(OffPolicyAgent):
     def _kind_for(
         cls, networks: Sequence[Any], given: Collection[str]
     ) -> "type[CQL]":
-        """Returns the class that takes such networks."""
+        """Returns the class that takes these networks."""
         if cls is not CQL:
             return cls
         pair = len(networks) > 1 or "actor" in given or "critic" in given
@@ -321,7 +337,7 @@ class CQL(OffPolicyAgent):
         return cls.kinds[spaces.Box if pair else spaces.Discrete]
 
     def _weigh_penalty(self, alpha: float, threshold: float | None) -> None:
-        """Keeps what the penalty counts, which is learned with a threshold."""
+        """Sets the weight of the penalty, a variable with a threshold."""
         self.alpha = alpha
         self.threshold = threshold
         self.log_alpha: keras.Variable | None = None
@@ -362,13 +378,13 @@ class CQL(OffPolicyAgent):
         """Adds penalties to the loss of critics.
 
         Args:
-            terms: dict. What the critics' TD errors cost.
-            penalties: Sequence of `[B]`. Of each critic.
-            weight: `[B]`. What each transition counts.
+            terms: dict. Terms of the critics' TD errors.
+            penalties: Sequence of `[B]`. Penalty of each critic.
+            weight: `[B]`. Weight of each transition.
 
         Returns:
-            dict: `loss`, a scalar, with α times the penalties and with what α
-            itself costs; `cql_penalty`, their mean; `alpha`; and the rest.
+            dict: `loss`, a scalar, with α times the penalties and the loss of
+            α itself; `cql_penalty`, their mean; `alpha`; and the other terms.
         """
         total = cast(Tensor, sum(penalties))
         mean = total / len(penalties)
@@ -376,7 +392,7 @@ class CQL(OffPolicyAgent):
         if self.log_alpha is not None:
             log_alpha = ops.convert_to_tensor(self.log_alpha)
             alpha = ops.stop_gradient(ops.exp(log_alpha))
-            # As of a temperature: it grows by what the penalty is too large.
+            # Like a temperature, it grows while the penalty exceeds its target.
             loss += ops.mean(
                 losses.temperature_loss(
                     log_alpha, -mean, -cast(float, self.threshold)

@@ -19,38 +19,41 @@ class DDPG(TD3):
     """Deep deterministic policy gradient, for Box actions.
 
     TD3 without its three remedies: learns Q-values of a deterministic policy
-    from replay, and moves the policy along their gradient. With π = tanh of
-    the actor's output, and a prime for target networks, which follow at each
+    from replay, and updates the policy along their gradient. With π = tanh of
+    the actor's output, and a prime for target networks, which move at each
     update,
 
         L_Q = ½ mean((r + discount Q'(s', π'(s')) - Q(s, a))²)
         L_π = -mean(Q(s, π(s)))
 
-    Both gradients are those of the weights before the update. The published
-    noise is `rl.exploration.OrnsteinUhlenbeckNoise()`; normal noise, the
-    default, does as well (Fujimoto et al., 2018). Learning rates are 0.001 by
-    default.
+    Both gradients are computed with the weights before the update. The
+    published noise is `rl.exploration.OrnsteinUhlenbeckNoise()`; Gaussian
+    noise, the default, works as well (Fujimoto et al., 2018). The default
+    learning rate is 0.001.
 
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
-            after it, of a network that ends in a tanh itself.
+            after it, if the network itself ends in a tanh.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise of
-            actions in half their range; a number is the scale of
+        target_every: int. Number of updates per move of the target networks.
+            Defaults to `1`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
+            to actions, in units of half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to, the actor's and the critics' each for itself. Defaults
-            to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped, those of the actor and of the critics separately; None for
+            no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -140,44 +143,47 @@ class DDPG(TD3):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            target_every: int. Updates from one move of target networks to the
-                next. Defaults to `1`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise of
-                actions in half their range; a number is the scale of
-                `GaussianNoise`. Defaults to `0.1`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            target_every: int. Number of updates per move of the target
+                networks. Defaults to `1`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                added to actions, in units of half their range; a number is the
+                scale of `GaussianNoise`. Defaults to `0.1`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to, the actor's and the critics' each for itself.
-                Defaults to `None`.
-            tau: float. Share of its network that a target network takes over
-                when it moves, over 0 and at most 1; 1 copies it. Defaults to
-                `0.005`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped, those of the actor and of the critics separately;
+                None for no clipping. Defaults to `None`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. Defaults to `0.005`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an

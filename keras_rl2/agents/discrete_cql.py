@@ -24,8 +24,8 @@ from keras_rl2.updates.updater import Terms
 class DiscreteCQL(CQL, DQN):
     """Conservative Q-learning of Discrete actions: `DQN` with a penalty.
 
-    What `CQL` makes for Discrete actions. Every flag of `DQN` can be set; where
-    there is an action mask, the sum of the penalty is over what is allowed.
+    `CQL` makes it for Discrete actions. All flags of `DQN` are supported; with
+    an action mask, the sum of the penalty is over allowed actions.
 
     Args:
         q_network: `keras.Model` from observations to `[B, n]`, a value for
@@ -33,42 +33,46 @@ class DiscreteCQL(CQL, DQN):
             `distributional` to `atoms` times as many numbers, those of V or of
             the first action first.
         alpha: float. Weight of the penalty. Defaults to `1.0`.
-        threshold: float or None. Where α is to be learned, the penalty that it
-            aims at: α grows while the penalty is larger, and falls while it is
-            smaller. None for a fixed α. Defaults to `None`.
-        double: bool. Whether the network that learns chooses the next action.
-            Defaults to `True`.
-        dueling: bool. Whether the network gives V and advantages. Defaults to
-            `False`.
+        threshold: float or None. Target of the penalty, where α is learned: α
+            grows while the penalty is larger, and falls while it is smaller.
+            None for a constant α. Defaults to `None`.
+        double: bool. Whether the online network, rather than its target,
+            chooses the next action. Defaults to `True`.
+        dueling: bool. Whether the network outputs V and advantages. Defaults
+            to `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
             `None`.
         atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
-        support: Sequence of two floats. Smallest and largest return that
-            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        support: Sequence of two floats. Smallest and largest return on the
+            atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
         loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-            square) of the TD error; distributions have losses of their own.
+            square) of the TD error; distributions have their own losses.
             Defaults to `"huber"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear fall from 1 to 0.05 within
-            10 000 steps. Defaults to `None`.
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
         epsilon_spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-            published. Defaults to `0.0`: all alike.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `10.0`.
-        tau: float. Share of the network that its target takes over when it
-            moves. By 0.01 at each update it is about as old as a copy each 100
-            of them. The 10 000 updates of Atari would be two or three copies
-            in all on a task of 50 000 steps, and values grow by about a reward
-            with each copy. Defaults to `0.01`.
+            ε^(1 + α i / (B - 1)), so that some of many environments hardly
+            explore; 7 as published. Defaults to `0.0`: the same ε in all.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `10.0`.
+        tau: float. Polyak coefficient, above 0 and at most 1: the target
+            network moves by this fraction towards the network; 1 copies it.
+            With 0.01 at each update, the target is about as old as a copy made
+            every 100 updates. Copies every 10,000 updates, as for Atari, would
+            be two or three in a task of 50,000 steps, while values grow by
+            about a reward with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        target_every: int. Updates from one move of the target to the next; a
-            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        target_every: int. Number of updates per move of the target network;
+            `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
+            to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -184,67 +188,72 @@ class DiscreteCQL(CQL, DQN):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
             alpha: float. Weight of the penalty. Defaults to `1.0`.
-            threshold: float or None. Where α is to be learned, the penalty
-                that it aims at: α grows while the penalty is larger, and falls
-                while it is smaller. None for a fixed α. Defaults to `None`.
-            double: bool. Whether the network that learns chooses the next
-                action. Defaults to `True`.
-            dueling: bool. Whether the network gives V and advantages. Defaults
-                to `False`.
+            threshold: float or None. Target of the penalty, where α is
+                learned: α grows while the penalty is larger, and falls while
+                it is smaller. None for a constant α. Defaults to `None`.
+            double: bool. Whether the online network, rather than its target,
+                chooses the next action. Defaults to `True`.
+            dueling: bool. Whether the network outputs V and advantages.
+                Defaults to `False`.
             distributional: None, `"categorical"` or `"quantile"`. Defaults to
                 `None`.
             atoms: int. Atoms or quantiles of each distribution. Defaults to
                 `51`.
-            support: Sequence of two floats. Smallest and largest return that
-                `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+            support: Sequence of two floats. Smallest and largest return on the
+                atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
             loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-                square) of the TD error; distributions have losses of their
-                own. Defaults to `"huber"`.
+                square) of the TD error; distributions have their own losses.
+                Defaults to `"huber"`.
             epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
                 over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear fall from 1 to
-                0.05 within 10 000 steps. Defaults to `None`.
+                changes from round to round. None for a linear decay from 1 to
+                0.05 over 10,000 steps. Defaults to `None`.
             epsilon_spread: float. α of Ape-X: environment i of B explores with
-                ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-                published. Defaults to `0.0`: all alike.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `10.0`.
-            tau: float. Share of the network that its target takes over when it
-                moves. By 0.01 at each update it is about as old as a copy each
-                100 of them. The 10 000 updates of Atari would be two or three
-                copies in all on a task of 50 000 steps, and values grow by
-                about a reward with each copy. Defaults to `0.01`.
+                ε^(1 + α i / (B - 1)), so that some of many environments hardly
+                explore; 7 as published. Defaults to `0.0`: the same ε in all.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `10.0`.
+            tau: float. Polyak coefficient, above 0 and at most 1: the target
+                network moves by this fraction towards the network; 1 copies
+                it. With 0.01 at each update, the target is about as old as a
+                copy made every 100 updates. Copies every 10,000 updates, as
+                for Atari, would be two or three in a task of 50,000 steps,
+                while values grow by about a reward with each copy. Defaults to
+                `0.01`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            target_every: int. Updates from one move of the target to the next;
-                a copy now and then is `tau=1.0, target_every=1000`. Defaults
-                to `1`.
+            target_every: int. Number of updates per move of the target
+                network; `tau=1.0, target_every=1000` copies it every 1000
+                updates. Defaults to `1`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -254,16 +263,16 @@ class DiscreteCQL(CQL, DQN):
         raise NotImplementedError
 
     def objectives(self) -> dict[str, Objective]:
-        """Returns the one loss of the network."""
+        """Returns the only loss, that of the network."""
         own = self._own_variables
         return {"q": Objective(self._terms, [self.q_network], own)}
 
     def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:
-        """Computes what a minibatch costs: TD errors, and the penalty.
+        """Computes the loss of a minibatch: TD errors and the penalty.
 
         Args:
-            outputs: `[B, n, N]` float32. As of `DQN.loss_terms`.
-            batch: dict of `[B, ...]`; as there.
+            outputs: `[B, n, N]` float32; see `DQN.loss_terms`.
+            batch: dict of `[B, ...]`; see `DQN.loss_terms`.
 
         Returns:
             dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other

@@ -44,26 +44,26 @@ from keras_rl2.updates.updater import Terms
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class DQN(OffPolicyAgent):
-    """Deep Q-network, with the parts of Rainbow as flags.
+    """Deep Q-network, with the extensions of Rainbow as flags.
 
     Learns the value of each action from replayed transitions, with a target
-    network Q' that is copied now and then:
+    network Q' that follows Q:
 
         L = mean(w huber(r + γ max_a Q'(s', a) - Q(s, a)))
 
     and takes the action of the largest value, or with probability ε a random
-    one. Each flag is independent of the others, and of `n_step` and
+    action. Each flag is independent of the others, and of `n_step` and
     `prioritized` of the `ReplayDataset`:
 
-    - `double`: Q chooses the action that follows, Q' values it.
-    - `dueling`: the network gives V and advantages, Q = V + A - mean(A); of
-      distributions it is the logits or quantiles that are combined so.
-    - `distributional`: the network gives the distribution of the return, by
+    - `double`: Q chooses the next action, Q' evaluates it.
+    - `dueling`: the network outputs V and advantages, Q = V + A - mean(A); with
+      distributions, the logits or quantiles are combined in this way.
+    - `distributional`: the network outputs the distribution of the return, by
       logits on fixed atoms (C51, trained by cross-entropy to the projected
       target) or by quantiles (QR-DQN, trained by the quantile Huber loss with
       a threshold of 1). Q is its mean.
 
-    With a network that remembers it learns from sequences, as R2D2 does: see
+    With a recurrent network it learns from sequences, as R2D2 does; see
     `sequence_length` and `burn_in` of the `ReplayDataset`.
 
     Args:
@@ -71,39 +71,43 @@ class DQN(OffPolicyAgent):
             each action; with `dueling` to `[B, 1 + n]`, V first; with
             `distributional` to `atoms` times as many numbers, those of V or of
             the first action first.
-        double: bool. Whether the network that learns chooses the next action.
-            Defaults to `True`.
-        dueling: bool. Whether the network gives V and advantages. Defaults to
-            `False`.
+        double: bool. Whether the online network, rather than its target,
+            chooses the next action. Defaults to `True`.
+        dueling: bool. Whether the network outputs V and advantages. Defaults
+            to `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
             `None`.
         atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
-        support: Sequence of two floats. Smallest and largest return that
-            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        support: Sequence of two floats. Smallest and largest return on the
+            atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
         loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-            square) of the TD error; distributions have losses of their own.
+            square) of the TD error; distributions have their own losses.
             Defaults to `"huber"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear fall from 1 to 0.05 within
-            10 000 steps. Defaults to `None`.
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
         epsilon_spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-            published. Defaults to `0.0`: all alike.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `10.0`.
-        tau: float. Share of the network that its target takes over when it
-            moves. By 0.01 at each update it is about as old as a copy each 100
-            of them. The 10 000 updates of Atari would be two or three copies
-            in all on a task of 50 000 steps, and values grow by about a reward
-            with each copy. Defaults to `0.01`.
+            ε^(1 + α i / (B - 1)), so that some of many environments hardly
+            explore; 7 as published. Defaults to `0.0`: the same ε in all.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `10.0`.
+        tau: float. Polyak coefficient, above 0 and at most 1: the target
+            network moves by this fraction towards the network; 1 copies it.
+            With 0.01 at each update, the target is about as old as a copy made
+            every 100 updates. Copies every 10,000 updates, as for Atari, would
+            be two or three in a task of 50,000 steps, while values grow by
+            about a reward with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        target_every: int. Updates from one move of the target to the next; a
-            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        target_every: int. Number of updates per move of the target network;
+            `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
+            to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -138,7 +142,7 @@ class DQN(OffPolicyAgent):
     action_kinds = (gymnasium.spaces.Discrete,)
     takes_memory = True
     policy_head: DiscreteHead
-    # Without it, values of states that are rarely met grow without bound.
+    # Without it, values of rarely visited states grow without bound.
     default_layer_normalization = True
     updates_per_step = 0.5
     default_batch_size = 64
@@ -241,63 +245,68 @@ class DQN(OffPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            double: bool. Whether the network that learns chooses the next
-                action. Defaults to `True`.
-            dueling: bool. Whether the network gives V and advantages. Defaults
-                to `False`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            double: bool. Whether the online network, rather than its target,
+                chooses the next action. Defaults to `True`.
+            dueling: bool. Whether the network outputs V and advantages.
+                Defaults to `False`.
             distributional: None, `"categorical"` or `"quantile"`. Defaults to
                 `None`.
             atoms: int. Atoms or quantiles of each distribution. Defaults to
                 `51`.
-            support: Sequence of two floats. Smallest and largest return that
-                `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+            support: Sequence of two floats. Smallest and largest return on the
+                atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
             loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-                square) of the TD error; distributions have losses of their
-                own. Defaults to `"huber"`.
+                square) of the TD error; distributions have their own losses.
+                Defaults to `"huber"`.
             epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
                 over environment steps. Probability of a random action; it
-                changes from round to round. None for a linear fall from 1 to
-                0.05 within 10 000 steps. Defaults to `None`.
+                changes from round to round. None for a linear decay from 1 to
+                0.05 over 10,000 steps. Defaults to `None`.
             epsilon_spread: float. α of Ape-X: environment i of B explores with
-                ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-                published. Defaults to `0.0`: all alike.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `10.0`.
-            tau: float. Share of the network that its target takes over when it
-                moves. By 0.01 at each update it is about as old as a copy each
-                100 of them. The 10 000 updates of Atari would be two or three
-                copies in all on a task of 50 000 steps, and values grow by
-                about a reward with each copy. Defaults to `0.01`.
+                ε^(1 + α i / (B - 1)), so that some of many environments hardly
+                explore; 7 as published. Defaults to `0.0`: the same ε in all.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `10.0`.
+            tau: float. Polyak coefficient, above 0 and at most 1: the target
+                network moves by this fraction towards the network; 1 copies
+                it. With 0.01 at each update, the target is about as old as a
+                copy made every 100 updates. Copies every 10,000 updates, as
+                for Atari, would be two or three in a task of 50,000 steps,
+                while values grow by about a reward with each copy. Defaults to
+                `0.01`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            target_every: int. Updates from one move of the target to the next;
-                a copy now and then is `tau=1.0, target_every=1000`. Defaults
-                to `1`.
+            target_every: int. Number of updates per move of the target
+                network; `tau=1.0, target_every=1000` copies it every 1000
+                updates. Defaults to `1`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -335,7 +344,7 @@ class DQN(OffPolicyAgent):
         return policy_head(action_space)
 
     def given_networks(self) -> dict[str, keras.Model]:
-        """Returns the network by the constructor's argument for it."""
+        """Returns the network, keyed by constructor argument."""
         return {"q_network": self.q_network}
 
     def _check_and_build(self) -> None:
@@ -362,12 +371,12 @@ class DQN(OffPolicyAgent):
 
     @property
     def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
+        """Networks of the policy."""
         return [self.q_network]
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """The target network, with the network that it follows."""
+        """The pair of the target network and the network that it follows."""
         return [(self.target_network, self.q_network)]
 
     def call(self, observation: Any, training: bool = False) -> Tensor:
@@ -376,10 +385,10 @@ class DQN(OffPolicyAgent):
         return self.q_values(self._outputs(self.q_network, encoded, training))
 
     def q_values(self, outputs: Tensor) -> Tensor:
-        """Returns the Q-values that outputs stand for.
+        """Returns the Q-values of network outputs.
 
         Args:
-            outputs: `[B, n, N]` float32. As `loss_terms` is given them.
+            outputs: `[B, n, N]` float32; see `loss_terms`.
 
         Returns:
             `[B, n]` float32.
@@ -387,7 +396,7 @@ class DQN(OffPolicyAgent):
         return self._values.mean(outputs)
 
     def value(self, observation: Any) -> Tensor:
-        """Returns the value of the best action that is allowed.
+        """Returns the value of the best allowed action.
 
         Args:
             observation: `[B, ...]`. Raw observations.
@@ -400,24 +409,24 @@ class DQN(OffPolicyAgent):
     def values_of_taken(
         self, observation: Any, action: Tensor, training: bool = False
     ) -> list[Tensor]:
-        """Returns what the network thinks of actions, `[B]` float32."""
+        """Returns the network's Q-values of given actions, `[B]` float32."""
         index = ops.cast(action, "int32")[:, None]
         values = self(observation, training=training)
         # [B, n] -> [B]
         return [ops.take_along_axis(values, index, axis=1)[:, 0]]
 
     def _choices(self, observation: Any) -> Tensor:
-        """Returns Q-values `[B, n]`, those of forbidden actions far below."""
+        """Returns Q-values `[B, n]`, much lower for forbidden actions."""
         return self.allowed(observation, self(observation))
 
     def _outputs(
         self, network: keras.Model, encoded: Any, training: bool = False
     ) -> Tensor:
-        """Returns what a network says of each action, `[B, n, N]` float32."""
+        """Returns the outputs of a network by action, `[B, n, N]` float32."""
         return self._of_actions(run_network(network, encoded, training))
 
     def _of_actions(self, outputs: Tensor) -> Tensor:
-        """Parts the outputs of a network by actions, `[B, n, N]` float32."""
+        """Splits the outputs of a network by action, `[B, n, N]` float32."""
         outputs = ops.cast(outputs, "float32")
         rows = self.policy_head.n + bool(self.dueling)
         outputs = ops.reshape(outputs, (-1, rows, self._values.atoms))
@@ -434,18 +443,18 @@ class DQN(OffPolicyAgent):
         state: Sequence[Tensor],
         training: bool = False,
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        """Runs a network that remembers through sequences.
+        """Runs a recurrent network on sequences.
 
         Args:
             network: `keras.Model`. The Q-network or its target.
             observation: tree of `[B, T, ...]`. Raw observations.
             begins: `[B, T]`. 1 where a step is the first of an episode.
-            state: Sequence of `[B, ...]`. Before the first step.
+            state: Sequence of `[B, ...]`. State before the first step.
             training: bool. Passed on to the network. Defaults to `False`.
 
         Returns:
-            What it says of each action, `[B, T, n, N]`, and the state after
-            the last step.
+            Its outputs by action, `[B, T, n, N]`, and the state after the last
+            step.
         """
         outputs, after = unroll(
             cast(Memory, network),
@@ -473,7 +482,7 @@ class DQN(OffPolicyAgent):
         return self.policy_head(values), after
 
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Returns the best actions, or those that the noise forces."""
+        """Returns the best actions, or random ones selected by the noise."""
         return self.policy_head(self._choices(observation)).sample(noise)
 
     def greedy_action(self, observation: Any) -> Tensor:
@@ -482,7 +491,7 @@ class DQN(OffPolicyAgent):
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
-        """Which actions are random, and how often at present."""
+        """Description of the noise: its kind, and the current ε."""
         return [
             {
                 "kind": "epsilon_greedy",
@@ -498,7 +507,7 @@ class DQN(OffPolicyAgent):
         shape: tuple[int, ...],
         state: Any = None,
     ) -> tuple[np.ndarray, Any]:
-        """Draws which actions are random; see `EpsilonGreedy.draw`."""
+        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
         noise = self._exploring.draw(
             generator,
             shape,
@@ -509,13 +518,13 @@ class DQN(OffPolicyAgent):
         return noise, state
 
     def exploration_logs(self) -> dict[str, float]:
-        """Returns the present probability of a random action."""
+        """Returns the current probability of a random action."""
         return {"epsilon": self._exploring.present(self.env_steps)}
 
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:
-        """Returns the one loss of the network."""
+        """Returns the only loss, that of the network."""
         return {"q": Objective(self._terms, [self.q_network])}
 
     def _terms(self, batch: Batch) -> Terms:
@@ -527,14 +536,15 @@ class DQN(OffPolicyAgent):
         return self.loss_terms(outputs, batch)
 
     def loss_terms(self, outputs: Tensor, batch: Batch) -> Terms:
-        """Computes what a minibatch costs: here, the loss of TD errors.
+        """Computes the loss of a minibatch: here, that of the TD errors.
 
         Args:
-            outputs: `[B, n, N]` float32. What the network says of each action,
-                N numbers, of the forward pass; `q_values` makes values of it.
-            batch: dict of `[B, ...]`; see `train_step`. Of sequences, B are
-                their steps, and `next_outputs` and `selector` are there in
-                place of `next_observation`.
+            outputs: `[B, n, N]` float32. Outputs of the forward pass: N
+                numbers for each action, from which `q_values` computes
+                Q-values.
+            batch: dict of `[B, ...]`; see `train_step`. For sequences, B
+                counts their steps, and `next_outputs` and `selector` replace
+                `next_observation`.
 
         Returns:
             dict: `loss`, a scalar, which is minimised; `td_error` `[B]`; other
@@ -555,14 +565,14 @@ class DQN(OffPolicyAgent):
         }
 
     def _following(self, observation: Any) -> Batch:
-        """Returns what is said of the actions that follow.
+        """Returns the outputs of the next step, from which targets are made.
 
         Args:
             observation: `[B, ...]`. Raw observations.
 
         Returns:
             dict of `next_outputs` `[B, n, N]`, of the target network, and
-            `selector` `[B, n]`, whose largest is the action that follows.
+            `selector` `[B, n]`; its largest entry is that of the next action.
         """
         encoded = self.encode(observation)
         next_outputs = self._outputs(self.target_network, encoded)
@@ -595,14 +605,14 @@ class DQN(OffPolicyAgent):
 
 
 def _as_steps(agent: DQN, batch: Batch) -> tuple[Tensor, Batch]:
-    """Runs the networks of an agent through M sequences of L steps.
+    """Runs the networks of an agent on M sequences of L steps.
 
     Args:
-        agent: `DQN`. One whose networks remember.
-        batch: dict, as of `keras_rl2.data.SequenceReplayBuffer.sample`.
+        agent: `DQN` with recurrent networks.
+        batch: dict; see `keras_rl2.data.SequenceReplayBuffer.sample`.
 
     Returns:
-        What `DQN.loss_terms` is given of M * L steps.
+        Arguments of `DQN.loss_terms` for M * L steps.
     """
     steps: dict[str, Any] = dict(batch)
     span, state = steps.pop("span"), steps.pop("state")
@@ -637,14 +647,14 @@ def _after_burn_in(
     burn_in: Mapping[str, Any],
     state: Sequence[Tensor],
 ) -> Sequence[Tensor]:
-    """Returns the state from which a network learns, as a constant.
+    """Returns the state after the burn-in, as a constant.
 
     Args:
         agent: `DQN`.
         network: `keras.Model`. The Q-network or its target.
-        burn_in: Mapping. `observation` and `begins` of the steps before, none
-            perhaps.
-        state: Sequence of `[M, ...]`. Before them.
+        burn_in: Mapping. `observation` and `begins` of the steps of the
+            burn-in, which may be none.
+        state: Sequence of `[M, ...]`. State before them.
 
     Returns:
         Sequence of `[M, ...]`.
@@ -657,11 +667,11 @@ def _after_burn_in(
 
 
 def _where_bootstrapped(array: Tensor, span: Tensor) -> Tensor:
-    """Takes of each step what it bootstraps from.
+    """Returns the entries at the steps from which each step bootstraps.
 
     Args:
-        array: `[M, L + n, ...]`. Of all steps of sequences.
-        span: `[M, L]`. How many steps later that is.
+        array: `[M, L + n, ...]`. Entries of all steps of sequences.
+        span: `[M, L]`. Number of steps until the bootstrap.
 
     Returns:
         `[M * L, ...]`.

@@ -39,54 +39,58 @@ from keras_rl2.updates.updater import Terms
 class IQL(StochasticActor):
     """Implicit Q-learning, for Box and Discrete actions.
 
-    Learns from a fixed dataset without ever asking what actions are worth that
-    are not in it. The value of a state is an expectile τ of the values of the
-    actions that were taken there, near the best of them for a τ near 1; the
-    policy imitates actions by their advantage:
+    Learns from a fixed dataset without evaluating actions that are not in it.
+    The value of a state is an expectile τ of the Q-values of the actions taken
+    there, close to their maximum for a τ near 1; the policy imitates actions,
+    weighted by their advantage:
 
         L_V = mean(|τ - 1(u < 0)| u²),   u = min_i Q'_i(s, a) - V(s)
         L_Q = Σ_i ½ mean((r + discount V(s') - Q_i(s, a))²)
         L_π = -mean(min(exp(β u), w) log π(a|s))
 
-    where Q' are target critics, and weights of the policy's loss are
-    constants. All gradients are those of the weights before the update. It goes
-    on online from a `ReplayDataset`, exploring by its policy's own chance.
-    `for_env(..., normalize_observations=True)` is recommended where numbers of
-    an observation differ in size: far fewer updates are needed.
+    where Q' are target critics, and the weights of the policy's loss are
+    constants. All gradients are computed with the weights before the update.
+    Training can continue online from a `ReplayDataset`, where the policy
+    explores by sampling. `for_env(..., normalize_observations=True)` is
+    recommended where the entries of an observation differ in scale: it needs
+    far fewer updates.
 
     A Box policy is a Gaussian around the tanh of the actor's output, in the
     unit box, with a standard deviation that does not depend on the
     observation; samples are clipped to the box. It is not squashed as that of
-    `SAC`: of actions on the bounds, which data has many of, a squashed
-    Gaussian can give no sensible likelihood.
+    `SAC`: a squashed Gaussian has no sensible likelihood of actions on the
+    bounds, which are common in data.
 
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
             `[B, n]` logits.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`; for Discrete actions, from
-            observations to `[B, n]`. Or a pair of such models; a single one
-            gets a twin like it, with weights of its own.
+            observations to `[B, n]`. Or a pair of such models; for a single
+            model, the agent makes a second one of the same architecture, with
+            its own weights.
         value_network: `keras.Model` from observations to values `[B, 1]`.
         expectile: float between 0 and 1. τ; 0.5 is the mean. Defaults to
             `0.7`.
-        inverse_temperature: float. β; 0 is behaviour cloning. Defaults to
+        inverse_temperature: float. β; 0 is behavior cloning. Defaults to
             `3.0`.
-        max_weight: float. w, the most that one action counts. Defaults to
-            `100.0`.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from; it stays within -5 ... 2. Defaults to `0.0`.
+        max_weight: float. w, maximum weight of an action. Defaults to `100.0`.
+        initial_log_std: float. Initial log standard deviation of a Box policy;
+            it stays within -5 ... 2. Defaults to `0.0`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        target_every: int. Number of updates per move of the target networks.
+            Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -111,7 +115,7 @@ class IQL(StochasticActor):
     """
 
     action_kinds = (gymnasium.spaces.Box, gymnasium.spaces.Discrete)
-    #: How many networks value actions.
+    #: Number of critics.
     number_of_critics = 2
     statistics_names = (
         "loss",
@@ -144,7 +148,7 @@ class IQL(StochasticActor):
         dtype: str | None = None,
     ) -> None:
         check_in_range(
-            # At either end all values are one: the lowest or the highest.
+            # At either end the expectile is the minimum or the maximum.
             expectile=(expectile, 1e-6, 1.0 - 1e-6),
             inverse_temperature=(inverse_temperature, 0.0, 1e12),
             max_weight=(max_weight, 1e-12, 1e12),
@@ -164,8 +168,8 @@ class IQL(StochasticActor):
             name=name,
             dtype=dtype,
         )
-        # Before the critics, of which one may be made later: variables are to
-        # be in the same order where both are given, as when it is loaded.
+        # Before the critics, as the second one may be made later: variables
+        # must have the same order as when both are given, as in loading.
         self.value_network = value_network
         self.critics = given
         self.target_critics: list[keras.Model] = []
@@ -205,48 +209,51 @@ class IQL(StochasticActor):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
             expectile: float between 0 and 1. τ; 0.5 is the mean. Defaults to
                 `0.7`.
-            inverse_temperature: float. β; 0 is behaviour cloning. Defaults to
+            inverse_temperature: float. β; 0 is behavior cloning. Defaults to
                 `3.0`.
-            max_weight: float. w, the most that one action counts. Defaults to
+            max_weight: float. w, maximum weight of an action. Defaults to
                 `100.0`.
-            initial_log_std: float. Log standard deviation that a Box policy
-                starts from; it stays within -5 ... 2. Defaults to `0.0`.
+            initial_log_std: float. Initial log standard deviation of a Box
+                policy; it stays within -5 ... 2. Defaults to `0.0`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `None`.
-            tau: float. Share of its network that a target network takes over
-                when it moves, over 0 and at most 1; 1 copies it. Defaults to
-                `0.005`.
-            target_every: int. Updates from one move of target networks to the
-                next. Defaults to `1`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `None`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. Defaults to `0.005`.
+            target_every: int. Number of updates per move of the target
+                networks. Defaults to `1`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -257,7 +264,7 @@ class IQL(StochasticActor):
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns what stretches the unit box, or that of Discrete actions."""
+        """Returns the head of a scaled unit box, or of Discrete actions."""
         network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
@@ -273,12 +280,12 @@ class IQL(StochasticActor):
             number,
             discrete=not build.head.log_std_size,
         )
-        # Beside those of the others, of which there is one more than critics.
+        # The seed after those of the critics and the actor.
         seed = build.seeds(number + 2)[-1]
         return actor, valuing, build.network("value_network", 1, seed)
 
     def given_networks(self) -> dict[str, Any]:
-        """Returns the networks by the constructor's argument for them."""
+        """Returns the networks, keyed by constructor argument."""
         return {
             "actor": self.actor,
             "critic": self.critics,
@@ -307,25 +314,25 @@ class IQL(StochasticActor):
 
     @property
     def is_discrete(self) -> bool:
-        """Whether actions are choices rather than numbers."""
+        """Whether actions are Discrete."""
         return not self.policy_head.log_std_size
 
     # Networks.
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Target networks, each with the network that it follows."""
+        """Pairs of a target network and the network that it follows."""
         return list(zip(self.target_critics, self.critics, strict=True))
 
     def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` owns."""
+        """Trainable variables that a `critic_optimizer` updates."""
         networks = [*self.critics, self.value_network]
         return [v for each in networks for v in each.trainable_variables]
 
     def values_of_taken(
         self, observation: Any, action: Tensor, training: bool = False
     ) -> list[Tensor]:
-        """Returns what each critic thinks of actions, `[B]` float32."""
+        """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
             self.critics,
             self.encode(observation),
@@ -339,21 +346,21 @@ class IQL(StochasticActor):
         return self._value(observation)
 
     def _value(self, observation: Any, training: bool = False) -> Tensor:
-        """Returns values of states, perhaps of a pass that trains."""
+        """Returns values of states, optionally from a training forward pass."""
         encoded = self.encode(observation)
         return one_value_each(
             run_network(self.value_network, encoded, training)
         )
 
     def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
-        """Returns the action distribution that parameters stand for.
+        """Returns the distribution of actions with the given parameters.
 
         Args:
-            parameters: `[B, P]`. What the network gave.
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+            parameters: `[B, P]`. Outputs of the network.
+            observation: `[B, ...]`. Raw observations, with or without a mask.
 
         Returns:
-            `Distribution` of `[B]` actions, of a Box in the unit box.
+            `Distribution` of `[B]` actions; Box actions are in the unit box.
         """
         log_std = self._present_log_std()
         if log_std is None:
@@ -364,14 +371,14 @@ class IQL(StochasticActor):
     # Acting.
 
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Draws actions of the policy, those of a Box clipped to their box."""
+        """Draws actions of the policy, clipped to the unit box for a Box."""
         action = super().sample_action(observation, noise)
         return action if self.is_discrete else ops.clip(action, -1.0, 1.0)
 
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:
-        """Returns the losses of the critics, of values and of the policy."""
+        """Returns the losses of critics, value network and policy."""
         return {
             "critic": Objective(self.critic_terms, self.critics),
             "value": Objective(self.value_terms, [self.value_network]),
@@ -381,7 +388,7 @@ class IQL(StochasticActor):
         }
 
     def critic_terms(self, batch: Batch) -> Terms:
-        """Computes what a minibatch costs the critics.
+        """Computes the loss of the critics on a minibatch.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -398,7 +405,7 @@ class IQL(StochasticActor):
         return critics.td_terms(values, target, batch["weight"])
 
     def value_terms(self, batch: Batch) -> Terms:
-        """Computes what a minibatch costs the value network.
+        """Computes the loss of the value network on a minibatch.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -412,7 +419,7 @@ class IQL(StochasticActor):
         return {"loss": ops.mean(batch["weight"] * each)}
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes what a minibatch costs the policy.
+        """Computes the loss of the policy on a minibatch.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -432,7 +439,7 @@ class IQL(StochasticActor):
         }
 
     def _advantage(self, batch: Batch, training: bool = False) -> Tensor:
-        """Returns how much better than V(s) the actions taken are, `[B]`."""
+        """Returns the advantages of the actions taken over V(s), `[B]`."""
         values = critics.values_of_taken(
             self.target_critics,
             self.encode(batch["observation"]),

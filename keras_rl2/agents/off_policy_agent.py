@@ -25,21 +25,24 @@ from keras_rl2.updates.updater import Terms
 class OffPolicyAgent(Agent):
     """Base of agents that learn from past transitions, with target networks.
 
-    A subclass says what is minimised, in `objectives`; tapes, loss scaling,
-    clipping, optimizers, logs and target networks are taken care of here.
+    A subclass defines its losses in `objectives`. The base provides tapes,
+    loss scaling, gradient clipping, optimizers, logs and target networks.
 
     Args:
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        target_every: int. Number of updates per move of the target networks.
+            Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -58,9 +61,9 @@ class OffPolicyAgent(Agent):
     default_hidden = (256, 256)
     default_activation = "relu"
     default_initialization = "fan_in"
-    #: Updates that follow on each environment step.
+    #: Updates per environment step.
     updates_per_step = 1.0
-    #: Minibatch that the algorithm was published with.
+    #: Minibatch size of the publication.
     default_batch_size = 256
 
     def __init__(
@@ -95,15 +98,15 @@ class OffPolicyAgent(Agent):
             shape=(), dtype="int64", trainable=False, name="updates"
         )
         self.td_errors: tf.Variable | None = None
-        # The draws of the updates are those of a seed and their number.
+        # Random numbers of an update depend on the seed and its number only.
         self._draw_seed = seeds.sequence(self.seed)
 
-    # What a subclass gives.
+    # Defined by subclasses.
 
     @property
     @abc.abstractmethod
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Target networks, each with the network that it follows."""
+        """Pairs of a target network and the network that it follows."""
 
     # Networks.
 
@@ -112,7 +115,7 @@ class OffPolicyAgent(Agent):
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
     ) -> None:
-        """Ties the agent to spaces; see `ActingModel.bind`."""
+        """Binds the agent to spaces; see `ActingModel.bind`."""
         was_bound = self.is_bound
         super().bind(observation_space, action_space)
         if not was_bound:
@@ -124,7 +127,7 @@ class OffPolicyAgent(Agent):
             )
 
     def _learning_layers(self) -> list[keras.layers.Layer]:
-        """Returns all layers but those of target networks, which follow."""
+        """Returns all layers except those of target networks."""
         targets = {
             id(layer)
             for target, _ in self.target_pairs
@@ -137,11 +140,11 @@ class OffPolicyAgent(Agent):
 
     @property
     def updates_made(self) -> keras.Variable:
-        """Counts updates, whatever optimizers made them."""
+        """Number of updates, by any optimizer."""
         return self.updates
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
-        """Counts the update, and keeps its TD errors where they are wanted."""
+        """Counts the update, and stores its TD errors if they are used."""
         if (
             self.td_errors is not None
             and "td_error" in terms
@@ -155,29 +158,29 @@ class OffPolicyAgent(Agent):
     def draw_normal(self, shape: tuple[int, ...], stream: int) -> Tensor:
         """Draws standard normal noise for an update, in the graph.
 
-        A function of the agent's seed and the number of updates: it repeats,
-        also after saving and loading in between.
+        It depends on the agent's seed and the number of updates only, so it is
+        reproducible, also after saving and loading.
 
         Args:
-            shape: Of the noise.
-            stream: int. Keeps several draws of one update apart.
+            shape: tuple of int. Shape of the noise.
+            stream: int. Distinguishes several draws of one update.
 
         Returns:
             `shape` float32.
         """
-        # The default algorithm is another one under XLA.
+        # The default algorithm differs under XLA.
         return tf.random.stateless_normal(
             shape, seed=self._seed_of_draw(stream), alg="philox"
         )
 
     def draw_uniform(self, shape: tuple[int, ...], stream: int) -> Tensor:
-        """Draws numbers of -1 ... 1 for an update; see `draw_normal`."""
+        """Draws uniform noise in -1 ... 1 for an update; see `draw_normal`."""
         seed = self._seed_of_draw(stream)
         drawn = tf.random.stateless_uniform(shape, seed=seed, alg="philox")
         return cast(Tensor, 2.0 * drawn - 1.0)
 
     def _seed_of_draw(self, stream: int) -> Tensor:
-        """Returns the seed of one of the draws of the present update."""
+        """Returns the seed of a draw of the current update."""
         base = int(self._draw_seed.generate_state(stream + 1)[stream] >> 1)
         count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
         return tf.stack([tf.constant(base, "int32"), count])
@@ -185,19 +188,19 @@ class OffPolicyAgent(Agent):
     # Priorities.
 
     def keep_td_errors(self, td_errors: tf.Variable | None) -> None:
-        """Says where the TD errors of minibatches are to be written.
+        """Sets the variable to which TD errors of minibatches are written.
 
         Args:
-            td_errors: `tf.Variable` `[updates, batch]`, by the `position` of
-                a minibatch.
+            td_errors: `tf.Variable` `[updates, batch]` or None. Its rows are
+                selected by the `position` of a minibatch.
         """
         if self.td_errors is not td_errors:
             self.td_errors = td_errors
-            # Traced with another one, or with none.
+            # The traced one uses the previous variable, or none.
             self.train_function = None
 
     def exploration_logs(self) -> dict[str, float]:
-        """Returns how the agent explores at present, for the logs."""
+        """Returns the current parameters of exploration, for the logs."""
         return {}
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Agents that learn from fresh rollouts of their present policy."""
+"""Agents that learn from new rollouts of their current policy."""
 
 import operator
 from collections.abc import Callable
@@ -45,14 +45,15 @@ from keras_rl2.updates.updater import Objective
 
 
 class OnPolicyAgent(StochasticPolicy):
-    """Base of actor-critics that learn from rollouts of their present policy.
+    """Base of actor-critics that learn from rollouts of their current policy.
 
-    Either two networks, or one with two outputs (policy, value) on a shared
-    trunk, which may be recurrent. A network for a Box action space gives A
-    means, and the agent keeps a log standard deviation that does not depend on
-    the observation; or 2A numbers, means and log standard deviations.
+    There are either two networks, or one with two outputs (policy, value) on a
+    shared trunk, which may be recurrent. A network for a Box action space
+    outputs A means, and the agent learns a log standard deviation that does
+    not depend on the observation; or it outputs 2A numbers, means and log
+    standard deviations.
 
-    A subclass may change `loss_terms`: what a minibatch costs, from one
+    A subclass may override `loss_terms`, the loss of a minibatch from one
     forward pass.
 
     Args:
@@ -67,14 +68,16 @@ class OnPolicyAgent(StochasticPolicy):
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `False`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `0.5`.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from. Defaults to `0.0`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `0.5`.
+        initial_log_std: float. Initial log standard deviation of a Box policy.
+            Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -91,7 +94,7 @@ class OnPolicyAgent(StochasticPolicy):
     """
 
     takes_memory = True
-    #: Whether a single network without a value output is refused.
+    #: Whether a single network must have a value output.
     needs_value = True
 
     def __init__(
@@ -146,10 +149,11 @@ class OnPolicyAgent(StochasticPolicy):
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
-        """Returns the rollouts that it learns from by default.
+        """Returns the default settings of rollouts.
 
-        What Stable-Baselines3 takes for PPO, or where pictures are observed,
-        what Schulman et al., 2017, took for Atari; with scaled rewards.
+        They are those of Stable-Baselines3 for PPO, or where images are
+        observed, those of Schulman et al., 2017, for Atari; rewards are
+        scaled.
 
         Args:
             observation_space: `gymnasium.Space`. Of one environment.
@@ -166,16 +170,17 @@ class OnPolicyAgent(StochasticPolicy):
     def loss_terms(
         self, policy: Distribution, value: Tensor, batch: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Computes what a minibatch costs: here, the plain policy gradient.
+        """Computes the loss of a minibatch: here, the plain policy gradient.
 
         Args:
-            policy: Distribution of `[B]` actions, of the forward pass.
-            value: `[B]` float32. Values of the same pass.
-            batch: dict of `[B, ...]`, as `sample_spec` says; `weight` is 1
-                for samples that count and 0 for others.
+            policy: Distribution of `[B]` actions, from the forward pass.
+            value: `[B]` float32. Values from the same pass.
+            batch: dict of `[B, ...]`; see `sample_spec`. `weight` is 1 for
+                samples that count and 0 for others.
 
         Returns:
-            dict of scalars: `loss`, which is minimised, and more for the logs.
+            dict of scalars: `loss`, which is minimised, and others for the
+            logs.
         """
         log_prob = policy.log_prob(batch["action"])
         return self.total_loss(
@@ -186,7 +191,7 @@ class OnPolicyAgent(StochasticPolicy):
         )
 
     def advantages(self, batch: dict[str, Tensor]) -> Tensor:
-        """Returns advantages `[B]` of a minibatch, normalised if asked for."""
+        """Returns advantages `[B]` of a minibatch, optionally normalised."""
         advantage = batch["advantage"]
         if not self.normalize_advantages:
             return advantage
@@ -228,7 +233,7 @@ class OnPolicyAgent(StochasticPolicy):
     def _objectives(
         self, forward: Callable[[Any], Any]
     ) -> dict[str, Objective]:
-        """Returns the one objective, the loss of what a forward pass gives."""
+        """Returns the only objective, the loss of a forward pass."""
         networks = [self.actor, *([] if self.critic is None else [self.critic])]
         return {
             "actor_critic": Objective(
@@ -241,13 +246,13 @@ class OnPolicyAgent(StochasticPolicy):
     def train_on_trajectory(
         self, arrays: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Makes one update from a whole rollout, from one forward pass.
+        """Makes one update from a whole rollout, with one forward pass.
 
-        The same as `prepare` and `train_step`, where a rollout is one
-        minibatch: targets come from the values of the same pass, as constants.
+        It equals `prepare` and `train_step` where a rollout is one minibatch:
+        targets are computed from the values of the same pass, as constants.
 
         Args:
-            arrays: dict, as `Trajectory.packed_arrays`, in the graph.
+            arrays: dict; see `Trajectory.packed_arrays`, in the graph.
 
         Returns:
             dict of scalars for the logs.
@@ -278,7 +283,7 @@ class OnPolicyAgent(StochasticPolicy):
         return policy, flat(value), steps
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
-        """Returns Adam with the step and epsilon that PPO is run with."""
+        """Returns Adam with the learning rate and epsilon common for PPO."""
         return keras.optimizers.Adam(3e-4, epsilon=1e-5)
 
     # Preparing a rollout.
@@ -290,17 +295,18 @@ class OnPolicyAgent(StochasticPolicy):
         values: Tensor,
         next_values: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Returns what is learned of each step of a rollout.
+        """Returns the advantages and value targets of a rollout.
 
         Args:
-            arrays: dict, as of `Trajectory.arrays`, in the graph.
-            log_prob: `[T, B]` or None. Of the actions under the present
-                policy, where another one may have acted.
-            values: `[T, B]` float32. Of the observations.
-            next_values: `[T, B]` float32. Of the true next observations.
+            arrays: dict; see `Trajectory.arrays`, in the graph.
+            log_prob: `[T, B]` or None. Log-probabilities of the actions under
+                the current policy, where an earlier policy may have acted.
+            values: `[T, B]` float32. Values of the observations.
+            next_values: `[T, B]` float32. Values of the true next
+                observations.
 
         Returns:
-            Advantages and targets of the values, `[T, B]` each.
+            Advantages and value targets, `[T, B]` each.
         """
         del log_prob
         going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
@@ -316,7 +322,7 @@ class OnPolicyAgent(StochasticPolicy):
     def prepare(
         self, trajectory: Trajectory
     ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes what the updates need, in one compiled call.
+        """Computes the samples of a rollout, in one compiled call.
 
         Args:
             trajectory: `Trajectory` of T steps of B environments.
@@ -333,14 +339,14 @@ class OnPolicyAgent(StochasticPolicy):
         """Returns shape and dtype of each entry of one sample.
 
         Args:
-            length: int or None. Steps of a sequence, L, for an agent that
-                remembers: all entries have that many, beside them are `begins`
-                and the `state` before the first. Defaults to `None`.
+            length: int or None. Length L of sequences, for recurrent agents:
+                all entries then have L steps, and there are `begins` and the
+                `state` before the first step. Defaults to `None`.
 
         Returns:
             dict: `observation` and `action` as collected; `log_prob` and
             `value` under the weights that acted; `advantage`; `returns`, the
-            target of the value. All but the first two are float32 scalars.
+            value target. All but the first two are float32 scalars.
         """
         return self._rollout_samples.spec(length)
 
@@ -363,7 +369,7 @@ class OnPolicyAgent(StochasticPolicy):
     def default_networks(
         cls, build: NetworkBuilder, **settings: Any
     ) -> tuple[keras.Model, ...]:
-        """Makes a policy network and a value network, or one that remembers."""
+        """Makes a policy and a value network, or one recurrent network."""
         if build.memory is not None:
             units = (build.head.parameter_sizes[0], 1)
             return (build.remembering("actor_critic", units, build.seed),)
@@ -374,7 +380,7 @@ class OnPolicyAgent(StochasticPolicy):
         )
 
     def given_networks(self) -> dict[str, keras.Model | None]:
-        """Returns the networks by the constructor's argument for them."""
+        """Returns the networks, keyed by constructor argument."""
         return {"actor": self.actor, "critic": self.critic}
 
     def _check_and_build(self) -> None:
@@ -388,7 +394,7 @@ class OnPolicyAgent(StochasticPolicy):
         self._add_log_std(sizes[0], self.initial_log_std)
 
     def _check_endings(self) -> None:
-        """Looks at the activations that the networks end in."""
+        """Checks the final activations of the networks."""
         self._check_actor_ending()
         seen = self.encode.network_input
         if self.critic is not None:
@@ -399,16 +405,16 @@ class OnPolicyAgent(StochasticPolicy):
             )
 
     def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` owns.
+        """Trainable variables that a `critic_optimizer` updates.
 
         Raises:
-            ValueError: If actor and critic share any of them.
+            ValueError: If actor and critic share variables.
         """
         if self.critic is None:
             raise ValueError(
                 "Expected a separate critic for a `critic_optimizer`. "
-                "Received: one network with a shared trunk, whose variables "
-                "both optimizers would own"
+                "Received: one network with a shared trunk, so that both "
+                "optimizers would own its variables"
             )
         owned = {id(v) for v in self.actor.trainable_variables}
         shared = [v for v in self.critic.trainable_variables if id(v) in owned]
@@ -442,12 +448,11 @@ class OnPolicyAgent(StochasticPolicy):
     def evaluate_rows(
         self, rows: Any, steps: int | None, training: bool
     ) -> tuple[Distribution, Tensor]:
-        """Returns the policy of the first rows and the values of them all.
+        """Returns the policy of the first rows and the values of all rows.
 
         Args:
             rows: `[M, ...]`. Raw observations.
-            steps: int or None. Rows that the policy is asked for; None for
-                all.
+            steps: int or None. Number of rows for the policy; None for all.
             training: bool. Passed on to the networks.
 
         Returns:
@@ -483,12 +488,12 @@ class OnPolicyAgent(StochasticPolicy):
         state: Sequence[Tensor],
         training: bool = False,
     ) -> tuple[Tensor, Tensor, Sequence[Tensor]]:
-        """Runs a network that remembers through sequences.
+        """Runs a recurrent network on sequences.
 
         Args:
             observation: tree of `[B, T, ...]`. Raw observations.
             begins: `[B, T]`. 1 where a step is the first of an episode.
-            state: Sequence of `[B, ...]`. Before the first step.
+            state: Sequence of `[B, ...]`. State before the first step.
             training: bool. Passed on to the network. Defaults to `False`.
 
         Returns:
@@ -515,9 +520,9 @@ class OnPolicyAgent(StochasticPolicy):
         return one_value_each(run_network(self.critic, encoded))
 
     def _parts(self, outputs: Any) -> tuple[Tensor, Tensor]:
-        """Parts what a policy network gave: parameters `[B, P]`, values `[B]`.
+        """Splits outputs into parameters `[B, P]` and values `[B]`.
 
-        Values are 0 where it gave none.
+        Values are 0 where the network outputs none.
         """
         if isinstance(outputs, (list, tuple)):
             return outputs[0], one_value_each(outputs[1])

@@ -28,17 +28,17 @@ class PPO(OnPolicyAgent):
     """Proximal policy optimisation with a clipped surrogate objective.
 
     Improves the policy by several passes of minibatch updates over each
-    rollout, with a loss that gives no reason to move the probability of an
-    action by more than `clip_ratio`:
+    rollout. The loss does not reward changing the probability of an action by
+    more than `clip_ratio`:
 
         L = mean(max(-r A, -clip(r, 1 - c, 1 + c) A))
             + value_coefficient * mean((V - R)^2)
             - entropy_coefficient * mean(H)
 
     where r is the ratio of an action's probability to that under the policy
-    which took it, A the advantage, R its return, H the policy's entropy.
-    Works for Discrete, MultiDiscrete, MultiBinary and Box actions. Defaults
-    are those of the paper, with the details of Andrychowicz et al., 2021.
+    that acted, A the advantage, R the return, and H the entropy of the policy.
+    Supports Discrete, MultiDiscrete, MultiBinary and Box actions. Defaults are
+    those of the paper, with the details of Andrychowicz et al., 2021.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy;
@@ -46,28 +46,30 @@ class PPO(OnPolicyAgent):
         critic: `keras.Model` from observations to values `[B, 1]`, or None
             where `actor` has both outputs. Defaults to `None`.
         clip_ratio: float or `keras.optimizers.schedules.LearningRateSchedule`
-            over updates. How far a probability ratio may usefully move.
-            Defaults to `0.2`.
-        value_clip_range: float or None. How far a value may move from the one
-            at collection; None for no clipping. Defaults to `None`.
+            over updates. Distance of a probability ratio from 1 beyond which
+            the loss does not reward a change. Defaults to `0.2`.
+        value_clip_range: float or None. Maximum change of a value from its
+            estimate at collection; None for no clipping. Defaults to `None`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `True`.
         target_kl: float or None. Once the approximate KL divergence exceeds
-            1.5 times this, the remaining updates of the round are skipped.
-            Defaults to `None`.
+            1.5 times this number, the remaining updates of the round are
+            skipped. Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
         gae_lambda: float. Decay of the advantage estimate. Defaults to `0.95`.
         entropy_coefficient: float. Weight of the entropy bonus. Defaults to
             `0.0`.
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `0.5`.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from. Defaults to `0.0`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `0.5`.
+        initial_log_std: float. Initial log standard deviation of a Box policy.
+            Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -188,34 +190,37 @@ class PPO(OnPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
             clip_ratio: float or
                 `keras.optimizers.schedules.LearningRateSchedule` over updates.
-                How far a probability ratio may usefully move. Defaults to
-                `0.2`.
-            value_clip_range: float or None. How far a value may move from the
-                one at collection; None for no clipping. Defaults to `None`.
+                Distance of a probability ratio from 1 beyond which the loss
+                does not reward a change. Defaults to `0.2`.
+            value_clip_range: float or None. Maximum change of a value from its
+                estimate at collection; None for no clipping. Defaults to
+                `None`.
             normalize_advantages: bool. Whether advantages are normalised
                 within each minibatch. Defaults to `True`.
             target_kl: float or None. Once the approximate KL divergence
-                exceeds 1.5 times this, the remaining updates of the round are
-                skipped. Defaults to `None`.
+                exceeds 1.5 times this number, the remaining updates of the
+                round are skipped. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
             gae_lambda: float. Decay of the advantage estimate. Defaults to
                 `0.95`.
@@ -223,19 +228,20 @@ class PPO(OnPolicyAgent):
                 to `0.0`.
             value_coefficient: float. Weight of the value loss. Defaults to
                 `0.5`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `0.5`.
-            initial_log_std: float. Log standard deviation that a Box policy
-                starts from. Defaults to `0.0`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `0.5`.
+            initial_log_std: float. Initial log standard deviation of a Box
+                policy. Defaults to `0.0`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -247,7 +253,7 @@ class PPO(OnPolicyAgent):
     def _objectives(
         self, forward: Callable[[Any], Any]
     ) -> dict[str, Objective]:
-        """Returns the one objective, until the policy has moved far enough."""
+        """Returns the only objective, applied until `target_kl` is exceeded."""
         [(name, objective)] = super()._objectives(forward).items()
         if self.target_kl is None:
             return {name: objective}
@@ -261,7 +267,7 @@ class PPO(OnPolicyAgent):
         exceeded = terms["approx_kl"] > 1.5 * self.target_kl
         was_stopped = tf.identity(stopped)
         stopped.assign(tf.logical_or(was_stopped, exceeded))
-        # The update that is found to go too far is the last one in the logs.
+        # The update that exceeds `target_kl` is the last one in the logs.
         terms["counted"] = tf.logical_not(was_stopped)
         near: Tensor = tf.logical_not(tf.identity(stopped))
         return near
@@ -292,7 +298,7 @@ class PPO(OnPolicyAgent):
         return terms
 
     def _value_losses(self, batch: dict[str, Tensor], value: Tensor) -> Tensor:
-        """Returns the squared error of each value, clipped if asked for."""
+        """Returns the squared error of each value, optionally clipped."""
         if self.value_clip_range is None:
             return ops.square(batch["returns"] - value)
         return losses.clipped_value(
@@ -300,13 +306,13 @@ class PPO(OnPolicyAgent):
         )
 
     def _present_clip_ratio(self) -> Tensor | float:
-        """Returns the clip ratio, of a schedule the one at this update."""
+        """Returns the clip ratio, or the schedule's value at this update."""
         if callable(self.clip_ratio):
             return self.clip_ratio(self.optimizer.iterations)
         return self.clip_ratio
 
     def begin_round(self) -> None:
-        """Lets the updates of the new round begin."""
+        """Allows the updates of the new round."""
         super().begin_round()
         if self._round_stopped is not None:
             self._round_stopped.assign(False)

@@ -21,10 +21,11 @@ class REINFORCE(OnPolicyAgent):
         L = mean(-(G - V) log pi(a)) + value_coefficient * mean((V - G)^2)
             - entropy_coefficient * mean(H)
 
-    where G is the discounted return from a step to the end of its episode,
-    and V the baseline, 0 without a critic. Each round plays one whole episode
-    in every environment; `horizon` is its longest length. Where an episode is
-    cut off, by a time limit or the horizon, the baseline stands for the rest.
+    where G is the discounted return from a step to the end of its episode, and
+    V the baseline, 0 without a critic. Each round plays one whole episode in
+    every environment; `horizon` is its maximum length. Where a time limit or
+    the horizon truncates an episode, the baseline estimates the rest of its
+    return.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy;
@@ -37,14 +38,16 @@ class REINFORCE(OnPolicyAgent):
         value_coefficient: float. Weight of the value loss. Defaults to `0.5`.
         normalize_advantages: bool. Whether advantages are normalised within
             each minibatch. Defaults to `False`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `0.5`.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from. Defaults to `0.0`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `0.5`.
+        initial_log_std: float. Initial log standard deviation of a Box policy.
+            Defaults to `0.0`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -140,23 +143,25 @@ class REINFORCE(OnPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
             entropy_coefficient: float. Weight of the entropy bonus. Defaults
                 to `0.0`.
@@ -164,19 +169,20 @@ class REINFORCE(OnPolicyAgent):
                 `0.5`.
             normalize_advantages: bool. Whether advantages are normalised
                 within each minibatch. Defaults to `False`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `0.5`.
-            initial_log_std: float. Log standard deviation that a Box policy
-                starts from. Defaults to `0.0`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `0.5`.
+            initial_log_std: float. Initial log standard deviation of a Box
+                policy. Defaults to `0.0`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -187,15 +193,15 @@ class REINFORCE(OnPolicyAgent):
 
     @classmethod
     def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
-        """Returns the rollouts that it learns from by default."""
-        # There are as many steps as the episodes have.
+        """Returns the default settings of rollouts."""
+        # The number of steps is that of the episodes.
         return OwnRollout(
             steps=1, passes=1, batch_size=None, rounds_per_epoch=10
         )
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
-        # A round is one update: there are few of them.
+        # A round is a single update, so there are few of them.
         return keras.optimizers.Adam(1e-3)
 
     def get_config(self) -> dict[str, Any]:

@@ -47,9 +47,9 @@ _NOISE_COLORS = ("pink", "white")
 class SAC(StochasticPolicy, OffPolicyAgent):
     """Soft actor-critic, for Box and Discrete actions.
 
-    Maximises the return plus the entropy of the policy times a temperature α,
-    which is learned so that the entropy stays near a target. With the soft
-    value of a state, by the smaller of two critics,
+    Maximises the return plus the policy's entropy times a temperature α, which
+    is learned so that the entropy stays near a target. With the soft value of
+    a state, from the smaller value of two critics,
 
         V(s) = E_a~π [min_i Q_i(s, a) - α log π(a|s)]
 
@@ -58,9 +58,9 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         L_Q = Σ_i ½ mean((r + discount V'(s') - Q_i(s, a))²)
         L_π = -mean(V(s)),   L_α = log α mean(H(π) - H_target)
 
-    where V' uses the target critics. A squashed Gaussian is sampled once for
-    E and its entropy; with Discrete actions both are exact sums.
-    All three gradients are those of the weights before the update.
+    where V' uses the target critics. A squashed Gaussian is sampled once for E
+    and its entropy; with Discrete actions both are exact sums. All three
+    gradients are computed with the weights before the update.
 
     Args:
         actor: `keras.Model` from observations to `[B, 2A]`, means and log
@@ -68,35 +68,39 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             logits.
         critic: `keras.Model` from a list of observations and actions (within
             -1 ... 1) to values `[B, 1]`; for Discrete actions, from
-            observations to `[B, n]`. Or a pair of such models; a single one
-            gets a twin like it, with weights of its own.
-        temperature: float above 0. α at first. Defaults to `1.0`.
-        learn_temperature: bool. Whether α follows the target entropy; if not
-            it stays what it is. Defaults to `True`.
-        target_entropy: float or None. In nats; None for -A, as published, or
-            0.89 log n for n Discrete actions that are allowed. Defaults to
-            `None`.
-        noise_color: str. Color of the noise that Box actions are drawn with
-            while experience is collected. `"pink"` is correlated from step to
-            step, see `keras_rl2.exploration.PinkNoise`, so that it moves a
-            body with inertia; each single action is distributed as the policy
-            says. `"white"` is drawn anew at each step, as published. Defaults
-            to `"pink"`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise that
-            is added to the actions of a Box policy, in half their range, for
-            goals that its own chance does not find; see `TD3`. Defaults to
-            `None`.
+            observations to `[B, n]`. Or a pair of such models; for a single
+            model, the agent makes a second one of the same architecture, with
+            its own weights.
+        temperature: float above 0. Initial α. Defaults to `1.0`.
+        learn_temperature: bool. Whether α is learned from the target entropy;
+            otherwise it is constant. Defaults to `True`.
+        target_entropy: float or None. Target entropy in nats; None for -A, as
+            published, or 0.89 log n for n allowed Discrete actions. Defaults
+            to `None`.
+        noise_color: str. Color of the noise with which Box actions are sampled
+            while experience is collected. `"pink"` is correlated over time, so
+            that it moves bodies with inertia; each single action still has the
+            policy's distribution. See `keras_rl2.exploration.PinkNoise`.
+            `"white"` is independent at each step, as published. Defaults to
+            `"pink"`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
+            to the actions of a Box policy, in units of half their range, where
+            sampling from the policy does not explore enough; see `TD3`.
+            Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        target_every: int. Number of updates per move of the target networks.
+            Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -127,7 +131,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         gymnasium.spaces.Box,
         gymnasium.spaces.Discrete,
     )
-    #: How many networks value actions.
+    #: Number of critics.
     number_of_critics = 2
     statistics_names: tuple[str, ...] = (
         "loss",
@@ -227,56 +231,59 @@ class SAC(StochasticPolicy, OffPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
-            initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            temperature: float above 0. α at first. Defaults to `1.0`.
-            learn_temperature: bool. Whether α follows the target entropy; if
-                not it stays what it is. Defaults to `True`.
-            target_entropy: float or None. In nats; None for -A, as published,
-                or 0.89 log n for n Discrete actions that are allowed. Defaults
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
                 to `None`.
-            noise_color: str. Color of the noise that Box actions are drawn
-                with while experience is collected. `"pink"` is correlated from
-                step to step, see `keras_rl2.exploration.PinkNoise`, so that it
-                moves a body with inertia; each single action is distributed as
-                the policy says. `"white"` is drawn anew at each step, as
-                published. Defaults to `"pink"`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise
-                that is added to the actions of a Box policy, in half their
-                range, for goals that its own chance does not find; see `TD3`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            temperature: float above 0. Initial α. Defaults to `1.0`.
+            learn_temperature: bool. Whether α is learned from the target
+                entropy; otherwise it is constant. Defaults to `True`.
+            target_entropy: float or None. Target entropy in nats; None for -A,
+                as published, or 0.89 log n for n allowed Discrete actions.
                 Defaults to `None`.
+            noise_color: str. Color of the noise with which Box actions are
+                sampled while experience is collected. `"pink"` is correlated
+                over time, so that it moves bodies with inertia; each single
+                action still has the policy's distribution. See
+                `keras_rl2.exploration.PinkNoise`. `"white"` is independent at
+                each step, as published. Defaults to `"pink"`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                added to the actions of a Box policy, in units of half their
+                range, where sampling from the policy does not explore enough;
+                see `TD3`. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to. Defaults to `None`.
-            tau: float. Share of its network that a target network takes over
-                when it moves, over 0 and at most 1; 1 copies it. Defaults to
-                `0.005`.
-            target_every: int. Updates from one move of target networks to the
-                next. Defaults to `1`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `None`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. Defaults to `0.005`.
+            target_every: int. Number of updates per move of the target
+                networks. Defaults to `1`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -287,7 +294,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns a squashed Gaussian's head, or that of Discrete actions."""
+        """Returns the head of a squashed Gaussian, or of Discrete actions."""
         network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
@@ -303,7 +310,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         )
 
     def given_networks(self) -> dict[str, Any]:
-        """Returns the networks by the constructor's argument for them."""
+        """Returns the networks, keyed by constructor argument."""
         return {"actor": self.actor, "critic": self.critics}
 
     def _check_and_build(self) -> None:
@@ -311,8 +318,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         head = self.policy_head
         if self.exploration is not None and self.is_discrete:
             raise ValueError(
-                "Expected `exploration=None` for Discrete actions, which "
-                f"nothing can be added to. Received: {self.exploration!r}"
+                "Expected `exploration=None` for Discrete actions, to which "
+                f"no noise can be added. Received: {self.exploration!r}"
             )
         network_checks.check_policy(
             self.task, self.actor, head.parameter_sizes[-1]
@@ -329,17 +336,17 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     @property
     def is_discrete(self) -> bool:
-        """Whether actions are choices rather than numbers."""
+        """Whether actions are Discrete."""
         return not self.policy_head.log_std_size
 
     @property
     def _discrete_head(self) -> DiscreteHead:
-        """The policy's head, where actions are choices."""
+        """The policy head of Discrete actions."""
         return cast(DiscreteHead, self.policy_head)
 
     @property
     def _target_entropy(self) -> float:
-        """Entropy that the temperature aims at where nothing is masked."""
+        """Target entropy where no action is masked."""
         if self.target_entropy is not None:
             return self.target_entropy
         if self.is_discrete:
@@ -347,11 +354,11 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return -float(np.prod(self.policy_head.action_shape))
 
     def _target_entropy_of(self, observation: Any) -> float | Tensor:
-        """Returns the entropy to aim at, `[B]` by what is allowed."""
+        """Returns the target entropy, `[B]` where actions are masked."""
         if self.target_entropy is not None or not self.is_masked:
             return self._target_entropy
         mask = ops.cast(observation[ACTION_MASK], "float32")
-        # An episode may end with nothing left to do.
+        # The last observation of an episode may allow no action.
         choices = ops.maximum(ops.sum(mask, axis=-1), 1.0)
         return 0.89 * ops.log(choices)
 
@@ -359,17 +366,17 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Target networks, each with the network that it follows."""
+        """Pairs of a target network and the network that it follows."""
         return list(zip(self.target_critics, self.critics, strict=True))
 
     def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` owns."""
+        """Trainable variables that a `critic_optimizer` updates."""
         return [v for c in self.critics for v in c.trainable_variables]
 
     def values_of_taken(
         self, observation: Any, action: Tensor, training: bool = False
     ) -> list[Tensor]:
-        """Returns what each critic thinks of actions, `[B]` float32."""
+        """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
             self.critics,
             self.encode(observation),
@@ -387,13 +394,13 @@ class SAC(StochasticPolicy, OffPolicyAgent):
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
-        """Shape of the noise of one action: the policy's, and that added."""
+        """Shape of an action's noise: the policy's and the added noise."""
         shape = super().noise_shape
         return shape if self.exploration is None else (2 * shape[0],)
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
-        """The policy's noise, and beside it the one that is added."""
+        """Description of the policy's noise and of the added noise."""
         parts = super().noise_parts
         if self.exploration is None:
             return parts
@@ -406,8 +413,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         shape: tuple[int, ...],
         state: Any = None,
     ) -> tuple[np.ndarray, Any]:
-        """Draws the policy's noise, and beside it the one that is added."""
-        # Of earlier releases the state is that of the added noise.
+        """Draws the policy's noise and the added noise, concatenated."""
+        # In earlier releases, the state is that of the added noise.
         both = isinstance(state, tuple | list)
         own, adding = state if both else (None, state)
         if self.noise_color == "white" or self.is_discrete:
@@ -425,7 +432,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return noise, (own, adding)
 
     def exploration_logs(self) -> dict[str, float]:
-        """Returns the scale of the added noise, where that changes."""
+        """Returns the scale of the added noise, where it changes."""
         return self._noise.logs(self.env_steps)
 
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
@@ -454,11 +461,11 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return self.critic_terms(values, batch)
 
     def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
-        """Computes what a minibatch costs the critics.
+        """Computes the loss of the critics on a minibatch.
 
         Args:
-            values: list of `[B]` float32. What each critic thinks of the
-                actions taken, of the forward pass.
+            values: list of `[B]` float32. Each critic's Q-values of the
+                actions taken, from the forward pass.
             batch: dict of `[B, ...]`; see `train_step`.
 
         Returns:
@@ -468,7 +475,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return critics.td_terms(values, self.targets(batch), batch["weight"])
 
     def targets(self, batch: Batch) -> Tensor:
-        """Returns what the critics learn, by the soft value of what follows.
+        """Returns the targets of the critics, from the next soft value.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -482,7 +489,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return batch["reward"] + batch["discount"] * next_value
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes what a minibatch costs policy and temperature.
+        """Computes the losses of policy and temperature on a minibatch.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -517,9 +524,9 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         """Returns the soft value of states and the policy's entropy there.
 
         Args:
-            networks: list of `keras.Model`. Critics, the smaller value counts.
+            networks: list of `keras.Model`. Critics; the smaller value counts.
             observation: `[B, ...]`. Raw observations.
-            stream: int. Which of the update's draws.
+            stream: int. Index of the draw in this update.
             training: bool. Whether the policy is being trained. Defaults to
                 `False`.
 
@@ -529,7 +536,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         encoded = self.encode(observation)
         parameters = run_network(self.actor, encoded, training)
         policy = self.policy_of(parameters, observation)
-        # Has a loss of its own.
+        # The temperature has its own loss.
         temperature = ops.stop_gradient(ops.exp(self.log_temperature))
         if self.is_discrete:
             values = critics.all_values(networks, encoded)
@@ -537,7 +544,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
                 cast(Categorical, policy).log_probs, values, temperature
             )
             return value, policy.entropy()
-        # The last batch of a dataset of one's own may be a smaller one.
+        # The last batch of a user's own dataset may be smaller.
         count = ops.shape(leaves(encoded)[0])[:1]
         shape = count + self.policy_head.noise_shape
         noise = self.draw_normal(shape, stream)
@@ -546,7 +553,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return losses.soft_value(log_prob, values, temperature), -log_prob
 
     def _temperature_losses(self, observation: Any, entropy: Tensor) -> Tensor:
-        """Returns what each sample costs the temperature, `[B]`."""
+        """Returns the temperature loss of each sample, `[B]`."""
         return losses.temperature_loss(
             ops.convert_to_tensor(self.log_temperature),
             entropy,

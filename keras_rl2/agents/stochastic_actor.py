@@ -1,4 +1,4 @@
-"""Off-policy agents whose policy has probabilities that are learned."""
+"""Off-policy agents that learn the probabilities of actions."""
 
 from typing import Any
 
@@ -14,33 +14,36 @@ from keras_rl2.networks import checks as network_checks
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
 
-# Actions that a dataset repeats exactly would have a Gaussian become a point,
-# and the gradient of its mean grow without end.
+# Where a dataset repeats actions exactly, the standard deviation of a Gaussian
+# would vanish, and the gradient of its mean grow without bound.
 _MIN_LOG_STD = -5.0
 _MAX_LOG_STD = 2.0
 
 
 class StochasticActor(StochasticPolicy, OffPolicyAgent):
-    """Base of agents that make the actions of a dataset more probable.
+    """Base of agents that increase the probability of a dataset's actions.
 
-    The log standard deviation that `StochasticPolicy` keeps beside the network
-    stays within bounds here.
+    The log standard deviation that `StochasticPolicy` learns apart from the
+    network stays within bounds here.
 
     Args:
         actor: `keras.Model` from observations to the parameters of the policy.
-        initial_log_std: float. Log standard deviation that a Box policy starts
-            from; it stays within -5 ... 2. Defaults to `0.0`.
+        initial_log_std: float. Initial log standard deviation of a Box policy;
+            it stays within -5 ... 2. Defaults to `0.0`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        target_every: int. Updates from one move of target networks to the
-            next. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        target_every: int. Number of updates per move of the target networks.
+            Defaults to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -81,10 +84,10 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
         self.initial_log_std = initial_log_std
 
     def _build_actor(self, *sizes: int, squash: bool = False) -> None:
-        """Checks the actor against the spaces, and makes what is beside it.
+        """Checks the actor, and makes the policy's other variables.
 
         Args:
-            *sizes: int. Widths of its output that will do.
+            *sizes: int. Valid widths of its output.
             squash: bool. Whether the means of a Box are squashed by tanh.
                 Defaults to `False`.
         """
@@ -93,7 +96,7 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
         self._add_log_std(units, self.initial_log_std)
 
     def _present_log_std(self) -> Tensor | None:
-        """Returns the log standard deviation `[A]` beside the network."""
+        """Returns the log standard deviation `[A]` apart from the network."""
         log_std = super()._present_log_std()
         if log_std is None:
             return None
@@ -102,7 +105,7 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
     # Learning.
 
     def trained_policy(self, batch: Batch) -> Distribution:
-        """Returns the policy of a minibatch, of a forward pass that trains.
+        """Returns the policy of a minibatch, from a training forward pass.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.

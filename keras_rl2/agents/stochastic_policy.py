@@ -1,4 +1,4 @@
-"""Agents whose policy is a distribution that a network gives."""
+"""Agents with a distribution of actions from a network."""
 
 from typing import Any
 
@@ -15,21 +15,21 @@ from keras_rl2.networks.inputs import run_network
 
 
 class StochasticPolicy(Agent):
-    """Base of agents with an actor that gives parameters of a distribution.
+    """Base of agents with an actor that outputs parameters of a distribution.
 
-    A network for Discrete actions gives logits; one that ends in a softmax is
-    taken at its word, and gives probabilities. Where one for a Box gives means
-    only, there is a log standard deviation beside it, which does not depend on
-    the observation.
+    A network for Discrete actions outputs logits; the outputs of a network
+    that ends in a softmax are taken as probabilities. Where a network for a
+    Box outputs means only, the agent learns a log standard deviation that does
+    not depend on the observation.
     """
 
     actor: keras.Model
-    #: Log standard deviation `[A]` that is in no network, where there is one.
+    #: Log standard deviation `[A]` apart from the network, or None.
     log_std: keras.Variable | None = None
     _gives_probabilities = False
 
     def _check_actor_ending(self, squash: bool = False) -> None:
-        """Looks at the activation that the actor ends in.
+        """Checks the final activation of the actor.
 
         Args:
             squash: bool. Whether the means of a Box are squashed by tanh.
@@ -43,11 +43,11 @@ class StochasticPolicy(Agent):
         )
 
     def _add_log_std(self, units: int, initial: float) -> None:
-        """Makes a log standard deviation, if the actor gives none.
+        """Makes a log standard deviation, unless the actor outputs one.
 
         Args:
             units: int. Width of the actor's output.
-            initial: float. What it starts from.
+            initial: float. Its initial value.
         """
         head = self.policy_head
         if head.log_std_size and units == head.parameter_sizes[0]:
@@ -61,7 +61,7 @@ class StochasticPolicy(Agent):
 
     @property
     def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
+        """Networks of the policy."""
         return [self.actor]
 
     @property
@@ -86,11 +86,11 @@ class StochasticPolicy(Agent):
         return self.policy_of(self(observation), observation)
 
     def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
-        """Returns the action distribution that parameters stand for.
+        """Returns the distribution of actions with the given parameters.
 
         Args:
-            parameters: `[B, P]`. What the network gave.
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+            parameters: `[B, P]`. Outputs of the network.
+            observation: `[B, ...]`. Raw observations, with or without a mask.
 
         Returns:
             `Distribution` of `[B]` actions.
@@ -101,7 +101,7 @@ class StochasticPolicy(Agent):
         return self.policy_head(parameters, self._present_log_std())
 
     def _present_log_std(self) -> Tensor | None:
-        """Returns the log standard deviation `[A]` beside the network."""
+        """Returns the log standard deviation `[A]` apart from the network."""
         if self.log_std is None:
             return None
         return ops.convert_to_tensor(self.log_std)

@@ -43,54 +43,59 @@ from keras_rl2.updates.updater import Terms
 class TD3(OffPolicyAgent):
     """Twin delayed deep deterministic policy gradient, for Box actions.
 
-    DDPG with three remedies for values that are too high: the smaller of two
-    target critics counts; target actions are disturbed, so that values are
-    smooth; and the policy is updated less often than the critics. With
-    π = tanh of the actor's output, and a prime for target networks,
+    DDPG with three remedies against overestimated values: targets use the
+    smaller value of two target critics; noise is added to target actions, so
+    that values are smooth; and the policy is updated less often than the
+    critics. With π = tanh of the actor's output, and a prime for target
+    networks,
 
         a' = clip(π'(s') + clip(σ N(0, 1), -c, c), -1, 1)
         L_Q = Σ_i ½ mean((r + discount min_i Q'_i(s', a') - Q_i(s, a))²)
         L_π = -mean(Q_1(s, π(s)))
 
-    Of n updates, floor(n / `policy_delay`) are also updates of the actor, and
-    target networks follow at the same ones. There both gradients are those of
-    the weights before the update, where Stable-Baselines3 updates the critics
-    first. Their learning rate is 0.001 by default. The other updates report
-    the last loss of the actor, at first 0.
+    Of n updates, floor(n / `policy_delay`) update the actor too, and target
+    networks move in the same ones. In these, both gradients are computed with
+    the weights before the update, while Stable-Baselines3 updates the critics
+    first. The default learning rate is 0.001. The other updates report the
+    last loss of the actor, initially 0.
 
-    To explore, noise is added to the policy's action within the unit box of
-    -1 ... 1 in each dimension, and the sum clipped to it. Actor and critics
-    have an optimizer each, since a delayed actor is updated less often than
-    they are and Adam counts its updates. Unless `compile` is given two, that
+    For exploration, noise is added to the policy's action within the unit box
+    of -1 ... 1 in each dimension, and the sum is clipped to it. Actor and
+    critics each have an optimizer, as a delayed actor is updated less often
+    and Adam counts its updates. Unless `compile` receives two optimizers, that
     of the critics is made like that of the actor.
 
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
-            after it, of a network that ends in a tanh itself.
+            after it, if the network itself ends in a tanh.
         critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; or a pair of such models. A single
-            one gets a twin like it, with weights of its own.
-        policy_delay: int. Updates from one of the actor to the next. Defaults
-            to `2`.
-        target_noise: float. σ, standard deviation of the noise of target
-            actions, in half the range of an action. Defaults to `0.2`.
-        target_noise_clip: float. c, what that noise is clipped to. Defaults to
-            `0.5`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise of
-            actions in half their range; a number is the scale of
+            -1 ... 1) to values `[B, 1]`; or a pair of such models. For a
+            single model, the agent makes a second one of the same
+            architecture, with its own weights.
+        policy_delay: int. Number of updates of the critics per update of the
+            actor. Defaults to `2`.
+        target_noise: float. σ, standard deviation of the noise added to target
+            actions, in units of half an action's range. Defaults to `0.2`.
+        target_noise_clip: float. c, bound to which the noise of target actions
+            is clipped, in the same units. Defaults to `0.5`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
+            to actions, in units of half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
-        target_every: int or None. Updates from one move of target networks to
-            the next; None for `policy_delay`. Defaults to `None`.
+        target_every: int or None. Number of updates per move of the target
+            networks; None for `policy_delay`. Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to, the actor's and the critics' each for itself. Defaults
-            to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped, those of the actor and of the critics separately; None for
+            no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -115,7 +120,7 @@ class TD3(OffPolicyAgent):
     """
 
     action_kinds = (gymnasium.spaces.Box,)
-    #: How many networks value actions.
+    #: Number of critics.
     number_of_critics = 2
     statistics_names = (
         "loss",
@@ -215,50 +220,54 @@ class TD3(OffPolicyAgent):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            policy_delay: int. Updates from one of the actor to the next.
-                Defaults to `2`.
-            target_noise: float. σ, standard deviation of the noise of target
-                actions, in half the range of an action. Defaults to `0.2`.
-            target_noise_clip: float. c, what that noise is clipped to.
-                Defaults to `0.5`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise of
-                actions in half their range; a number is the scale of
-                `GaussianNoise`. Defaults to `0.1`.
-            target_every: int or None. Updates from one move of target networks
-                to the next; None for `policy_delay`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            policy_delay: int. Number of updates of the critics per update of
+                the actor. Defaults to `2`.
+            target_noise: float. σ, standard deviation of the noise added to
+                target actions, in units of half an action's range. Defaults to
+                `0.2`.
+            target_noise_clip: float. c, bound to which the noise of target
+                actions is clipped, in the same units. Defaults to `0.5`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                added to actions, in units of half their range; a number is the
+                scale of `GaussianNoise`. Defaults to `0.1`.
+            target_every: int or None. Number of updates per move of the target
+                networks; None for `policy_delay`. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to, the actor's and the critics' each for itself.
-                Defaults to `None`.
-            tau: float. Share of its network that a target network takes over
-                when it moves, over 0 and at most 1; 1 copies it. Defaults to
-                `0.005`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped, those of the actor and of the critics separately;
+                None for no clipping. Defaults to `None`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. Defaults to `0.005`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -269,7 +278,7 @@ class TD3(OffPolicyAgent):
 
     @classmethod
     def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
-        """Returns what stretches the unit box to the bounds of a Box."""
+        """Returns the head that scales the unit box to the bounds of a Box."""
         network_checks.check_action_kind(cls, action_space, cls.action_kinds)
         return policy_head(action_space, squash=True)
 
@@ -282,7 +291,7 @@ class TD3(OffPolicyAgent):
         return critics.default_networks(build, units, cls.number_of_critics)
 
     def given_networks(self) -> dict[str, Any]:
-        """Returns the networks by the constructor's argument for them."""
+        """Returns the networks, keyed by constructor argument."""
         return {"actor": self.actor, "critic": self.critics}
 
     def _check_and_build(self) -> None:
@@ -302,19 +311,19 @@ class TD3(OffPolicyAgent):
 
     @property
     def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
+        """Networks of the policy."""
         return [self.actor]
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """Target networks, each with the network that it follows."""
+        """Pairs of a target network and the network that it follows."""
         return [
             (self.target_actor, self.actor),
             *zip(self.target_critics, self.critics, strict=True),
         ]
 
     def critic_variables(self) -> list[keras.Variable]:
-        """Trainable variables that a `critic_optimizer` owns."""
+        """Trainable variables that a `critic_optimizer` updates."""
         return [v for c in self.critics for v in c.trainable_variables]
 
     def call(self, observation: Any, training: bool = False) -> Tensor:
@@ -327,11 +336,11 @@ class TD3(OffPolicyAgent):
     def values_of_taken(
         self, observation: Any, action: Tensor, training: bool = False
     ) -> list[Tensor]:
-        """Returns what each critic thinks of actions, `[B]` float32."""
+        """Returns each critic's Q-values of given actions, `[B]` float32."""
         encoded = self.encode(observation)
         return critics.action_values(self.critics, encoded, action, training)
 
-    # Keras' own verbs.
+    # Methods of Keras.
 
     def _compile(
         self,
@@ -339,7 +348,7 @@ class TD3(OffPolicyAgent):
         critic_optimizer: Any = "auto",
         **given_arguments: Any,
     ) -> None:
-        """Does what `compile` says."""
+        """Compiles the agent; see `compile`."""
         super()._compile(
             optimizer,
             critic_optimizer=critic_optimizer or "auto",
@@ -361,20 +370,20 @@ class TD3(OffPolicyAgent):
         """Sets the optimizers; see `Agent.compile`.
 
         Args:
-            optimizer: `keras.optimizers.Optimizer`, its name, or `"auto"` for
-                the algorithm's own. The actor's. Defaults to `"auto"`.
-            critic_optimizer: The critics'; `"auto"` or None for one that is
-                made like the actor's. Defaults to `"auto"`.
+            optimizer: Optimizer of the actor: `keras.optimizers.Optimizer`,
+                its name, or `"auto"` for the algorithm's default. Defaults to
+                `"auto"`.
+            critic_optimizer: Optimizer of the critics; `"auto"` or None for
+                one like that of the actor. Defaults to `"auto"`.
             steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates of one call of TensorFlow. Defaults to `"auto"`.
-            jit_compile: bool, or `"auto"` to let XLA compile whole rounds of
-                small networks. Defaults to `"auto"`.
-            max_skipped_updates: int or None. How many updates in a row may be
-                skipped since a gradient or a learning rate was not finite;
-                None for any number. Defaults to `1000`.
-            run_eagerly: bool. As of `keras.Model.compile`. Defaults to
-                `False`.
-            auto_scale_loss: bool. As of `keras.Model.compile`. Defaults to
+                Updates per call of TensorFlow. Defaults to `"auto"`.
+            jit_compile: bool, or `"auto"` to compile whole rounds of small
+                networks by XLA. Defaults to `"auto"`.
+            max_skipped_updates: int or None. Maximum number of consecutive
+                updates that may be skipped because a gradient or a learning
+                rate was not finite; None for any number. Defaults to `1000`.
+            run_eagerly: bool. See `keras.Model.compile`. Defaults to `False`.
+            auto_scale_loss: bool. See `keras.Model.compile`. Defaults to
                 `True`.
         """
         raise NotImplementedError
@@ -391,7 +400,7 @@ class TD3(OffPolicyAgent):
         return self._noise.exploration
 
     def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
-        """Disturbs the policy's actions by noise of `draw_noise`."""
+        """Adds noise of `draw_noise` to the policy's actions."""
         return ops.clip(self.greedy_action(observation) + noise, -1.0, 1.0)
 
     def greedy_action(self, observation: Any) -> Tensor:
@@ -399,13 +408,13 @@ class TD3(OffPolicyAgent):
         return self._action(self(observation))
 
     def _action(self, output: Tensor) -> Tensor:
-        """Returns the action in the unit box that an actor's output means."""
+        """Returns the action in the unit box for an actor's output."""
         output = ops.cast(output, "float32")
         return output if self._gives_actions else ops.tanh(output)
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
-        """The noise that is added, and its present scale."""
+        """Description of the added noise, with its current scale."""
         [size] = self.policy_head.noise_shape
         return [self._noise.described(size, self.env_steps)]
 
@@ -415,12 +424,12 @@ class TD3(OffPolicyAgent):
         shape: tuple[int, ...],
         state: Any = None,
     ) -> tuple[np.ndarray, Any]:
-        """Draws the noise that `sample_action` adds, of the present scale."""
+        """Draws the noise that `sample_action` adds, with its current scale."""
         [size] = self.policy_head.noise_shape
         return self._noise.draw(generator, shape, size, self.env_steps, state)
 
     def exploration_logs(self) -> dict[str, float]:
-        """Returns the scale of the noise, where that changes."""
+        """Returns the scale of the noise, where it changes."""
         return self._noise.logs(self.env_steps)
 
     def values(
@@ -429,10 +438,11 @@ class TD3(OffPolicyAgent):
         observation: Any,
         action: Tensor,
     ) -> list[Tensor]:
-        """Returns the Q-values of given actions, for losses of one's own.
+        """Returns the Q-values of given actions, for users' own losses.
 
         Args:
-            networks: list of `keras.Model`. Of `critics` or `target_critics`.
+            networks: list of `keras.Model`, from `critics` or
+                `target_critics`.
             observation: `[B, ...]`. Raw observations.
             action: `[B, A]`. In the unit box.
 
@@ -444,11 +454,12 @@ class TD3(OffPolicyAgent):
     # Learning.
 
     def objectives(self) -> dict[str, Objective]:
-        """Returns the losses of the critics and, now and then, of the actor.
+        """Returns the losses of the critics and, after the delay, of the actor.
 
-        Each by an optimizer of its own, directly: `MultiOptimizer.apply`
-        takes all gradients at once. That passes by Keras' loss scaling too:
-        float16 networks learn from gradients as they are.
+        Each is applied directly by its own optimizer, as
+        `MultiOptimizer.apply` takes all gradients at once. This bypasses
+        Keras' loss scaling too: float16 networks learn from unscaled
+        gradients.
         """
         given = self.compile_arguments
         assert given is not None
@@ -477,11 +488,11 @@ class TD3(OffPolicyAgent):
         return self.critic_terms(values, batch)
 
     def critic_terms(self, values: list[Tensor], batch: Batch) -> Terms:
-        """Computes what a minibatch costs the critics.
+        """Computes the loss of the critics on a minibatch.
 
         Args:
-            values: list of `[B]` float32. What each critic thinks of the
-                actions taken, of the forward pass.
+            values: list of `[B]` float32. Each critic's Q-values of the
+                actions taken, from the forward pass.
             batch: dict of `[B, ...]`; see `train_step`.
 
         Returns:
@@ -491,7 +502,7 @@ class TD3(OffPolicyAgent):
         return critics.td_terms(values, self.targets(batch), batch["weight"])
 
     def targets(self, batch: Batch) -> Tensor:
-        """Returns what the critics learn, by the smallest of their targets.
+        """Returns the targets of the critics, from the smallest next value.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -507,13 +518,14 @@ class TD3(OffPolicyAgent):
         return batch["reward"] + batch["discount"] * smallest
 
     def target_action(self, encoded: Any) -> Tensor:
-        """Returns the actions that targets are made with.
+        """Returns the next actions of the targets.
 
         Args:
-            encoded: `[B, ...]`. Next observations as networks take them.
+            encoded: `[B, ...]`. Next observations as inputs of networks.
 
         Returns:
-            `[B, A]` float32 in the unit box, with noise if asked for.
+            `[B, A]` float32 in the unit box, with noise if `target_noise` is
+            not 0.
         """
         action = self._action(run_network(self.target_actor, encoded))
         if not self.target_noise:
@@ -523,7 +535,7 @@ class TD3(OffPolicyAgent):
         return ops.clip(action + noise, -1.0, 1.0)
 
     def actor_terms(self, batch: Batch) -> Terms:
-        """Computes what a minibatch costs the actor.
+        """Computes the loss of the actor on a minibatch.
 
         Args:
             batch: dict of `[B, ...]`; see `train_step`.
@@ -540,10 +552,10 @@ class TD3(OffPolicyAgent):
     def actor_losses(
         self, value: Tensor, action: Tensor, batch: Batch
     ) -> Tensor:
-        """Says what each of the policy's actions costs: here, -Q_1(s, π(s)).
+        """Returns the loss of each action of the policy: here, -Q_1(s, π(s)).
 
         Args:
-            value: `[B]` float32. What the first critic thinks of the actions.
+            value: `[B]` float32. Q-values of the first critic.
             action: `[B, A]` float32. The policy's, in the unit box.
             batch: dict of `[B, ...]`; see `train_step`.
 
@@ -556,10 +568,10 @@ class TD3(OffPolicyAgent):
     # Saving.
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads what `save_own_variables` saved."""
+        """Loads the variables of `save_own_variables`."""
         values = {key: store[key] for key in list(store.keys())}
         if self.last_actor_loss is None:
-            # Version 0.1.0 kept it for every delay.
+            # Version 0.1.0 saved it for every delay.
             values.pop("1", None)
         super().load_own_variables(values)
 

@@ -20,47 +20,52 @@ from keras_rl2.updates.updater import Batch
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class TD3BC(TD3):
-    """TD3 whose policy stays near the actions of its data, for Box actions.
+    """TD3 with a policy that stays near the actions of its data.
 
-    Learns from a fixed dataset, whose actions are all that anything is known
-    of: a policy that only follows its critic would choose those that the critic
-    is wrong about. With the losses of `TD3` but for the policy's,
+    Learns from a fixed dataset, for Box actions. Nothing is known of other
+    actions than its own: a policy that only follows the critic would choose
+    those that the critic overestimates. The losses are those of `TD3` except
+    the policy's,
 
         L_π = mean((π(s) - a)² - λ Q_1(s, π(s))),   λ = α / mean |Q_1(s, π(s))|
 
-    where a is the action of the data, and λ counts as a constant.
-    `for_env(..., normalize_observations=True)` is recommended: as published,
-    it makes learning more stable. Learning rates are 0.0003 by default.
+    where a is the action of the data, and λ is a constant. `for_env(...,
+    normalize_observations=True)` is recommended, as published, for stable
+    training. The default learning rate is 0.0003.
 
     Args:
         actor: `keras.Model` from observations to `[B, A]`, before tanh; or
-            after it, of a network that ends in a tanh itself.
+            after it, if the network itself ends in a tanh.
         critic: `keras.Model` from a list of observations and actions (within
-            -1 ... 1) to values `[B, 1]`; or a pair of such models. A single
-            one gets a twin like it, with weights of its own.
-        alpha: float. α, what values count beside cloning; 0 is cloning alone.
-            Defaults to `2.5`.
-        policy_delay: int. Updates from one of the actor to the next. Defaults
-            to `2`.
-        target_noise: float. σ, standard deviation of the noise of target
-            actions, in half the range of an action. Defaults to `0.2`.
-        target_noise_clip: float. c, what that noise is clipped to. Defaults to
-            `0.5`.
-        exploration: float, str, dict, `ExplorationNoise` or None. Noise of
-            actions in half their range; a number is the scale of
+            -1 ... 1) to values `[B, 1]`; or a pair of such models. For a
+            single model, the agent makes a second one of the same
+            architecture, with its own weights.
+        alpha: float. α, weight of the Q-values relative to cloning; 0 is
+            cloning alone. Defaults to `2.5`.
+        policy_delay: int. Number of updates of the critics per update of the
+            actor. Defaults to `2`.
+        target_noise: float. σ, standard deviation of the noise added to target
+            actions, in units of half an action's range. Defaults to `0.2`.
+        target_noise_clip: float. c, bound to which the noise of target actions
+            is clipped, in the same units. Defaults to `0.5`.
+        exploration: float, str, dict, `ExplorationNoise` or None. Noise added
+            to actions, in units of half their range; a number is the scale of
             `GaussianNoise`. Defaults to `0.1`.
-        target_every: int or None. Updates from one move of target networks to
-            the next; None for `policy_delay`. Defaults to `None`.
+        target_every: int or None. Number of updates per move of the target
+            networks; None for `policy_delay`. Defaults to `None`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to, the actor's and the critics' each for itself. Defaults
-            to `None`.
-        tau: float. Share of its network that a target network takes over when
-            it moves, over 0 and at most 1; 1 copies it. Defaults to `0.005`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped, those of the actor and of the critics separately; None for
+            no clipping. Defaults to `None`.
+        tau: float. Polyak coefficient, above 0 and at most 1: a target network
+            moves by this fraction towards the network that it follows; 1
+            copies it. Defaults to `0.005`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.
@@ -157,52 +162,56 @@ class TD3BC(TD3):
                 makes an environment.
             hidden: Sequence of ints or None. Widths of the hidden layers,
                 after the convolutions where observations are images; None for
-                the algorithm's own, or those of the convolutional network.
+                the algorithm's default, or that of the convolutional network.
                 Defaults to `None`.
             activation: str or None. Activation of the hidden layers; None for
-                the algorithm's own. Defaults to `None`.
+                the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
             layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` stands before the activation
-                of each hidden layer; None for the algorithm's own. Defaults to
-                `None`.
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
-                the last layer of an actor; `"fan_in"`, as layers of PyTorch
-                start; None for the algorithm's own. Defaults to `None`.
-            memory: RNN cell of Keras or None, `keras.layers.LSTMCell(128)`
-                say. What the policy remembers with, of what is seen; the
-                hidden layers come after it, for each output its own. See
-                `keras_rl2.networks.MemoryNetwork`. Defaults to `None`.
-            alpha: float. α, what values count beside cloning; 0 is cloning
-                alone. Defaults to `2.5`.
-            policy_delay: int. Updates from one of the actor to the next.
-                Defaults to `2`.
-            target_noise: float. σ, standard deviation of the noise of target
-                actions, in half the range of an action. Defaults to `0.2`.
-            target_noise_clip: float. c, what that noise is clipped to.
-                Defaults to `0.5`.
-            exploration: float, str, dict, `ExplorationNoise` or None. Noise of
-                actions in half their range; a number is the scale of
-                `GaussianNoise`. Defaults to `0.1`.
-            target_every: int or None. Updates from one move of target networks
-                to the next; None for `policy_delay`. Defaults to `None`.
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            alpha: float. α, weight of the Q-values relative to cloning; 0 is
+                cloning alone. Defaults to `2.5`.
+            policy_delay: int. Number of updates of the critics per update of
+                the actor. Defaults to `2`.
+            target_noise: float. σ, standard deviation of the noise added to
+                target actions, in units of half an action's range. Defaults to
+                `0.2`.
+            target_noise_clip: float. c, bound to which the noise of target
+                actions is clipped, in the same units. Defaults to `0.5`.
+            exploration: float, str, dict, `ExplorationNoise` or None. Noise
+                added to actions, in units of half their range; a number is the
+                scale of `GaussianNoise`. Defaults to `0.1`.
+            target_every: int or None. Number of updates per move of the target
+                networks; None for `policy_delay`. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
-            max_gradient_norm: float or None. Global norm that gradients are
-                clipped to, the actor's and the critics' each for itself.
-                Defaults to `None`.
-            tau: float. Share of its network that a target network takes over
-                when it moves, over 0 and at most 1; 1 copies it. Defaults to
-                `0.005`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped, those of the actor and of the critics separately;
+                None for no clipping. Defaults to `None`.
+            tau: float. Polyak coefficient, above 0 and at most 1: a target
+                network moves by this fraction towards the network that it
+                follows; 1 copies it. Defaults to `0.005`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
             dtype: str or None. Keras dtype policy of the agent and its
-                networks, `"mixed_float16"` say; None for the global one.
+                networks, e.g. `"mixed_float16"`; None for the global one.
                 Defaults to `None`.
 
         Returns:
-            The agent. Images get a convolutional network, all else an MLP.
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
 
         Raises:
             ValueError: If a space of the environment is not supported, or an
@@ -218,10 +227,10 @@ class TD3BC(TD3):
     def actor_losses(
         self, value: Tensor, action: Tensor, batch: Batch
     ) -> Tensor:
-        """Says what each action costs: its distance from the data's, -λ Q_1.
+        """Returns each action's loss: the distance from the data's, and -λ Q_1.
 
         Args:
-            value: `[B]` float32. What the first critic thinks of the actions.
+            value: `[B]` float32. Q-values of the first critic.
             action: `[B, A]` float32. The policy's, in the unit box.
             batch: dict of `[B, ...]`; see `train_step`.
 

@@ -94,39 +94,43 @@ def from_keras_rl(
         env: An environment, vector environment or id string that the agent is
             for; None if that is to be the first that it meets. Defaults to
             `None`.
-        double: bool. Whether the network that learns chooses the next action.
-            Defaults to `True`.
-        dueling: bool. Whether the network gives V and advantages. Defaults to
-            `False`.
+        double: bool. Whether the online network, rather than its target,
+            chooses the next action. Defaults to `True`.
+        dueling: bool. Whether the network outputs V and advantages. Defaults
+            to `False`.
         distributional: None, `"categorical"` or `"quantile"`. Defaults to
             `None`.
         atoms: int. Atoms or quantiles of each distribution. Defaults to `51`.
-        support: Sequence of two floats. Smallest and largest return that
-            `"categorical"` knows of. Defaults to `(-10.0, 10.0)`.
+        support: Sequence of two floats. Smallest and largest return on the
+            atoms of `"categorical"`. Defaults to `(-10.0, 10.0)`.
         loss: str. `"huber"` (with a threshold of 1) or `"mse"` (half the
-            square) of the TD error; distributions have losses of their own.
+            square) of the TD error; distributions have their own losses.
             Defaults to `"huber"`.
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
             over environment steps. Probability of a random action; it changes
-            from round to round. None for a linear fall from 1 to 0.05 within
-            10 000 steps. Defaults to `None`.
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
         epsilon_spread: float. α of Ape-X: environment i of B explores with
-            ε^(1 + α i / (B - 1)), so that some of many hardly do; 7 as
-            published. Defaults to `0.0`: all alike.
-        max_gradient_norm: float or None. Global norm that gradients are
-            clipped to. Defaults to `10.0`.
-        tau: float. Share of the network that its target takes over when it
-            moves. By 0.01 at each update it is about as old as a copy each 100
-            of them. The 10 000 updates of Atari would be two or three copies
-            in all on a task of 50 000 steps, and values grow by about a reward
-            with each copy. Defaults to `0.01`.
+            ε^(1 + α i / (B - 1)), so that some of many environments hardly
+            explore; 7 as published. Defaults to `0.0`: the same ε in all.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `10.0`.
+        tau: float. Polyak coefficient, above 0 and at most 1: the target
+            network moves by this fraction towards the network; 1 copies it.
+            With 0.01 at each update, the target is about as old as a copy made
+            every 100 updates. Copies every 10,000 updates, as for Atari, would
+            be two or three in a task of 50,000 steps, while values grow by
+            about a reward with each copy. Defaults to `0.01`.
         gamma: float. Discount factor. Defaults to `0.99`.
-        target_every: int. Updates from one move of the target to the next; a
-            copy now and then is `tau=1.0, target_every=1000`. Defaults to `1`.
-        observation_space: `gymnasium.Space` or its config. What is observed;
-            None to learn it from the first environment. Defaults to `None`.
-        action_space: `gymnasium.Space` or its config. What can be done; None
-            to learn it from the first environment. Defaults to `None`.
+        target_every: int. Number of updates per move of the target network;
+            `tau=1.0, target_every=1000` copies it every 1000 updates. Defaults
+            to `1`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
         seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
         name: str or None. Name of the model. Defaults to `None`.
         dtype: str or None. Keras dtype policy; None for the global one.

@@ -173,13 +173,13 @@ class Training:
                 end at, in whole epochs; None for those of the preset. Defaults
                 to `None`.
             validation_data: `keras_rl2.EvaluationDataset`, an environment or
-                its id, or None. What is played after epochs. Defaults to
-                `None`.
-            validation_freq: int. Epochs from one time to the next. Defaults to
+                its id, or None. Episodes to evaluate on after epochs. Defaults
+                to `None`.
+            validation_freq: int. Number of epochs per evaluation. Defaults to
                 `1`.
-            initial_epoch: int. Where epochs are counted from. Defaults to `0`.
-            shuffle: bool. As of Keras, and without a meaning: datasets of
-                rounds shuffle their minibatches. Defaults to `False`.
+            initial_epoch: int. First epoch to count from. Defaults to `0`.
+            shuffle: bool. Argument of Keras without effect: datasets of rounds
+                shuffle their minibatches. Defaults to `False`.
 
         Returns:
             `keras.callbacks.History`.

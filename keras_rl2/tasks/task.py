@@ -1,4 +1,4 @@
-"""The task of an agent: its spaces, and what networks are to make of them."""
+"""The task of an agent: its spaces, encoder and policy head."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ from keras_rl2.spaces.trees import map_leaves
 
 
 class ObservationEncoder:
-    """Turns observations of a space into what networks take.
+    """Encodes observations of a space as inputs of networks.
 
     Args:
         space: `gymnasium.Space`. Of a single environment's observations.
@@ -46,26 +46,27 @@ class ObservationEncoder:
         self._leaves = map_leaves(_LeafEncoder, spaces.space_tree(space))
 
     def __call__(self, observation: Tree[Tensor]) -> Any:
-        """Turns observations into what the networks take.
+        """Encodes observations as inputs of the networks.
 
         Args:
             observation: `[B, ...]`. Raw observations, a tree of tensors.
 
         Returns:
-            A tree alike: one-hot rows `[B, n]` for Discrete, several side by
-            side for MultiDiscrete; `[B, 1]` for a single number; else the
-            same, numbers other than uint8 images as floats.
+            A tree of the same structure: one-hot rows `[B, n]` for Discrete,
+            several side by side for MultiDiscrete; `[B, 1]` for a single
+            number; other observations are unchanged, as floats unless they are
+            uint8 images.
         """
         return map_leaves(_LeafEncoder.__call__, self._leaves, observation)
 
     @property
     def network_input(self) -> Any:
-        """A symbolic batch of what the networks are given."""
+        """A symbolic batch of network inputs."""
         return map_leaves(lambda leaf: leaf.network_input, self._leaves)
 
 
 class _LeafEncoder:
-    """Turns one array of the observations into what networks take.
+    """Encodes one array of the observations as a network input.
 
     Args:
         space: `gymnasium.Space`. Neither `Dict` nor `Tuple`.
@@ -78,7 +79,7 @@ class _LeafEncoder:
         self._is_image = dtype == np.uint8 and len(self._shape) in (3, 4)
 
     def __call__(self, observation: Tensor) -> Tensor:
-        """Turns `[B, ...]` into what networks take; see the encoder."""
+        """Encodes `[B, ...]`; see `ObservationEncoder`."""
         if isinstance(self._space, Discrete):
             index = observation - int(self._space.start)
             return ops.one_hot(index, int(self._space.n), dtype="float32")
@@ -93,7 +94,7 @@ class _LeafEncoder:
         return ops.cast(observation, "float32")
 
     def _one_hot_each(self, observation: Tensor) -> Tensor:
-        """Turns choices `[B, ...]` into one-hot rows `[B, sum(nvec)]`."""
+        """Encodes choices `[B, ...]` as one-hot rows `[B, sum(nvec)]`."""
         assert isinstance(self._space, MultiDiscrete)
         # [B, ...] -> [B, K]
         index = ops.reshape(
@@ -107,7 +108,7 @@ class _LeafEncoder:
 
     @property
     def network_input(self) -> keras.KerasTensor:
-        """A symbolic batch of what networks are given."""
+        """A symbolic batch of network inputs."""
         return keras.KerasTensor(
             (None, *spaces.network_shape(self._space)),
             "uint8" if self._is_image else "float32",
@@ -116,17 +117,16 @@ class _LeafEncoder:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What an agent observes and does; it never changes.
+    """The observations and actions of an agent; immutable.
 
     Args:
         observation_space: `gymnasium.Space`. Of a single environment.
         action_space: `gymnasium.Space`. Of a single environment.
-        head: `PolicyHead`. Stands between the outputs of a network and the
-            action space.
+        head: `PolicyHead`. Maps the outputs of a network to the action space.
 
     Raises:
-        ValueError: If a space is not supported, or a mask does not fit the
-            actions.
+        ValueError: If a space is not supported, or an action mask does not fit
+            the actions.
 
     Example:
 
@@ -140,7 +140,7 @@ class Task:
     observation_space: gymnasium.Space[Any]
     action_space: gymnasium.Space[Any]
     head: PolicyHead
-    #: Turns raw observations into what networks take.
+    #: Encodes raw observations as inputs of networks.
     encode: ObservationEncoder = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -155,18 +155,18 @@ class Task:
 
     @property
     def is_masked(self) -> bool:
-        """Whether observations say which actions are allowed."""
+        """Whether observations contain a mask of the allowed actions."""
         return spaces.is_masked(self.observation_space)
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
-        """Takes forbidden actions out of the outputs of a network.
+        """Applies the action mask of observations to the outputs of a network.
 
         Args:
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
-            parameters: `[B, P]`. Logits, or values of actions.
+            observation: `[B, ...]`. Raw observations, with or without a mask.
+            parameters: `[B, P]`. Logits or Q-values.
 
         Returns:
-            `[B, P]`: the same where nothing is masked.
+            `[B, P]`, with forbidden actions masked; unchanged without a mask.
         """
         if not self.is_masked:
             return parameters

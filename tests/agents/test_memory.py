@@ -308,7 +308,7 @@ def test_others_refuse_memory(kind):
 
 def test_others_have_no_policy_of_a_step():
     agent = rl.TD3.for_env("Pendulum-v1", hidden=(4,), seed=0)
-    with raises("can remember", "TD3"):
+    with raises("supports recurrent networks", "TD3"):
         agent.policy_step(np.zeros((1, 3), np.float32), np.ones(1), ())
 
 
