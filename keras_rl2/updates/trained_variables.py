@@ -1,4 +1,4 @@
-"""Which variables of an agent are trained: all that are not frozen."""
+"""The trained variables of an agent: all that are not frozen."""
 
 import keras
 
@@ -12,8 +12,8 @@ class TrainedVariables:
     its weights as they are.
 
     Args:
-        agent: `keras.Model`. Whose variables they are.
-        targets: `TargetNetworks`. Are never trained.
+        agent: `keras.Model`. The agent with the variables.
+        targets: `TargetNetworks`. Never trained.
     """
 
     def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
@@ -23,15 +23,15 @@ class TrainedVariables:
         self._traced: frozenset[int] | None = None
 
     def forget(self) -> None:
-        """Is told that there is another optimizer."""
+        """Forgets the variables of the former optimizer."""
         self._optimized = None
 
     def keep_optimized(self) -> None:
-        """Is told that the optimizer has been built for what is trained."""
+        """Keeps the variables that the optimizer has been built for."""
         self._optimized = self._present
 
     def keep_traced(self) -> bool:
-        """Is told that updates are to be run.
+        """Keeps the variables that updates are about to be run for.
 
         Returns:
             bool: whether they have been traced for other variables.
@@ -40,12 +40,12 @@ class TrainedVariables:
         return traced is not None and traced != self._traced
 
     def check(self) -> None:
-        """Refuses to train nothing, or what the optimizer does not know.
+        """Raises if nothing is trained, or the optimizer lacks a variable.
 
         Raises:
             ValueError: If all is frozen, or something no longer is.
         """
-        # `trainable = True` of the agent is said to its target networks too.
+        # `trainable = True` of the agent reaches its target networks too.
         self._targets.freeze()
         if not self._agent.trainable_variables:
             raise nothing_to_train(self._agent.name)
@@ -61,15 +61,15 @@ class TrainedVariables:
 
     @property
     def _present(self) -> frozenset[int]:
-        """What is trained at present."""
+        """Identities of the variables that are trained at present."""
         return frozenset(map(id, self._agent.trainable_variables))
 
 
 def nothing_to_train(name: str | None = None) -> ValueError:
-    """Returns what is raised where an update would have nothing to change.
+    """Returns the error for an agent without trainable variables.
 
     Args:
-        name: str or None. Of the agent, where it is known. Defaults to
+        name: str or None. Name of the agent, if known. Defaults to
             `None`.
     """
     what = "an agent" if name is None else repr(name)

@@ -1,4 +1,4 @@
-"""An update: all the steps along its objectives, or none of them."""
+"""Updates: all steps along the objectives, or none."""
 
 import dataclasses
 import functools
@@ -35,10 +35,10 @@ class Objective(NamedTuple):
         terms: Callable from a minibatch to a dict of tensors: `loss`, the
             scalar that is minimised; perhaps `td_error` `[B]`, how surprising
             each transition was; other scalars, for the logs.
-        networks: Sequence of `keras.Model`. Are trained by it, and the losses
+        networks: Sequence of `keras.Model`. Networks trained by it. The losses
             that they add (`kernel_regularizer`, `add_loss`) are added to it.
-        variables: Sequence of `keras.Variable`. Trained beside those of the
-            networks. Defaults to none.
+        variables: Sequence of `keras.Variable`. Further trained variables.
+            Defaults to none.
         optimizer: `keras.optimizers.Optimizer`, or None for the agent's.
             Objectives with the same one make a single step, clipped together.
             Defaults to `None`.
@@ -79,7 +79,7 @@ class Trained(Protocol):
     """A model whose updates an `Updater` makes; see `keras_rl2.Agent`."""
 
     optimizer: Any
-    #: Updates that were not made.
+    #: The skipped updates.
     skipped: SkippedUpdates
     #: Global norm that gradients are clipped to; None for no clipping.
     max_gradient_norm: float | None
@@ -93,17 +93,17 @@ class Trained(Protocol):
         """Counts updates."""
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
-        """Changes whatever else an update changes, in the graph."""
+        """Makes the further changes of an update, in the graph."""
 
 
 class Updater:
     """Makes the updates of an agent: gradients, clipping, optimizers.
 
-    An update is all the steps along its objectives, or none of them: where a
-    gradient or a learning rate is not finite, or so large that weights could
-    overflow, no optimizer is asked. Weights, slots and iterations stay as they
-    are, bit for bit; so do the weights that layers change in a forward pass.
-    All gradients are those of the weights before the update.
+    An update makes all steps along its objectives, or none: where a gradient
+    or a learning rate is not finite, or so large that weights could overflow,
+    no optimizer is called. Weights, slots and iterations stay as they are, bit
+    for bit; so do the weights that layers change in a forward pass. All
+    gradients are computed with the weights before the update.
 
     Args:
         agent: `Trained`. Whose updates they are.
@@ -125,8 +125,8 @@ class Updater:
             dict: the terms of all objectives; `<name>_loss` of each, and their
             sum as `loss`; `gradient_norm`, of the first optimizer's gradients
             before they are clipped; `skipped_updates`, a bool: whether nothing
-            was changed, since something was not finite; `counted`, a bool:
-            whether the means of the logs include it.
+            was changed, since a value was not finite; `counted`, a bool:
+            whether the means of the logs include the update.
         """
         agent = self._agent
         if not agent.optimizer.built:
@@ -160,7 +160,7 @@ class Updater:
                 step.apply(agent.max_gradient_norm)
             agent.skipped.end_row()
             if all(each.optimizer for each in objectives.values()):
-                # Counts updates, which its parts do each for itself.
+                # Counts updates; each of its parts counts its own.
                 agent.optimizer.iterations.assign_add(1)
             for name, each in objectives.items():
                 if each.last_loss is not None:
@@ -212,7 +212,7 @@ class Updater:
 
         def now() -> tuple[Tensor, list[Tensor]]:
             terms, gradients = self._gradients(objective, batch)
-            # Of an embedding they are of another form.
+            # Gradients of an embedding have another form.
             return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
 
         def not_now() -> tuple[Tensor, list[Tensor]]:
@@ -223,7 +223,7 @@ class Updater:
 
         found: tuple[Tensor, list[Tensor]]
         if replicas.within_one():
-            # In a branch it could not get the others' rows.
+            # Within a branch it could not get the other replicas' rows.
             found = tf.nest.map_structure(
                 lambda one, other: tf.where(due, one, other), now(), not_now()
             )
@@ -289,7 +289,7 @@ class _Step:
     variables: list[keras.Variable] = dataclasses.field(default_factory=list)
 
     def measure(self) -> None:
-        """Reads what the gradients are to be judged by."""
+        """Measures the gradients and the learning rate."""
         if not self.optimizer.built:
             # A branch of the graph could make no variables.
             self.optimizer.build(self.variables)
@@ -299,12 +299,12 @@ class _Step:
         self.unscaled_norm = self.norm / self.scale
 
     def is_finite(self) -> Tensor:
-        """Says whether the step leaves weights and slots finite.
+        """Returns whether the step leaves weights and slots finite.
 
-        Squares are what optimizers keep, and none goes further in a step than
-        some times the rate, or the rate times the norm: while the square of
-        either is finite, weights would overflow after more steps than anybody
-        can make.
+        Optimizers keep squares, and none moves further in a step than a few
+        times the rate, or the rate times the norm: while the square of either
+        is finite, weights could overflow only after more steps than any
+        training makes.
         """
         reach = 1.0 + self.unscaled_norm
         for part in parts_of(self.optimizer):
@@ -330,13 +330,13 @@ class _Step:
 
 
 def minibatch_of(data: Any) -> dict[str, Tensor]:
-    """Returns what `train_step` was given as a dict with a `weight`.
+    """Returns the data of `train_step` as a dict with a `weight`.
 
     Args:
-        data: dict of `[B, ...]`, in a tuple perhaps, as Keras hands it over.
+        data: dict of `[B, ...]`, which may be in a tuple, as Keras passes it.
             Without a `weight`, each row counts 1; a `sample_weight` beside it
-            is a factor of that. What is float64, as NumPy makes it of its own
-            accord, becomes float32.
+            is a factor of that. Arrays of float64, NumPy's default, become
+            float32.
 
     Returns:
         dict of `[B, ...]`.
@@ -367,7 +367,7 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
 
 
 def _weighted(weight: Tensor, factor: Any) -> Tensor:
-    """Multiplies the weights of rows by those that came beside them."""
+    """Multiplies the weights of rows by the sample weights."""
     factor = ops.cast(factor, "float32")
     if factor.shape != weight.shape:
         raise ValueError(
@@ -381,12 +381,12 @@ def _weighted(weight: Tensor, factor: Any) -> Tensor:
 
 def _ensured(tensor: Tensor) -> Tensor:
     """Returns a tensor through an operation that changes nothing."""
-    # No `tf.identity`, which the graph optimizer takes away.
+    # No `tf.identity`, which the graph optimizer removes.
     return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
 
 
 def all_computed(gradients: Gradients) -> Gradients:
-    """Returns gradients that no optimizer gets before all are there.
+    """Returns gradients that no optimizer receives before all are computed.
 
     To be called before anything is applied, once for all of an update.
 
@@ -422,19 +422,19 @@ def apply_gradients(
 ) -> None:
     """Makes one step of an optimizer.
 
-    What Keras' optimizers do on each replica before they change anything is
-    to sum gradients over all of them. TensorFlow registers a gradient of that
-    sum, for as long as the process lives, and with it the graph of the update:
-    some megabytes for each agent that was trained. What is called from between
-    replicas makes no such sum; nor is there anything to be summed, with one
-    replica, or of gradients that are those of all. One that scales losses
-    refuses to be called from there, and sums as Keras does.
+    On each replica, Keras' optimizers sum gradients over all replicas before
+    they change anything. TensorFlow registers a gradient of that sum, for as
+    long as the process lives, and with it the graph of the update: some
+    megabytes for each agent that was trained. An optimizer that is called
+    between replicas makes no such sum; nor is it needed with one replica, or
+    for gradients that all replicas have in full. An optimizer that scales
+    losses cannot be called there, and sums as Keras does.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer`. One that is built.
+        optimizer: `keras.optimizers.Optimizer`. Must be built.
         gradients: Sequence of tensors.
-        variables: Sequence of `keras.Variable`. What they are the gradients
-            of.
+        variables: Sequence of `keras.Variable`. The variables of the
+            gradients, in their order.
     """
     if tf.distribute.in_cross_replica_context():
         _apply_once(optimizer, gradients, variables)
@@ -465,12 +465,12 @@ def _apply_once(
     gradients: Sequence[Tensor | None],
     variables: Sequence[keras.Variable],
 ) -> None:
-    """Makes a step between replicas, of gradients that all of them have."""
+    """Makes a step between replicas, with gradients that all of them have."""
     strategy = tf.distribute.get_strategy()
     if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         strategy.run(_apply_part, args=(optimizer, gradients, variables))
         return
-    # What it does itself with gradients that are finite, as they are here.
+    # As the optimizer itself does with finite gradients, which these are.
     scale = tf.convert_to_tensor(optimizer.dynamic_scale.value)
     unscaled = [None if each is None else each / scale for each in gradients]
     _apply_once(optimizer.inner_optimizer, unscaled, variables)
