@@ -1,4 +1,4 @@
-"""Policies converted for the LiteRT interpreter, kept for the next alike."""
+"""Policies converted for the LiteRT interpreter, in a cache."""
 
 import hashlib
 import itertools
@@ -6,13 +6,13 @@ from typing import Any
 
 import tensorflow as tf
 
-# Weights are inputs, so that one is a few kilobytes.
+# Weights are inputs, so that a conversion has only a few kilobytes.
 _MOST_KEPT = 64
 _kept: dict[str, bytes] = {}
 
-# Floats that the interpreter can hold and turn into others, but not compute
-# with. The converter finds that out after writing pages of errors to stderr,
-# where no logger can stop them.
+# Floats that the interpreter can hold and convert, but not compute with. The
+# converter fails on them only after writing pages of errors to stderr, where
+# no logger can stop them.
 _NOT_COMPUTED: dict[int, str] = {
     dtype.as_datatype_enum: dtype.name
     for dtype in (tf.float16, tf.bfloat16, tf.float64)
@@ -31,7 +31,7 @@ def convert(function: Any) -> bytes:
 
     Raises:
         ValueError: If it computes in a dtype that the interpreter has no
-            operations for, which is found out before the converter is tried.
+            operations for, which is checked before the converter is run.
     """
     concrete = function.get_concrete_function()
     dtype = _dtype_not_computed(concrete.graph.as_graph_def())
@@ -45,7 +45,7 @@ def convert(function: Any) -> bytes:
 
 
 def _dtype_not_computed(graph: Any) -> str | None:
-    """Returns the dtype of an operation that the interpreter has not got."""
+    """Returns the dtype of an operation that the interpreter lacks, if any."""
     bodies = [graph.node, *(body.node_def for body in graph.library.function)]
     for node in itertools.chain.from_iterable(bodies):
         if node.op in _COMPUTING_NOTHING:
@@ -57,10 +57,10 @@ def _dtype_not_computed(graph: Any) -> str | None:
 
 
 def find(key: str | None) -> bytes | None:
-    """Returns the conversion that was kept for graphs alike, if any.
+    """Returns the cached conversion of an equal graph, if any.
 
     Args:
-        key: str or None. As of `fingerprint`.
+        key: str or None. See `fingerprint`.
 
     Returns:
         bytes, or None where there is none.
@@ -69,14 +69,14 @@ def find(key: str | None) -> bytes | None:
 
 
 def keep(key: str | None, converted: bytes) -> None:
-    """Keeps a conversion that was found to act as its graph does.
+    """Keeps a conversion that was checked to act like its graph.
 
     Converting takes a tenth of a second and checking it up to as long, a third
-    of what a short `fit` takes. A search over hyper-parameters, several seeds
-    in one process or a second agent would pay it each time.
+    of the time of a short `fit`. A search over hyper-parameters, several seeds
+    in one process or a second agent would need it each time.
 
     Args:
-        key: str or None. As of `fingerprint`; with None it is not kept.
+        key: str or None. See `fingerprint`; with None it is not kept.
         converted: bytes. The model.
     """
     if key is None:
@@ -87,17 +87,17 @@ def keep(key: str | None, converted: bytes) -> None:
 
 
 def fingerprint(function: Any) -> str | None:
-    """Returns what graphs have in common that compute the same.
+    """Returns a key that is the same for graphs with the same computation.
 
-    All of the graph is in it but for the names of operations, which are
-    those of the agent and differ from one to the next.
+    It covers the whole graph except for the names of operations, which come
+    from the agent and differ between agents.
 
     Args:
         function: `tf.function` with an input signature.
 
     Returns:
-        str; or None where the graph reads something that is not among its
-        inputs, a variable say: its value is part of the conversion.
+        str; or None where the graph reads a value that is not among its
+        inputs, e.g. a variable: the value is part of the conversion.
 
     Example:
 
@@ -127,7 +127,7 @@ def fingerprint(function: Any) -> str | None:
 
 
 def _renamed(name: str, numbers: dict[str, str]) -> str:
-    """Returns the name of a tensor with its operation's number for a name."""
+    """Returns the name of a tensor with the operation's name as a number."""
     control = "^" if name.startswith("^") else ""
     operation, _, output = name.removeprefix("^").partition(":")
     return f"{control}{numbers[operation]}:{output or 0}"
