@@ -24,12 +24,12 @@ class NetworkBuilder:
     """Makes the networks of one agent, each from a seed of its own.
 
     Args:
-        observation_space: `gymnasium.Space`. What networks take.
-        policy_head: `PolicyHead`. What an actor's output is for.
+        observation_space: `gymnasium.Space`. Space of the networks' input.
+        policy_head: `PolicyHead`. Head for the actor's output.
         options: Mapping. Arguments of the builders in `keras_rl2.networks`;
             `hidden` may be None there.
         default_hidden: Sequence of ints. The algorithm's own hidden layers,
-            which images do without.
+            which are not used for images.
         memory: RNN cell of Keras or None. The cell of a recurrent policy.
         seed: int or None. Seeds all weights.
         dtype: str or None. Dtype policy of all layers; None for the global
@@ -83,7 +83,6 @@ class NetworkBuilder:
             name: str. Name of the model.
             units: int or Sequence of ints. Width of the output, or of its
                 streams.
-
             seed: int or None. Seed of the initial weights.
             output_gain: float. Gain of the last layer's weights. Defaults to
                 `1.0`.
@@ -117,7 +116,6 @@ class NetworkBuilder:
         Args:
             name: str. Name of the model.
             units: Sequence of ints. Widths of the outputs, the policy's first.
-
             seed: int or None. Seed of the initial weights.
 
         Returns:

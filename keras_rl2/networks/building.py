@@ -42,11 +42,11 @@ def check_arguments(
         layer_normalization: bool. Defaults to `False`.
         input_shape: Sequence of ints. Shape of one observation. Defaults to
             `(1,)`.
-        dtype: str. Of observations. Defaults to `"float32"`.
+        dtype: str. Dtype of observations. Defaults to `"float32"`.
         **sizes: name = Sequence of ints, e.g. widths of hidden layers.
 
     Raises:
-        ValueError: If one cannot be meant.
+        ValueError: If an argument is invalid.
     """
     if isinstance(units, Sequence) and len(units):
         check_sizes(units=units)
@@ -78,7 +78,7 @@ def check_activation(activation: Any) -> None:
         activation: str, Callable or None.
 
     Raises:
-        ValueError: If it is none of these, or no name of one.
+        ValueError: If it is none of these, or an unknown name.
     """
     try:
         keras.activations.get(activation)
@@ -100,12 +100,12 @@ def fully_connected(
     """Applies the hidden layers of a network, then its output or streams.
 
     Args:
-        x: `[B, F]`. What goes in.
+        x: `[B, F]`. The input.
         hidden: Sequence of widths, activations and names of hidden layers.
         units: int or Sequence of ints. Width of the output, or of streams
             side by side in it, each with the last hidden layer for itself.
         output_gain: float. Gain of the last layer's weights.
-        start: `Initialization`. How weights begin.
+        start: `Initialization`. Makes the initial weights.
         layer_normalization: bool. Whether hidden layers are normalised.
             Defaults to `False`.
 
@@ -147,7 +147,7 @@ def hidden_layer(
     """Applies a new hidden layer, with optional normalization.
 
     Args:
-        x: `[B, F]`. What goes in.
+        x: `[B, F]`. The input.
         units: int. Width of the layer.
         start: `Initialization`. Makes its initial weights.
         name: str. Name of the layer.
@@ -178,7 +178,7 @@ def dense(
     """Applies a new dense layer.
 
     Args:
-        x: `[B, F]`. What goes in.
+        x: `[B, F]`. The input.
         units: int. Width of the layer.
         start: `Initialization`. Makes its initial weights.
         name: str. Name of the layer.

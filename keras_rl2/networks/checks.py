@@ -64,8 +64,8 @@ def output_sizes(
         Width of the policy's output, width of the value's.
 
     Raises:
-        ValueError: If a network does not take the observation, or one without
-            a critic has not two outputs.
+        ValueError: If a network does not take the observation, or an actor
+            without a critic does not have two outputs.
     """
     outputs = _run("actor", actor, task)
     # Used as a tensor only where it is one.
@@ -103,7 +103,7 @@ def check_outputs(task: Task, sizes: tuple[int, int]) -> None:
         sizes: Widths of the policy's and the value's output.
 
     Raises:
-        ValueError: If a width is not one that is expected.
+        ValueError: If a width is not an expected one.
     """
     policy_size, value_size = sizes
     expected = task.head.parameter_sizes
@@ -155,7 +155,7 @@ def check_policy(task: Task, actor: keras.Model, *units: int) -> int:
         int: the width that it has.
 
     Raises:
-        ValueError: If it does not take observations or gives another width.
+        ValueError: If it does not take observations or has another width.
     """
     return _check_width("actor", _run("actor", actor, task), *units)
 
@@ -177,7 +177,7 @@ def check_critic(
         name: str. Name of the network in messages. Defaults to `"critic"`.
 
     Raises:
-        ValueError: If it does not take its inputs or gives another width.
+        ValueError: If it does not take its inputs or has another width.
     """
     _check_width(name, _run(name, critic, task, action), units)
 
@@ -194,13 +194,13 @@ def check_q_network(
 
     Args:
         task: `Task`. The agent's task.
-        network: `keras.Model`. From observations.
+        network: `keras.Model`. Takes observations.
         actions: int. Number of actions.
         atoms: int. Outputs of each action.
         dueling: bool. Whether the value of the state is an output too.
 
     Raises:
-        ValueError: If it does not take observations or gives another width.
+        ValueError: If it does not take observations or has another width.
     """
     output = _run("q_network", network, task)
     units = (actions + bool(dueling)) * atoms
@@ -262,7 +262,7 @@ def refuse_stateful(agent: HasLayers) -> None:
     """Raises if a layer keeps a state from one call to the next.
 
     Args:
-        agent: `keras.Model`. Whose networks are looked at.
+        agent: `keras.Model`. The agent with the networks.
 
     Raises:
         ValueError: If there is one.
@@ -270,7 +270,7 @@ def refuse_stateful(agent: HasLayers) -> None:
     for layer in all_layers(agent):
         if getattr(layer, "stateful", False):
             raise ValueError(
-                "Expected networks that remember nothing between two calls, "
+                "Expected networks without a state between two calls, "
                 "since batches mix episodes: stack observations with "
                 "`gymnasium.wrappers.FrameStackObservation` and use "
                 f"`stateful=False`. Received: {layer.name!r} with stateful=True"
@@ -366,13 +366,13 @@ _SMALLEST_PROBABILITY = 1e-30
 def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
     """Returns the activation that a network ends in.
 
-    It makes no difference whether it is an argument of a layer, a layer or an
-    operation in `call`: where the last layer does not tell, it is read off the
-    graph of the network.
+    The activation may be an argument of a layer, a layer or an operation in
+    `call`: where the last layer does not show it, it is found in the graph of
+    the network.
 
     Args:
-        network: `keras.Model`. Is called once, symbolically.
-        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        network: `keras.Model`. Called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
         output: int. Which of several outputs. Defaults to `0`.
 
     Returns:
@@ -398,8 +398,8 @@ def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
     """Returns whether a network's output is a scaled or shifted tanh.
 
     Args:
-        network: `keras.Model`. Is called once, symbolically.
-        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        network: `keras.Model`. Called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
 
     Example:
 
@@ -509,8 +509,8 @@ def check_policy_ending(
 
     Args:
         actor: `keras.Model`. Its first output is for the policy.
-        inputs: `keras.KerasTensor`. What it takes.
-        action_space: `gymnasium.Space`. What the policy is for.
+        inputs: `keras.KerasTensor`. Its inputs.
+        action_space: `gymnasium.Space`. Action space of the policy.
         squash: bool. Whether actions of a Box are squashed by tanh after it.
             Defaults to `False`.
 
@@ -521,9 +521,9 @@ def check_policy_ending(
     if isinstance(action_space, gymnasium.spaces.Discrete):
         if ending == "softmax":
             return True
-        _warn(actor, ending, "the logits of actions, which know no bounds")
+        _warn(actor, ending, "the logits of actions, which are unbounded")
     elif not isinstance(action_space, gymnasium.spaces.Box):
-        _warn(actor, ending, "the logits of choices, which know no bounds")
+        _warn(actor, ending, "the logits of choices, which are unbounded")
     elif squash or ending != "tanh" or not _within_one(action_space):
         _warn(actor, ending, "the means of actions, within all their bounds")
     return False
@@ -536,7 +536,7 @@ def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
 
     Args:
         actor: `keras.Model`. Its output is for a Box.
-        inputs: `keras.KerasTensor`. What it takes.
+        inputs: `keras.KerasTensor`. Its inputs.
 
     Returns:
         bool: True for a tanh.
@@ -551,7 +551,7 @@ def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
             "activation: the agent stretches -1 ... 1 to the bounds of the "
             "actions itself. Received: a network that scales its tanh, of "
             "which the agent takes another one, so that the bounds are never "
-            "reached (1.93 of 2, say): leave the scaling out.",
+            "reached (e.g. 1.93 of 2): leave the scaling out.",
             UserWarning,
             stacklevel=2,
         )
@@ -564,12 +564,12 @@ def check_value_ending(
     """Warns if the output of a value network is bounded.
 
     Args:
-        critic: `keras.Model`. Gives values, of states or of actions.
-        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        critic: `keras.Model`. Returns values, of states or of actions.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
         output: int. Which of several outputs. Defaults to `0`.
     """
     ending = ending_of(critic, inputs, output)
-    what = "values, which know no bounds"
+    what = "values, which are unbounded"
     if ending == "softmax":
         what += " (a softmax of one unit is always 1)"
     _warn(critic, ending, what)
@@ -585,7 +585,7 @@ def _warn(network: keras.Model, ending: str | None, what: str) -> None:
     if ending is None:
         return
     warnings.warn(
-        f"Expected {network.name!r} to give {what}. Received: a network that "
+        f"Expected {network.name!r} to return {what}. Received: a network that "
         f"ends in {ending}. It trains, but to a wrong result: give its last "
         "layer no activation.",
         UserWarning,

@@ -122,7 +122,7 @@ def inputs_for(network: keras.Model, encoded: Any, action: Any = None) -> Any:
         array.
 
     Raises:
-        ValueError: If an input has a name that the observation has not.
+        ValueError: If the observation lacks the name of an input.
     """
     if is_leaf(encoded):
         return encoded if action is None else [encoded, action]

@@ -26,12 +26,12 @@ from keras_rl2.spaces.trees import map_leaves
 class ResettingCell(keras.layers.Layer):
     """An RNN cell that resets its state where an episode begins.
 
-    Its input is that of the cell, and beside it one number, 1 where a new
-    episode begins: the state is zero there before the step. So one sequence
-    may hold the end of an episode and the beginning of the next.
+    Its input is that of the cell and one further number, 1 where a new episode
+    begins: the state is zero there before the step. One sequence may thus
+    contain the end of an episode and the beginning of the next.
 
     Args:
-        cell: RNN cell of Keras, whose states begin as zeros.
+        cell: RNN cell of Keras, with states that begin as zeros.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
@@ -91,10 +91,10 @@ class MemoryNetwork(keras.Model):
     Args:
         encoder: `keras.Model` from observations `[B, ...]` to `[B, F]`; for a
             Dict or Tuple, the names of its inputs select the arrays.
-        cell: RNN cell of Keras with F inputs, whose states begin as zeros;
+        cell: RNN cell of Keras with F inputs, and states that begin as zeros;
             `keras.layers.StackedRNNCells` for several cells.
         head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs.
-        name: str. Of the model. Defaults to `"memory_network"`.
+        name: str. Name of the model. Defaults to `"memory_network"`.
 
     Example:
 
@@ -149,7 +149,7 @@ class MemoryNetwork(keras.Model):
         """Runs through sequences.
 
         Args:
-            observation: tree of `[B, T, ...]`. As encoders take them.
+            observation: tree of `[B, T, ...]`. Inputs of the encoder.
             begins: `[B, T]`. 1 where a step is the first of an episode.
             state: Sequence of `[B, ...]`. Before the first step.
             training: bool. Passed on. Defaults to `False`.
@@ -241,7 +241,7 @@ def with_memory(
         encoder: `keras.Model` from observations to features.
         cell: RNN cell of Keras.
         head: `keras.Model` from the cell's outputs to outputs.
-        name: str. Of the model. Defaults to `"memory_network"`.
+        name: str. Name of the model. Defaults to `"memory_network"`.
 
     Returns:
         `MemoryNetwork`.
@@ -261,7 +261,7 @@ def seeded_cell(cell: Any, seed: int | None) -> Any:
     """Returns a new cell like another one, with seeded initial weights.
 
     Args:
-        cell: RNN cell of Keras. One that has no config is returned as it is.
+        cell: RNN cell of Keras. Without a config it is returned as it is.
         seed: int or None. Seed of all initial weights that have none yet.
 
     Returns:
@@ -314,14 +314,14 @@ def outputs_of(
             optionally the value's.
         hidden: Sequence of ints. Widths of the hidden layers of each output.
             Defaults to `()`.
-        activation: str. Of the hidden layers. Defaults to `"tanh"`.
+        activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
         layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
             stands before the activation of each hidden layer. Defaults to
             `False`.
         initialization: str. `"orthogonal"`, with small weights for the first
             of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
-        seed: int or None. Of the initial weights. Defaults to `None`.
-        name: str. Of the model. Defaults to `"head"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"head"`.
 
     Returns:
         `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them.

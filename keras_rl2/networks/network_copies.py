@@ -19,7 +19,7 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
     """Makes a copy of a built network, with the same weights.
 
     Args:
-        network: `keras.Model`. A built one, of any kind.
+        network: `keras.Model`. Must be built.
         name: str. Name of the copy.
 
     Returns:
@@ -45,8 +45,8 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
     """Makes a network of the same architecture with its own weights.
 
     Args:
-        network: `keras.Model`. Unless it consists of Keras' own layers, a
-            built one.
+        network: `keras.Model`. Must be built, unless it consists of Keras' own
+            layers.
         index: int. Seeds that the network fixes are changed by it, so that
             each sibling starts from other weights. Defaults to `1`.
 
@@ -57,7 +57,7 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
         distribution of the initial weights.
 
     Raises:
-        ValueError: If the network is one of your own and not built yet.
+        ValueError: If the network is a custom one and not built yet.
 
     Example:
 
@@ -83,11 +83,11 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
 class NetworkCopy(keras.Model):
     """A network that is run with other weights than its own.
 
-    Calls the network's own code, with the weights that are held here in the
-    place of its own.
+    It calls the network's own code, with the weights of the copy in place of
+    the network's.
 
     Args:
-        network: `keras.Model`. Is built; only called, never changed.
+        network: `keras.Model`. Must be built; only called, never changed.
         name: str. Name of the copy.
 
     Raises:
@@ -179,7 +179,7 @@ class NetworkCopy(keras.Model):
 def is_wholly_described(network: keras.Model) -> bool:
     """Returns whether configs describe a network completely.
 
-    The configs of Keras' own layers do, and those of classes that are
+    The configs of Keras' own layers are complete, and those of classes that are
     registered as serializable. The config of another custom model may lack
     arguments of its constructor without notice.
 
@@ -269,11 +269,11 @@ def _reordered(
 def added_losses(network: keras.Model) -> Tensor | float:
     """Returns the losses that a network adds to its training loss.
 
-    Its `kernel_regularizer` and the like, its `activity_regularizer` and
-    `add_loss` of its last call.
+    They come from its `kernel_regularizer` and the like, its
+    `activity_regularizer`, and `add_loss` in its last call.
 
     Args:
-        network: `keras.Model`. Has just been called.
+        network: `keras.Model`. Must have been called just before.
 
     Returns:
         scalar float32, or 0.0 where it adds nothing.

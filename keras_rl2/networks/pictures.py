@@ -17,7 +17,7 @@ from keras_rl2.networks.initialization import Initialization
 LARGE = 36
 SMALL = 5
 
-# A picture has height and width, perhaps channels, perhaps a stack.
+# A picture has height and width, optionally channels and a stack.
 _AXES = (2, 3, 4)
 # Filters, size and strides of each convolution.
 _NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -62,8 +62,7 @@ def nature_cnn(
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
-        scale: float. Factor of pixels. Defaults to
-            `1.0 / 255.0`.
+        scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"nature_cnn"`.
 
@@ -140,7 +139,7 @@ def small_cnn(
             side by side in it, as in `mlp`.
         hidden: Sequence of ints. Widths of the hidden layers after the
             convolutions. Defaults to `(128,)`.
-        activation: str. Of the hidden layers. Defaults to `"relu"`.
+        activation: str. Activation of the hidden layers. Defaults to `"relu"`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
         layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
@@ -149,8 +148,7 @@ def small_cnn(
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
-        scale: float. Factor of pixels. Defaults to
-            `1.0 / 255.0`.
+        scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"small_cnn"`.
 
@@ -204,9 +202,9 @@ def picture_features(
     Args:
         x: `[B, height, width, channels]`, or channels first, or `[B, height,
             width]`, or `[B, stack, height, width, channels]`.
-        start: `Initialization`. How weights begin.
+        start: `Initialization`. Makes the initial weights.
         scale: float. Factor of pixels.
-        prefix: str. What names of layers begin with. Defaults to `""`.
+        prefix: str. Prefix of the names of layers. Defaults to `""`.
 
     Returns:
         `[B, F]`.
@@ -262,7 +260,7 @@ def impala_cnn(
 ) -> keras.Model:
     """Builds the residual network of IMPALA for pictures of any size.
 
-    Learns in fewer steps than `nature_cnn` as a rule, each of which takes
+    It usually learns in fewer steps than `nature_cnn`, but each of them takes
     several times as long.
 
     Args:
@@ -271,8 +269,7 @@ def impala_cnn(
         units: int or sequence of ints. Width of the output, or of streams
             side by side in it, as in `mlp`.
         filters: Sequence of ints. Filters of each part, which halves the
-            picture.
-            Defaults to `(16, 32, 32)`.
+            picture. Defaults to `(16, 32, 32)`.
         hidden: Sequence of ints. Widths of the layers after the convolutions.
             Defaults to `(256,)`.
         output_gain: float. Gain of the last layer's weights. Defaults to
@@ -283,8 +280,7 @@ def impala_cnn(
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
-        scale: float. Factor of pixels. Defaults to
-            `1.0 / 255.0`.
+        scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"impala_cnn"`.
 
@@ -374,8 +370,8 @@ def is_image(space: gymnasium.Space[Any]) -> bool:
     """Returns whether observations are images for a convolution.
 
     They are if they are bytes or bools of at least 5 x 5 pixels, with or
-    without channels, or a stack of such; or floats of three or four axes whose
-    bounds are those of brightness: finite, and none below 0.
+    without channels, or a stack of such; or floats of three or four axes with
+    the bounds of brightness: finite, and none below 0.
 
     Args:
         space: `gymnasium.Space`. The observation space.
@@ -403,7 +399,7 @@ def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
     """Returns the arguments by which a network takes pixels.
 
     Args:
-        space: `gymnasium.spaces.Box`. Of images.
+        space: `gymnasium.spaces.Box`. Space of images.
 
     Returns:
         dict: arguments `dtype` and `scale` of the builders.
@@ -423,7 +419,7 @@ def is_large(space: gymnasium.Space[Any]) -> bool:
     """Returns whether images are large enough for `nature_cnn`.
 
     Args:
-        space: `gymnasium.Space`. Of images.
+        space: `gymnasium.Space`. Space of images.
 
     Returns:
         bool.

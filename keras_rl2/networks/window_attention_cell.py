@@ -19,7 +19,7 @@ _NOT_THERE = -1e9
 class WindowAttentionCell(keras.layers.Layer):
     """Attends to the last steps of the episode, the present one included.
 
-    A transformer block whose context is a window that moves with time, in the
+    A transformer block with a window that moves with time as context, in the
     form of an RNN cell: its state is the window. It acts step by step, and is
     trained, saved and exported like an LSTM.
 
@@ -31,7 +31,7 @@ class WindowAttentionCell(keras.layers.Layer):
         units: int. Width of the output, a multiple of `heads`.
         window: int. Number of steps that are attended to, k. Defaults to `16`.
         heads: int. Attention heads. Defaults to `4`.
-        seed: int or None. Of the initial weights. Defaults to `None`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
         **kwargs: `name`, `dtype` and `trainable`; see
             [`keras.layers.Layer`](https://keras.io/api/layers/base_layer/).
 

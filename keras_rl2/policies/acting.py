@@ -53,8 +53,8 @@ class Acting:
             deterministic: bool. Whether there is no noise.
             num_envs: int or None. Number of observations per call; None for
                 any number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Variables whose values are
-                inputs of each call. Defaults to `()`.
+            variables: Sequence of `keras.Variable`. Variables with values that
+                are inputs of each call. Defaults to `()`.
             with_log_prob: bool. Whether it returns log-probabilities too.
                 Defaults to `False`.
 
@@ -159,7 +159,7 @@ class Acting:
         expected = [each.shape for each in initial]
         if shapes != expected:
             raise ValueError(
-                f"Expected a state of arrays of shapes {expected}, as of "
+                f"Expected a state of arrays of shapes {expected}, see "
                 f"`initial_state({count})`. Received: shapes {shapes}"
             )
         if not initial:
@@ -176,8 +176,8 @@ class Acting:
             return
         self._told_of_state = True
         warnings.warn(
-            "`act` was given no `state`, so that the agent begins each call "
-            "with an empty memory. Expected, from the first step of an "
+            "`act` was called without a `state`, so that each call begins "
+            "with the initial state. Expected, from the first step of an "
             f"episode on: `state = agent.initial_state({count})`, then "
             "`action, state = agent.act(observation, state)`. "
             "Received: state=None",
@@ -188,7 +188,7 @@ class Acting:
         """Raises if a mask allows no action."""
         waiting = np.zeros(count, np.bool_)
         head = self._agent.policy_head.format
-        check_mask(head, batch, waiting, "what `act` was given", 0)
+        check_mask(head, batch, waiting, "the observation of `act`", 0)
 
 
 def actions_and_log_probs(

@@ -57,7 +57,7 @@ class ActorSnapshot(PolicyActor):
             of a sample. Defaults to `False`.
 
     Attributes:
-        backend: str. What runs the policy: `"litert"` or `"tensorflow"`.
+        backend: str. Runtime of the policy: `"litert"` or `"tensorflow"`.
 
     Example:
 
@@ -129,7 +129,7 @@ class SentActor:
     Args:
         agent: `Policy`, bound to its spaces.
         num_envs: int. Environments of each worker.
-        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+        with_log_prob: bool. Whether log-probabilities are returned. Defaults to
             `False`.
 
     Attributes:
@@ -164,7 +164,7 @@ def sent_policy(
     Args:
         agent: `Policy`, bound to its spaces.
         num_envs: int. Environments of one process, B.
-        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+        with_log_prob: bool. Whether log-probabilities are returned. Defaults to
             `False`.
 
     Returns:
@@ -180,8 +180,8 @@ def sent_policy(
     if not isinstance(runner, LiteRTRunner):
         raise ValueError(
             "Expected a policy that converts to LiteRT: workers act without "
-            "TensorFlow. Received: one that does not, for which the log has "
-            f"the reason, of {type(agent).__name__}"
+            "TensorFlow. Received: the policy of "
+            f"{type(agent).__name__}, which does not; the log has the reason"
         )
     return SentPolicy(
         converted=runner.converted,
@@ -303,7 +303,7 @@ def _make_runner(
         return runner
     logger.warning(
         "The policy acts through tf.function (slower): its LiteRT conversion "
-        "gave other actions than TensorFlow."
+        "returned other actions than TensorFlow."
     )
     return fallback
 

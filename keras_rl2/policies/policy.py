@@ -130,7 +130,6 @@ class Policy(Protocol):
         Args:
             observation: `[B, ...]`. Raw observations, a tree of tensors.
 
-
         Returns:
             See `sample_action`.
         """
@@ -192,8 +191,8 @@ class ModelPolicy(Policy, Protocol):
                 Defaults to `True`.
             num_envs: int or None. Number of observations per call; None for
                 any number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Variables whose values are
-                inputs of each call. Defaults to `()`.
+            variables: Sequence of `keras.Variable`. Variables with values that
+                are inputs of each call. Defaults to `()`.
 
         Returns:
             `tf.function`.

@@ -45,7 +45,7 @@ def policy_function(
         deterministic: bool. Whether there is no noise.
         num_envs: int or None. Number of observations per call, B; None for any
             number. Defaults to `None`.
-        variables: Sequence of `keras.Variable`. Variables whose values are
+        variables: Sequence of `keras.Variable`. Variables with values that are
             inputs of each call, named `weight_0` and so on. Defaults to `()`.
         decide: Callable from the agent, observations and optional noise to the
             function's results; None for `actions`. Defaults to `None`.

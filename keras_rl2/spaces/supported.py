@@ -141,10 +141,10 @@ def check_mask_space(space: Space[Any], size: int) -> None:
     if size and shape == (size,):
         return
     expected = (
-        f"of shape ({size},), a flag for each thing that can be chosen"
+        f"of shape ({size},), a flag for each option"
         if size
-        else "not to be there, since nothing of the action space can be "
-        "forbidden one by one: rename the key"
+        else "to be absent, since the action space has no single options to "
+        "forbid: rename the key"
     )
     raise ValueError(
         f"Expected {ACTION_MASK!r} of the observation {expected}. "
@@ -203,7 +203,7 @@ def check_critic_space(space: Space[Any]) -> None:
     if isinstance(space, Dict) and ACTION in space.spaces:
         raise ValueError(
             f"Expected no array of the observation to be called {ACTION!r}, "
-            "the name of what critics value: rename the key. "
+            "the name of a critic's input for actions: rename the key. "
             f"Received: {describe(space)}"
         )
 
@@ -245,7 +245,7 @@ def check_observation_space(space: Any) -> None:
         )
     if is_masked(space) and len(space) == 1:
         raise ValueError(
-            f"Expected something to observe beside {ACTION_MASK!r}. "
+            f"Expected an array to observe beside {ACTION_MASK!r}. "
             f"Received: observation_space={space}"
         )
     _check_told_apart([input_name(path) for path, _ in _leaf_spaces(space)])
@@ -257,7 +257,7 @@ def _check_told_apart(names: list[str]) -> None:
     if twice:
         raise ValueError(
             "Expected keys by which arrays can be told apart, with `.` between "
-            f"those within each other. Received: more than one {twice[0]!r}"
+            f"nested ones. Received: more than one {twice[0]!r}"
         )
 
 

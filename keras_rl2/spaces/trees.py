@@ -105,7 +105,7 @@ def with_leaves(tree: Any, replacing: list[Any]) -> Any:
 
     Args:
         tree: A tree.
-        replacing: list. As many as it has leaves, in the order of `leaves`.
+        replacing: list. The new leaves, in the order of `leaves`.
 
     Returns:
         A tree.

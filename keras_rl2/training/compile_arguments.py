@@ -68,7 +68,7 @@ class CompileArguments:
             if kwargs.pop(name, None) is not None:
                 raise ValueError(
                     "Expected `compile` of an agent without losses and "
-                    "metrics, which the algorithm itself brings. "
+                    "metrics, which the algorithm defines. "
                     f"Received: `{name}`"
                 )
         unknown = sorted(set(kwargs) - {"run_eagerly", "auto_scale_loss"})
@@ -189,8 +189,8 @@ def check_model(name: Any, dtype: Any) -> None:
         keras.dtype_policies.get(dtype)
     except (TypeError, ValueError):
         raise ValueError(
-            "Expected `dtype` to be a dtype policy of Keras, 'mixed_float16' "
-            f"say, or None. Received: dtype={dtype!r}"
+            "Expected `dtype` to be a dtype policy of Keras, e.g. "
+            f"'mixed_float16', or None. Received: dtype={dtype!r}"
         ) from None
 
 

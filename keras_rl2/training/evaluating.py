@@ -13,7 +13,7 @@ from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 
 
 class LoadedAgent(EvaluatedAgent, Protocol):
-    """An agent whose weights may have been loaded; see `keras_rl2.Agent`."""
+    """An agent that may have been loaded; see `keras_rl2.Agent`."""
 
     def check_loaded(self) -> None:
         """Raises if loaded weights are not finite."""

@@ -290,8 +290,8 @@ def _ordered(
     ]
     if len(refresh) > 1 or any(c.rollouts is not dataset for c in refresh):
         raise ValueError(
-            "Expected at most one `RolloutRefresh`, and for the rollouts that "
-            f"`fit` was given. Received: {len(refresh)} of them"
+            "Expected at most one `RolloutRefresh`, for the same rollouts as "
+            f"`fit`. Received: {len(refresh)} of them"
         )
     if verbose == "auto" and not any(isinstance(c, Progress) for c in others):
         others.append(Progress())
@@ -376,7 +376,7 @@ _SAID_ELSEWHERE = {
     "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
     "validation_split": "`validation_data`, an `EvaluationDataset`",
     "class_weight": "nothing: there are no classes",
-    "sample_weight": "`weight` of each minibatch, which the dataset gives",
+    "sample_weight": "`weight` of each minibatch, from the dataset",
 }
 
 
@@ -457,8 +457,8 @@ def fit_alone(agent: Learner) -> Iterator[None]:
     with _lock:
         if id(agent) in _fitted:
             raise RuntimeError(
-                "Expected one `fit` of an agent at a time: what two train in "
-                "turns is neither's. Received: `fit` of "
+                "Expected one `fit` of an agent at a time: two would mix their "
+                "updates. Received: `fit` of "
                 f"{type(agent).__name__} while another one of it runs"
             )
         _fitted.add(id(agent))
@@ -473,8 +473,8 @@ def _refuse_graph(agent: Learner) -> None:
     if tf.executing_eagerly():
         return
     error = ValueError(
-        "Expected `fit` outside of a `tf.function`, which it makes of each "
-        f"round by itself. Received: `fit` of {type(agent).__name__} within one"
+        "Expected `fit` outside of a `tf.function`, which it makes for each "
+        f"round itself. Received: `fit` of {type(agent).__name__} within one"
     )
     # TensorFlow's own name, for errors that are not about the user's code: it
     # would put a traceback into the message.

@@ -83,7 +83,7 @@ def preset_of(kind: type, preset: str | Preset) -> Preset:
     if not isinstance(preset, Preset):
         raise ValueError(
             "Expected a `keras_rl2.presets.Preset`, or the id of an "
-            f"environment that there is one for. Received: preset={preset!r}"
+            f"environment with a preset. Received: preset={preset!r}"
         )
     if preset.algorithm != algorithm:
         raise ValueError(

@@ -247,7 +247,7 @@ class Learners:
             received = "`total_steps` of whole episodes"
         if received is not None:
             raise ValueError(
-                "Expected, of several workers, networks without statistics of "
+                "Expected, for several workers, networks without statistics of "
                 "observations, replay without priorities, an agent of the "
                 "same `seed` in each, and `epochs` where rounds differ in "
                 f"length. Received: {received}"

@@ -256,7 +256,7 @@ def _refuse(layer: ObservationNormalization, trajectory: Trajectory) -> None:
     size = np.where(valid, np.abs(array), 0.0)
     where = np.unravel_index(np.argmax(size), size.shape)
     raise ValueError(
-        f"Expected observations of which {layer.name!r} can keep a mean and a "
+        f"Expected observations for which {layer.name!r} has a mean and a "
         "variance: their squares must be finite in float32. Received: "
         f"{_name(path)}={array[where]:.6g} from "
         f"environment {where[1]} at step {where[0]} of the rollout. No "

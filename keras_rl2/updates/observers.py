@@ -61,7 +61,7 @@ class Observers(Generic[T]):
         """Calls all observers.
 
         Args:
-            news: What there is to tell.
+            news: The news, e.g. a `Trajectory`.
         """
         for reference in self._references:
             observer = reference()

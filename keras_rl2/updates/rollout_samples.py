@@ -75,7 +75,7 @@ class RolloutSamples:
     T is the number of steps, B that of environments, N = T * B.
 
     Args:
-        agent: `Evaluating`. Whose networks are run.
+        agent: `Evaluating`. The agent with the networks.
     """
 
     def __init__(self, agent: Evaluating) -> None:
@@ -193,7 +193,7 @@ class RolloutSamples:
         """Runs the networks over a rollout and computes targets, in the graph.
 
         Args:
-            arrays: dict, as of `Trajectory.arrays`.
+            arrays: dict, see `Trajectory.arrays`.
             training: bool. Passed on to the networks.
 
         Returns:
@@ -245,7 +245,7 @@ class RolloutSamples:
         """Runs a recurrent network over a rollout.
 
         Args:
-            arrays: dict, as of `Trajectory.arrays`.
+            arrays: dict, see `Trajectory.arrays`.
             training: bool. Passed on to the network.
 
         Returns:
@@ -288,8 +288,8 @@ def _in_sequences(
     """Returns samples of a recurrent agent: sequences of steps.
 
     Args:
-        samples: dict of `[T * B]`. What was computed of each step.
-        trajectory: `Trajectory`. What was collected, with states.
+        samples: dict of `[T * B]`. Values computed for each step.
+        trajectory: `Trajectory`. The rollout, with states.
 
     Returns:
         dict of `[K * B, L, ...]`, and the `state` `[K * B, ...]` before each.

@@ -112,8 +112,8 @@ class SkippedUpdates:
         """Ends a training that makes no progress.
 
         Args:
-            in_a_row: int or None. What is known of the variable's value; None
-                to read it. Defaults to `None`.
+            in_a_row: int or None. The variable's value, if known; None to read
+                it. Defaults to `None`.
 
         Raises:
             FloatingPointError: If too many updates in a row were skipped.
@@ -129,8 +129,8 @@ class SkippedUpdates:
         raise FloatingPointError(
             "Expected finite gradients and learning rates. Received: "
             f"{in_a_row} updates in a row that were skipped, because of "
-            f"{self._cause()}. No weight was changed by these updates. How "
-            "many may be skipped is `max_skipped_updates` of `compile`"
+            f"{self._cause()}. No weight was changed by these updates. The "
+            "limit is `max_skipped_updates` of `compile`"
         )
 
     def _cause(self) -> str:
@@ -145,7 +145,7 @@ class SkippedUpdates:
         return (
             "losses that are infinite or not numbers: look for rewards and "
             "observations that are far too large, and for a network or a loss "
-            "that gives NaN"
+            "that returns NaN"
         )
 
 
@@ -245,8 +245,8 @@ def parts_of(
     """Returns the optimizers within one that have a learning rate each.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer`. One of several parts perhaps,
-            or with a loss scale.
+        optimizer: `keras.optimizers.Optimizer`. It may have several parts, or
+            a loss scale.
 
     Returns:
         list of `keras.optimizers.Optimizer`.

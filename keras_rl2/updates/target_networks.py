@@ -113,8 +113,7 @@ class TargetUpdate:
 
         Args:
             share: float or scalar float32. Share of the way to the source.
-            due: scalar bool, or None for always. Defaults to
-                `None`.
+            due: scalar bool, or None for always. Defaults to `None`.
         """
         for target, source, averaged in self._weights:
             variable, new = target.value, tf.cast(source.value, target.dtype)
@@ -192,8 +191,8 @@ class TargetNetworks:
     def following(self, updates: keras.Variable) -> Iterator[None]:
         """Moves the targets that the update within makes due, in the graph.
 
-        Before the very first update they are made equal to their sources, whose
-        weights may have been set since.
+        Before the very first update they are made equal to their sources, since
+        the weights of the sources may have been set in the meantime.
 
         Args:
             updates: Integer variable. Counts updates; read before and after.
@@ -224,7 +223,7 @@ def check_sync(tau: Any, every: Any, name: str = "every") -> None:
     Args:
         tau: Any. Must be a number over 0 and at most 1.
         every: Any. Must be an integer of at least 1.
-        name: str. What the latter is called. Defaults to `"every"`.
+        name: str. Name of the latter argument. Defaults to `"every"`.
 
     Raises:
         ValueError: If one is not.

@@ -43,7 +43,7 @@ class TrainedVariables:
         """Raises if nothing is trained, or the optimizer lacks a variable.
 
         Raises:
-            ValueError: If all is frozen, or something no longer is.
+            ValueError: If all variables are frozen, or one is no longer frozen.
         """
         # `trainable = True` of the agent reaches its target networks too.
         self._targets.freeze()
@@ -55,7 +55,7 @@ class TrainedVariables:
             if id(variable) not in self._optimized:
                 raise ValueError(
                     "Expected `compile` after something was made trainable "
-                    "that had been frozen: the optimizer knows nothing of it. "
+                    "that had been frozen: the optimizer has no state for it. "
                     f"Received: {variable.path!r}"
                 )
 
@@ -69,8 +69,7 @@ def nothing_to_train(name: str | None = None) -> ValueError:
     """Returns the error for an agent without trainable variables.
 
     Args:
-        name: str or None. Name of the agent, if known. Defaults to
-            `None`.
+        name: str or None. Name of the agent, if known. Defaults to `None`.
     """
     what = "an agent" if name is None else repr(name)
     return ValueError(

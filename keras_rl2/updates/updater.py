@@ -33,8 +33,8 @@ class Objective(NamedTuple):
 
     Attributes:
         terms: Callable from a minibatch to a dict of tensors: `loss`, the
-            scalar that is minimised; perhaps `td_error` `[B]`, how surprising
-            each transition was; other scalars, for the logs.
+            scalar to minimise; optionally `td_error` `[B]`, the prediction
+            error of each transition; other scalars, for the logs.
         networks: Sequence of `keras.Model`. Networks trained by it. The losses
             that they add (`kernel_regularizer`, `add_loss`) are added to it.
         variables: Sequence of `keras.Variable`. Further trained variables.
@@ -76,7 +76,7 @@ class Objective(NamedTuple):
 
 
 class Trained(Protocol):
-    """A model whose updates an `Updater` makes; see `keras_rl2.Agent`."""
+    """A model that is updated by an `Updater`; see `keras_rl2.Agent`."""
 
     optimizer: Any
     #: The skipped updates.
@@ -106,7 +106,7 @@ class Updater:
     gradients are computed with the weights before the update.
 
     Args:
-        agent: `Trained`. Whose updates they are.
+        agent: `Trained`. The agent to update.
     """
 
     def __init__(self, agent: Trained) -> None:
@@ -348,8 +348,8 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     given, targets, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     if targets is not None or not isinstance(given, Mapping):
         raise ValueError(
-            "Expected a minibatch to be a dict, with all that is learned from "
-            "among its entries, and a `weight` of its rows perhaps. Received: "
+            "Expected a minibatch to be a dict, with all training data among "
+            "its entries, and optionally a `weight` of its rows. Received: "
             + ("targets `y` beside it" if targets is not None else repr(given))
         )
     batch: dict[str, Tensor] = map_leaves(
@@ -388,7 +388,7 @@ def _ensured(tensor: Tensor) -> Tensor:
 def all_computed(gradients: Gradients) -> Gradients:
     """Returns gradients that no optimizer receives before all are computed.
 
-    To be called before anything is applied, once for all of an update.
+    It is called before anything is applied, once for a whole update.
 
     Args:
         gradients: Nested lists of tensors.
