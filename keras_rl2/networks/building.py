@@ -190,7 +190,7 @@ def dense(
         `[B, units]`.
     """
     layer = keras.layers.Dense(
-        # Keras knows no integers of NumPy.
+        # Keras does not take integers of NumPy.
         int(units),
         activation=activation,
         kernel_initializer=start.kernel(gain),
