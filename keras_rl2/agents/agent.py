@@ -753,9 +753,9 @@ class Agent(ActingModel):
             wrappers: sequence of functions from a `gymnasium.Env` to another
                 one, applied to each environment that is made of an id.
                 Defaults to `()`.
-            step_timeout: float or None. Seconds that a step may take, of a
-                `gymnasium.vector.AsyncVectorEnv`: nothing can interrupt one in
-                this process. Defaults to `None`: as long as it likes.
+            step_timeout: float or None. Seconds that a step of a
+                `gymnasium.vector.AsyncVectorEnv` may take. A step in this
+                process cannot be interrupted. Defaults to `None`: no limit.
             updates: int. Updates of the networks that estimate the return from
                 an `OfflineDataset`; see `OfflineEvaluation`. Defaults to
                 `5000`.

@@ -1,1 +1,1 @@
-"""Small things that every room may use: checks, shapes, seeds, clocks."""
+"""Basic functions for every room: checks, shapes, seeds, clocks."""

@@ -24,10 +24,10 @@ Given = TypeVar("Given")
 
 
 def is_number(value: object) -> bool:
-    """Says whether a value is a real number, which no boolean is meant to be.
+    """Returns whether a value is a real number; a boolean is not.
 
     Args:
-        value: What was given.
+        value: The value to check.
 
     Example:
 
@@ -38,20 +38,20 @@ def is_number(value: object) -> bool:
 
 
 def is_whole_number(value: object) -> bool:
-    """Says whether a value is an integer, of Python or NumPy.
+    """Returns whether a value is an integer, of Python or NumPy.
 
     Args:
-        value: What was given.
+        value: The value to check.
     """
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def given_or(given: Given | None, own: Given) -> Given:
-    """Returns an argument that was given, or else what stands for it.
+    """Returns an argument, or a default if it is None.
 
     Args:
         given: The argument, or None.
-        own: Of the same type.
+        own: The default, of the same type.
 
     Example:
 
@@ -75,7 +75,7 @@ def present(**given: Any) -> dict[str, Any]:
 
 
 def check_in_range(**ranges: tuple[Any, float, float]) -> None:
-    """Refuses hyper-parameters out of range.
+    """Raises if a hyper-parameter is out of range.
 
     Args:
         **ranges: name = (value, lowest, highest).
@@ -96,7 +96,7 @@ def check_in_range(**ranges: tuple[Any, float, float]) -> None:
 
 
 def check_above_zero(**given: Any) -> None:
-    """Refuses what is not a number above 0, seconds say.
+    """Raises unless values, e.g. of seconds, are numbers above 0.
 
     Args:
         **given: name = value.
@@ -110,7 +110,7 @@ def check_above_zero(**given: Any) -> None:
 
 
 def check_positive(**counts: Any) -> None:
-    """Refuses sizes below 1.
+    """Raises if a size is below 1.
 
     Args:
         **counts: name = value.
@@ -122,10 +122,10 @@ def check_positive(**counts: Any) -> None:
 
 
 def check_at_least(lowest: int, /, **counts: Any) -> None:
-    """Refuses counts below a bound.
+    """Raises if a count is below a bound.
 
     Args:
-        lowest: int. What they are to be at least.
+        lowest: int. The lowest valid count.
         **counts: name = value.
 
     Raises:
@@ -145,7 +145,7 @@ def check_at_least(lowest: int, /, **counts: Any) -> None:
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Refuses what is not a sequence of sizes, of layers say.
+    """Raises unless values are sequences of sizes, e.g. of layers.
 
     Args:
         **sizes: name = value.
@@ -164,16 +164,16 @@ def check_sizes(**sizes: Any) -> None:
 
 
 def check_flag(**flags: Any) -> None:
-    """Refuses what is neither True nor False, be it as good as one of them.
+    """Raises unless flags are True or False themselves.
 
     Args:
         **flags: name = value.
 
     Raises:
-        ValueError: If one is no boolean, `"False"` say, which would be true.
+        ValueError: If one is no boolean, e.g. `"False"`, which would be true.
     """
     for name, value in flags.items():
-        # Not `isinstance`: this is asked at each `act`.
+        # Not `isinstance`: this is checked at each `act`.
         if value is not True and value is not False:
             if isinstance(value, np.bool_):
                 continue
@@ -181,11 +181,11 @@ def check_flag(**flags: Any) -> None:
 
 
 def check_seed(seed: Any, name: str = "seed") -> None:
-    """Refuses what is no seed.
+    """Raises unless a value is a seed.
 
     Args:
         seed: int or None.
-        name: str. Of the argument. Defaults to `"seed"`.
+        name: str. Name of the argument. Defaults to `"seed"`.
 
     Raises:
         ValueError: If it is neither an integer of at least 0 nor None.
@@ -194,7 +194,7 @@ def check_seed(seed: Any, name: str = "seed") -> None:
 
 
 def check_path(**paths: Any) -> None:
-    """Refuses what is no path; an integer would be an open file's number.
+    """Raises unless values are paths; an integer would be a file descriptor.
 
     Args:
         **paths: name = value.
@@ -208,13 +208,13 @@ def check_path(**paths: Any) -> None:
 
 
 def check_text(**texts: Any) -> None:
-    """Refuses what is no string.
+    """Raises unless values are strings.
 
     Args:
         **texts: name = value.
 
     Raises:
-        ValueError: If one is none.
+        ValueError: If one is not a string.
     """
     for name, value in texts.items():
         if not isinstance(value, str):
@@ -222,15 +222,15 @@ def check_text(**texts: Any) -> None:
 
 
 def check_has(what: str, *attributes: str, **things: Any) -> None:
-    """Refuses what is not of a kind, by what that kind has.
+    """Raises unless values have all attributes of a kind.
 
     Args:
         what: str. The kind, in words.
-        *attributes: str. What things of the kind have.
+        *attributes: str. Attributes of the kind.
         **things: name = value.
 
     Raises:
-        ValueError: If one of them lacks an attribute.
+        ValueError: If a value lacks an attribute.
     """
     for name, value in things.items():
         if not all(hasattr(value, each) for each in attributes):
@@ -238,7 +238,7 @@ def check_has(what: str, *attributes: str, **things: Any) -> None:
 
 
 def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
-    """Refuses arguments that are not among those allowed.
+    """Raises if an argument is not among the allowed values.
 
     Args:
         **choices: name = (value, allowed values).
@@ -252,7 +252,7 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
 
 
 def _refused(name: str, value: Any, what: str) -> ValueError:
-    """Returns what is raised of an argument that is something else."""
+    """Returns the error for an argument of another kind."""
     return ValueError(
         f"Expected `{name}` to be {what}. Received: {name}={value!r}"
     )
@@ -261,17 +261,17 @@ def _refused(name: str, value: Any, what: str) -> ValueError:
 def refuse_unknown(
     owner: str, given: Mapping[str, Any], allowed: Collection[str]
 ) -> None:
-    """Refuses keyword arguments that there are not.
+    """Raises for unknown keyword arguments.
 
     Args:
-        owner: str. What they were given to.
+        owner: str. Name of the called function.
         given: Mapping from names to values.
-        allowed: Collection of str. The names that there are.
+        allowed: Collection of str. The known names.
 
     Raises:
-        TypeError: If one is unknown. Says what it is called here where it is
-            of another library, or else names the nearest, or all where none
-            is near.
+        TypeError: If one is unknown. The message has the name here for an
+            argument of another library, or else the nearest names, or all
+            where none is near.
 
     Example:
 
@@ -304,7 +304,7 @@ def either(choices: Iterable[Any]) -> str:
     """Writes `2 or 4`.
 
     Args:
-        choices: Iterable. What there is to choose from.
+        choices: Iterable. The choices.
 
     Returns:
         str.
@@ -313,17 +313,16 @@ def either(choices: Iterable[Any]) -> str:
 
 
 def standing_for(called: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Has a signature stand for a function, which is given what was given.
+    """Lets a signature stand for a function, which gets the passed arguments.
 
     The signature names all arguments, for readers and for type checkers; the
-    function knows which of them were passed.
+    function sees which of them were passed.
 
     Args:
-        called: Callable with `**kwargs`. Is called instead.
+        called: Callable with `**kwargs`. Called instead.
 
     Returns:
-        Callable from a function without a body of its own to one that looks
-        like it.
+        Decorator of functions without a body, which keep their signature.
 
     Example:
 
@@ -345,13 +344,13 @@ def standing_for(called: Callable[..., Any]) -> Callable[[Function], Function]:
 
 
 def refusing_unknown(function: Function) -> Function:
-    """Has a function answer to names that it does not know.
+    """Lets a function explain unknown argument names in its error.
 
     Args:
         function: Callable without `**kwargs`, or the `__init__` of a class.
 
     Returns:
-        Callable that looks like it.
+        Callable with the same signature.
 
     Raises:
         TypeError: When it is called with an unknown name; see
@@ -382,11 +381,11 @@ def refusing_unknown(function: Function) -> Function:
 
 
 def of_constructor(kind: type) -> set[str]:
-    """Returns the arguments of a constructor, which may hand on to a base's.
+    """Returns the arguments of a constructor, including a base's.
 
     Args:
-        kind: class. Whose constructor it is. Where that takes `**kwargs`, they
-            are those of the next class in the order of its bases.
+        kind: class. The class with the constructor. `**kwargs` stands for the
+            arguments of the next class in the order of its bases.
 
     Returns:
         set of str: all names.

@@ -1,8 +1,8 @@
-"""What arguments of other libraries are called here.
+"""Names here of the arguments of other libraries.
 
-Keys are names that people bring along, from Stable-Baselines3, CleanRL,
-TF-Agents, keras-rl and Keras, or look for in the wrong place; values say where
-the argument is, and what is to be minded.
+Keys are names from Stable-Baselines3, CleanRL, TF-Agents, keras-rl and Keras,
+or names of this library that people look for in the wrong place; values name
+the place of the argument here, with a note.
 """
 
 import re
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """Where an argument is.
+    """The place of an argument.
 
     Args:
         ours: tuple of str. `"PPO(clip_ratio)"` is the argument `clip_ratio` of
             `PPO`; without an argument it is a class or a method.
-        note: str. What is to be minded. Defaults to `""`.
+        note: str. A hint for its use. Defaults to `""`.
     """
 
     ours: tuple[str, ...]
@@ -29,7 +29,7 @@ _OPTIMIZER = Answer(
 )
 _EPSILON = Answer(
     ("DQN(epsilon)",),
-    "a Keras schedule over environment steps falls as it is told",
+    "a Keras schedule over environment steps can make it fall",
 )
 _HORIZON = ("RolloutDataset(horizon)",)
 _PASSES = Answer(("RolloutDataset(passes)",))
@@ -67,7 +67,7 @@ FOREIGN: dict[str, Answer] = {
     "net_arch": _NETWORKS,
     "normalize_advantage": Answer(("PPO(normalize_advantages)",)),
     "optimize_memory_usage": Answer(
-        (), "an observation is stored once, always"
+        (), "each observation is always stored once"
     ),
     "policy_kwargs": _NETWORKS,
     "replay_buffer_class": Answer(("ReplayDataset(prioritized)",)),
@@ -142,7 +142,7 @@ FOREIGN: dict[str, Answer] = {
     "delta_clip": Answer(("DQN(loss)",)),
     "enable_double_dqn": Answer(("DQN(double)",)),
     "enable_dueling_network": Answer(("DQN(dueling)",)),
-    "nb_actions": Answer((), "the environment's action space says it"),
+    "nb_actions": Answer((), "it follows from the action space"),
     "nb_episodes": Answer(("evaluate(episodes)",)),
     "nb_max_episode_steps": Answer(("RolloutDataset(env_kwargs)",)),
     "nb_steps": _STEPS,
@@ -150,7 +150,7 @@ FOREIGN: dict[str, Answer] = {
     "random_process": Answer(("DDPG(exploration)",)),
     "target_model_update": Answer(("DQN(tau)", "DQN(target_every)")),
     "train_interval": Answer(("ReplayDataset(steps_per_round)",)),
-    # Ours, in another place.
+    # Names of this library, in another place.
     "activation": Answer(("for_env(activation)",)),
     "batch_size": Answer(
         ("RolloutDataset(batch_size)", "ReplayDataset(batch_size)")
@@ -187,12 +187,11 @@ _ARGUMENT = re.compile(r"\((\w+)\)$")
 
 
 def answer(name: str, taken: Collection[str]) -> str | None:
-    """Says what an unknown argument is called here.
+    """Returns the name here of an unknown argument, as a message.
 
     Args:
-        name: str. Of the argument.
-        taken: Collection of str. The arguments that there are where it was
-            given.
+        name: str. Name of the argument.
+        taken: Collection of str. The arguments of the called function.
 
     Returns:
         str; None where the name is in no table.

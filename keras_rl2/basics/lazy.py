@@ -13,7 +13,7 @@ def lazy(
     """Makes `__getattr__` and `__dir__` of a package that imports on demand.
 
     Args:
-        package: str. Its `__name__`.
+        package: str. `__name__` of the package.
         homes: Mapping from each name to the module that defines it.
 
     Returns:

@@ -1,6 +1,6 @@
-"""What is shown in a notebook, of Jupyter or of an editor.
+"""Output in a notebook, of Jupyter or of an editor.
 
-IPython is asked for nothing where none is running, and never imported.
+IPython is never imported, and used only where it is running.
 """
 
 import base64
@@ -9,48 +9,48 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# What fits into a page, and into a file that is kept with a program.
+# Limit for videos, for a page and a file that is kept with a program.
 _LARGEST_FILM = 2**24
 _FORMATS = {".gif": "image/gif", ".mp4": "video/mp4"}
 
 
 def is_running() -> bool:
-    """Says whether this process is the kernel of a notebook."""
+    """Returns whether this process is the kernel of a notebook."""
     return _shell() is not None
 
 
 class Display:
-    """A place in the output of a cell, in which the newest stands.
+    """A place in the output of a cell, which shows the newest content.
 
-    It is where the first was shown; what comes later takes its place, so that
-    a long training leaves one output and not one for each line.
+    Later content replaces the first, so that a long training leaves one output
+    and not one for each line.
     """
 
     def __init__(self) -> None:
         self._handle: Any = None
 
     def show(self, text: str, markup: str) -> None:
-        """Shows something, in the place of what was shown before.
+        """Shows content in place of the former one.
 
         Args:
-            text: str. For what shows plain text only.
+            text: str. Plain text, for frontends without HTML.
             markup: str. The same as HTML.
         """
         shown = {"text/plain": text, "text/html": markup}
         if self._handle is not None:
             self._handle.update(shown, raw=True)
         elif is_running():
-            # Public, and there where a kernel is.
+            # Public, and available where a kernel is running.
             display = sys.modules["IPython"].display.display
             self._handle = display(shown, raw=True, display_id=True)
 
 
 def line(text: str, share: float | None = None) -> str:
-    """Returns a line of text as HTML, behind a bar perhaps.
+    """Returns a line of text as HTML, optionally after a bar.
 
     Args:
         text: str.
-        share: float or None. What the bar shows, from 0 to 1; None for no
+        share: float or None. Filled share of the bar, from 0 to 1; None for no
             bar. Defaults to `None`.
 
     Example:
@@ -63,7 +63,7 @@ def line(text: str, share: float | None = None) -> str:
 
 
 def film(path: Path) -> str:
-    """Returns HTML that holds a film, or only names a very large one.
+    """Returns HTML with a video, or with the name of a very large one.
 
     Args:
         path: Path. A `.gif` or `.mp4`.

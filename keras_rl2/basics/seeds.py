@@ -1,8 +1,8 @@
-"""Seeds where none is given: those of Keras' global seed.
+"""Default seeds: drawn under Keras' global seed.
 
 A layer of Keras without a seed draws one from Python's `random`, which
-`keras.utils.set_random_seed` seeds. What is made here without a seed does the
-same, so that one call repeats a whole program.
+`keras.utils.set_random_seed` seeds. Objects of this library without a seed do
+the same, so that one call makes a whole program repeatable.
 
 Example:
 
@@ -20,13 +20,13 @@ import numpy as np
 
 
 def or_drawn(seed: int | None) -> int:
-    """Returns a seed, drawn from Python's `random` where there is none.
+    """Returns a seed, drawn from Python's `random` if it is None.
 
     Args:
         seed: int or None.
 
     Returns:
-        int, at least 0. What is drawn has 31 bits, as environments take them.
+        int, at least 0. Drawn seeds have 31 bits, as environments take them.
 
     Example:
 
@@ -37,7 +37,7 @@ def or_drawn(seed: int | None) -> int:
 
 
 def sequence(seed: int | None) -> np.random.SeedSequence:
-    """Returns what any number of seeds are made of.
+    """Returns a sequence from which any number of seeds is made.
 
     Args:
         seed: int or None.
@@ -51,7 +51,7 @@ def sequence(seed: int | None) -> np.random.SeedSequence:
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """Returns what draws random numbers.
+    """Returns a generator of random numbers.
 
     Args:
         seed: int or None.

@@ -17,10 +17,10 @@ from keras.backend import standardize_dtype
 
 
 class Tensor(Protocol):
-    """What NumPy arrays, Keras variables and tensors have in common.
+    """The common interface of NumPy arrays, Keras variables and tensors.
 
-    Eager or symbolic; of which kind a result is depends on its arguments. What
-    else is done with tensors, functions of `keras.ops` do.
+    Tensors are eager or symbolic; the kind of a result depends on its
+    arguments. All other operations on tensors are functions of `keras.ops`.
     """
 
     @property
@@ -35,7 +35,7 @@ class Tensor(Protocol):
 
     def __getitem__(self, index: Any, /) -> "Tensor": ...
 
-    # Of a type that `object` lets stand in for its bool.
+    # Of a type that is compatible with the bool of `object`.
     def __eq__(self, other: object, /) -> Any: ...
 
     def __ne__(self, other: object, /) -> Any: ...
@@ -86,21 +86,21 @@ class Tensor(Protocol):
 
 
 TensorLike = Tensor | np.generic | float | Sequence[Any]
-"""A tensor, or what becomes one: a number or a nested list."""
+"""A tensor, or a value that becomes one: a number or a nested list."""
 
 Shape = tuple[int | None, ...]
 
 
 def static_shape(array: TensorLike) -> Shape | None:
-    """Returns what is known of a shape before anything runs.
+    """Returns the statically known shape.
 
     Args:
         array: `[...]`. NumPy array, nested list, number, eager or symbolic
             tensor.
 
     Returns:
-        tuple: sizes, None for each unknown one; or None where not even the
-        rank is known.
+        tuple: sizes, None for each unknown one; or None if even the rank is
+        unknown.
 
     Raises:
         ValueError: If a nested list is ragged.
@@ -119,12 +119,12 @@ def static_shape(array: TensorLike) -> Shape | None:
 
 
 def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
-    """Refuses arrays that do not have the given number of axes.
+    """Raises unless arrays have the given number of axes.
 
     Args:
         rank: int or tuple of int. Number of axes that each array must have, or
             several to choose from.
-        **arrays: `[...]`. The arrays, by the name that the message shall use.
+        **arrays: `[...]`. The arrays, by their names in the message.
             An array of unknown rank passes.
 
     Raises:
@@ -153,13 +153,13 @@ def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
 
 
 def check_same_shape(**arrays: TensorLike) -> None:
-    """Refuses arrays whose shapes differ.
+    """Raises if the shapes of arrays differ.
 
-    Equal means equal: `[B, 1]` beside `[B]` would broadcast to `[B, B]` and
-    train on nonsense without any error, so it is refused.
+    Shapes must be exactly equal: `[B, 1]` beside `[B]` would broadcast to
+    `[B, B]` and train on nonsense without any error, so it raises.
 
     Args:
-        **arrays: `[...]`. The arrays, by the name that the message shall use.
+        **arrays: `[...]`. The arrays, by their names in the message.
             Unknown dimensions and arrays of unknown rank pass.
 
     Raises:
@@ -187,11 +187,11 @@ def check_same_shape(**arrays: TensorLike) -> None:
 
 
 def check_shape(shape: Shape, **arrays: TensorLike) -> None:
-    """Refuses arrays that do not have the given shape.
+    """Raises unless arrays have the given shape.
 
     Args:
         shape: tuple. The shape, None for each dimension that may be any.
-        **arrays: `[...]`. The arrays, by the name that the message shall use.
+        **arrays: `[...]`. The arrays, by their names in the message.
             Unknown dimensions and arrays of unknown rank pass.
 
     Raises:
@@ -251,8 +251,8 @@ def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
     """Converts one number to a scalar tensor of another tensor's dtype.
 
     Args:
-        like: `[...]`. Tensor whose dtype is taken.
-        **number: float or scalar tensor. One, by its name.
+        like: `[...]`. Tensor with the dtype.
+        **number: float or scalar tensor. A single one, by its name.
 
     Returns:
         scalar: tensor of that dtype.
@@ -279,7 +279,7 @@ def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
 
 
 def _compatible(first: Shape, second: Shape) -> bool:
-    """Says whether two shapes could be equal once all is known."""
+    """Returns whether two shapes are equal as far as they are known."""
     return len(first) == len(second) and all(
         a is None or b is None or a == b
         for a, b in zip(first, second, strict=True)
@@ -287,7 +287,7 @@ def _compatible(first: Shape, second: Shape) -> bool:
 
 
 def _describe(shapes: dict[str, Shape | None]) -> str:
-    """Names each argument with its shape."""
+    """Describes each argument by its name and shape."""
     return ", ".join(
         f"{name} of shape {_text(shape)}" for name, shape in shapes.items()
     )

@@ -1,4 +1,4 @@
-"""A clock that is told what is being done, and adds up the time of each."""
+"""A clock that adds up the time of each section of a training."""
 
 import functools
 import time
@@ -21,8 +21,8 @@ class Stopwatch:
     together they make up all of the time. It is only ever read, never put
     back to 0: several may read the same one.
 
-    A dataset that has one (`rollouts.stopwatch`, None unless somebody
-    measures) enters sections of its own while a round is made: `"preparing"`,
+    A dataset with a stopwatch (`rollouts.stopwatch`, None unless time is
+    measured) enters its own sections while a round is made: `"preparing"`,
     within it `"acting"`, and within that `"environment"`.
 
     Args:
@@ -50,7 +50,7 @@ class Stopwatch:
         """Enters a section, and returns the one that was left.
 
         Args:
-            section: str. Its name; `"rest"` for what nobody asks about.
+            section: str. Name of the section; `"rest"` for all other time.
         """
         now = self._clock()
         left = self._section
@@ -60,7 +60,7 @@ class Stopwatch:
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        """Is in a section for as long as a `with` block runs.
+        """Stays in a section while a `with` block runs.
 
         Args:
             name: str. The section.
@@ -78,7 +78,7 @@ class Stopwatch:
 
 
 class _Timed(Protocol):
-    """What may have a stopwatch."""
+    """An object that may have a stopwatch."""
 
     stopwatch: Stopwatch | None
 

@@ -1,9 +1,9 @@
-"""TensorFlow with fewer notes, by its own settings and nothing else.
+"""TensorFlow with fewer log messages, by its own settings only.
 
-`TF_CPP_MIN_LOG_LEVEL` is TensorFlow's setting for what its library writes: 1
-leaves out what is for information only, 2 warnings too, 3 errors too. It is
-looked at once, as TensorFlow is imported, and after its first lines are out.
-Stderr is never turned aside for the rest: a crash would take its message along.
+`TF_CPP_MIN_LOG_LEVEL` is TensorFlow's setting for the log of its library: 1
+leaves out information, 2 warnings too, 3 errors too. It is read once, when
+TensorFlow is imported, and after its first lines are written. Stderr is never
+redirected for the rest: the message of a crash would be lost.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ _ERRORS = 2
 
 
 def prepare() -> None:
-    """Asks TensorFlow for errors only, unless the user has asked for more.
+    """Limits TensorFlow's log to errors, unless the user has set a level.
 
-    The converter to LiteRT warns of two fields that it passes over each time,
-    which a user can do nothing about. Where Keras, and TensorFlow with it, has
-    been imported already, its log is asked instead of the environment.
+    The converter to LiteRT warns each time of two fields that it ignores,
+    which a user cannot change. Where Keras, and TensorFlow with it, has been
+    imported already, its log is set instead of the environment variable.
 
     Example:
 
@@ -34,7 +34,7 @@ def prepare() -> None:
         return
     os.environ[_SETTING] = str(_ERRORS)
     if "tensorflow" in sys.modules:
-        # What cannot be asked goes on writing notes, which is no harm.
+        # Where it cannot be set, notes are still written, which is harmless.
         with contextlib.suppress(AttributeError, ImportError, OSError):
             _ask_the_log()
 
@@ -42,8 +42,8 @@ def prepare() -> None:
 def _ask_the_log() -> None:
     """Calls `absl::SetMinLogLevel` within TensorFlow's library.
 
-    It is public in C++, and TensorFlow has no Python for it. Its name has the
-    release of Abseil in it, which stands in a header beside the library.
+    It is public in C++, and TensorFlow has no Python function for it. Its name
+    contains the release of Abseil, which is in a header beside the library.
     """
     import tensorflow as tf
 

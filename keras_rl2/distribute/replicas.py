@@ -1,14 +1,15 @@
-"""Minibatches shared out to the replicas of a `tf.distribute.Strategy`.
+"""Minibatches shared by the replicas of a `tf.distribute.Strategy`.
 
-Each replica holds the whole minibatch and all that is computed of it, but for
-what is inside networks: of these it runs its share of the rows, and gets the
-other replicas' outputs. A reduction over the minibatch needs no thought then,
-be it a weighted mean, a normalisation or one of somebody else's loss: it is
-that of one device.
+Each replica holds the whole minibatch and all results computed from it, except
+for the inside of networks: it runs them on its share of the rows, and receives
+the other replicas' outputs. Reductions over the minibatch, e.g. a weighted
+mean, a normalisation or one in a custom loss, need no change: they are the
+same as on one device.
 
-Gradients are those of one device too. Of whatever is known to all replicas,
-each has the whole gradient; of what it alone has run, its own part, R times as
-large where there are R replicas. The mean over replicas is right for both.
+Gradients are the same as on one device too. For computations that all replicas
+make, each has the whole gradient; for those on its share alone, it has its own
+part, R times as large with R replicas. The mean over replicas is right for
+both.
 
 Outside of a replica all functions here do nothing of their own.
 """
@@ -25,12 +26,12 @@ from keras_rl2.basics.shapes import Tensor
 
 Result = TypeVar("Result")
 
-# What collective operations take; all else travels as integers.
+# Dtypes of collective operations; all others travel as integers.
 _TRAVELLING = ("float16", "float32", "float64", "int32", "int64")
 
 
 def within_one() -> bool:
-    """Says whether what is being traced is run by each replica."""
+    """Returns whether the traced code is run by each replica."""
     return bool(
         tf.distribute.has_strategy()
         and not tf.distribute.in_cross_replica_context()
@@ -38,16 +39,16 @@ def within_one() -> bool:
 
 
 def once(change: Callable[[], Result]) -> Result:
-    """Has something done for all replicas at once, as by the first of them.
+    """Calls a function once for all replicas, as on the first of them.
 
     Variables are changed on all of them. TensorFlow allows no branch within a
     replica that changes any; in here it does.
 
     Args:
-        change: Callable. Knows what is the same on all replicas, and no more.
+        change: Callable. Uses only values that are the same on all replicas.
 
     Returns:
-        What it returns, on each replica.
+        The function's result, on each replica.
     """
     if not within_one():
         return change()
@@ -56,11 +57,11 @@ def once(change: Callable[[], Result]) -> Result:
 
 
 def by_rows(run: Callable[..., Any], *inputs: Any) -> Any:
-    """Runs something that makes of each row what does not depend on others.
+    """Runs a function of independent rows on each replica's share.
 
     Args:
-        run: Callable. Of trees of `[B, ...]`, as many as `inputs`.
-        *inputs: trees of `[B, ...]`, None where there is nothing.
+        run: Callable. Takes trees of `[B, ...]`, as many as `inputs`.
+        *inputs: trees of `[B, ...]`, or None for no input.
 
     Returns:
         tree of `[B, ...]`, as `run` returns it.
@@ -77,7 +78,7 @@ def by_rows(run: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def of_all_workers(tree: Any) -> Any:
-    """Puts the minibatches of several processes together, in their order.
+    """Concatenates the minibatches of several processes, in their order.
 
     Args:
         tree: tree of `[B, ...]`. The minibatch of this process, which all of
@@ -96,10 +97,10 @@ def of_all_workers(tree: Any) -> Any:
 
 
 def mean(gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Returns the gradients of an update from those of the replicas.
+    """Returns the gradients of an update, the mean over replicas.
 
     Args:
-        gradients: Sequence of tensors. Of this replica.
+        gradients: Sequence of tensors. Gradients of this replica.
 
     Returns:
         list of tensors, the same on all replicas.
@@ -109,7 +110,7 @@ def mean(gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         return list(gradients)
 
     context = tf.distribute.get_replica_context()
-    # Of an embedding they are of another form.
+    # Gradients of an embedding have another form.
     means = iter(
         context.all_reduce(
             tf.distribute.ReduceOp.MEAN, [*map(tf.convert_to_tensor, known)]
@@ -120,10 +121,10 @@ def mean(gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
 
 @tf.custom_gradient
 def _share(array: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """Returns the rows that this replica is to work on."""
+    """Returns this replica's share of the rows."""
 
     def gradient(of_rows: Tensor) -> Tensor:
-        # Each has R times its own part; all are to have the whole.
+        # Each has R times its own part; all need the whole.
         return _gathered(of_rows) / tf.cast(_number(), of_rows.dtype)
 
     return _rows(array, _index(), _number()), gradient
@@ -133,7 +134,7 @@ def _share(array: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
 def _of_all_shares(
     rows: Tensor,
 ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """Returns the rows of all replicas, of those of this one."""
+    """Returns the rows of all replicas, given those of this one."""
 
     def gradient(of_all: Tensor) -> Tensor:
         part = _rows(of_all, _index(), _number())
@@ -143,7 +144,7 @@ def _of_all_shares(
 
 
 def _rows(array: Tensor, index: Tensor, number: int) -> Tensor:
-    """Returns one of so many equal parts of the rows of an array."""
+    """Returns one of `number` equal parts of the rows of an array."""
     count = array.shape[0]
     if count is None or count % number:
         raise ValueError(
@@ -159,7 +160,7 @@ def _rows(array: Tensor, index: Tensor, number: int) -> Tensor:
 
 
 def _gathered(rows: Tensor) -> Tensor:
-    """Returns the rows of all replicas, in the order of these."""
+    """Returns the rows of all replicas, in the order of the replicas."""
     travelling = rows
     if rows.dtype.name not in _TRAVELLING:
         travelling = tf.cast(rows, "int32")
@@ -173,12 +174,12 @@ def _gathered(rows: Tensor) -> Tensor:
 
 
 def _number() -> int:
-    """Returns how many replicas there are, R, in all processes."""
+    """Returns the number of replicas, R, in all processes."""
     return int(tf.distribute.get_strategy().num_replicas_in_sync)
 
 
 def _index() -> Tensor:
-    """Returns which of them this one is."""
+    """Returns the index of this replica."""
     context = tf.distribute.get_replica_context()
     index: Tensor = tf.convert_to_tensor(
         context.replica_id_in_sync_group, "int32"

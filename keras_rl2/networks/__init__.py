@@ -1,7 +1,7 @@
 """Builders of networks: each returns a plain `keras.Model`.
 
-Nothing in the library depends on these: an agent takes any Keras model whose
-input fits the observation and whose output fits the action space.
+The library does not depend on them: an agent takes any Keras model with an
+input that fits the observation and an output that fits the action space.
 """
 
 from keras_rl2.networks.for_space import critic_for

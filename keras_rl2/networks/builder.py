@@ -24,14 +24,13 @@ class NetworkBuilder:
     """Makes the networks of one agent, each from a seed of its own.
 
     Args:
-        observation_space: `gymnasium.Space`. What networks take.
-        policy_head: `PolicyHead`. What an actor's output is for.
+        observation_space: `gymnasium.Space`. Space of the networks' input.
+        policy_head: `PolicyHead`. Head for the actor's output.
         options: Mapping. Arguments of the builders in `keras_rl2.networks`;
             `hidden` may be None there.
         default_hidden: Sequence of ints. The algorithm's own hidden layers,
-            which images do without.
-        memory: RNN cell of Keras or None. What the policy is to remember
-            with.
+            which are not used for images.
+        memory: RNN cell of Keras or None. The cell of a recurrent policy.
         seed: int or None. Seeds all weights.
         dtype: str or None. Dtype policy of all layers; None for the global
             one. Defaults to `None`.
@@ -60,7 +59,7 @@ class NetworkBuilder:
         self._dtype = dtype
 
     def seeds(self, count: int) -> list[int]:
-        """Returns seeds for so many networks.
+        """Returns one seed for each of `count` networks.
 
         Args:
             count: int.
@@ -81,10 +80,10 @@ class NetworkBuilder:
         """Makes a network of observations.
 
         Args:
-            name: str. Of the model.
+            name: str. Name of the model.
             units: int or Sequence of ints. Width of the output, or of its
                 streams.
-            seed: int or None. Of the weights.
+            seed: int or None. Seed of the initial weights.
             output_gain: float. Gain of the last layer's weights. Defaults to
                 `1.0`.
 
@@ -105,19 +104,19 @@ class NetworkBuilder:
             )
 
     def actor(self, units: int, seed: int | None) -> keras.Model:
-        """Makes a policy network, nearly indifferent if it is orthogonal."""
+        """Makes a policy network; an orthogonal one starts nearly uniform."""
         orthogonal = self._options["initialization"] == "orthogonal"
         return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
 
     def remembering(
         self, name: str, units: Sequence[int], seed: int | None
     ) -> keras.Model:
-        """Makes a network that remembers, of all outputs that are wanted.
+        """Makes a recurrent network with one or several outputs.
 
         Args:
-            name: str. Of the model.
+            name: str. Name of the model.
             units: Sequence of ints. Widths of the outputs, the policy's first.
-            seed: int or None. Of the weights.
+            seed: int or None. Seed of the initial weights.
 
         Returns:
             `keras_rl2.networks.MemoryNetwork`.
@@ -149,7 +148,7 @@ class NetworkBuilder:
             )
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
-        """Makes a network that values an observation with an action."""
+        """Makes a network for the Q-value of an observation and an action."""
         hidden = self._options["hidden"]
         if hidden is None:
             hidden = self._default_hidden
@@ -165,7 +164,7 @@ class NetworkBuilder:
 
 @contextmanager
 def _dtype_policy(name: str | None) -> Iterator[None]:
-    """Has layers made with a dtype policy."""
+    """Sets the dtype policy of layers that are made within."""
     before = keras.config.dtype_policy()
     if name is not None:
         keras.config.set_dtype_policy(name)

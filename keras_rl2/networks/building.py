@@ -1,4 +1,4 @@
-"""What all builders of networks do: dense layers that start as asked."""
+"""Dense layers with seeded initial weights, shared by all builders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,25 +27,26 @@ def check_arguments(
     dtype: str = "float32",
     **sizes: Sequence[int],
 ) -> None:
-    """Refuses arguments of which no network can be built, before it is begun.
+    """Raises for arguments that no network can be built from.
 
     Args:
         units: int or Sequence of ints. Width of the output, or of its streams.
             Defaults to `1`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
-        activation: str or None. Of the hidden layers. Defaults to `None`.
-        name: str. Of the model. Defaults to `""`.
-        scale: float. What observations are multiplied with. Defaults to `1.0`.
+        activation: str or None. Activation of the hidden layers. Defaults to
+            `None`.
+        name: str. Name of the model. Defaults to `""`.
+        scale: float. Factor of observations. Defaults to `1.0`.
         normalize_observations: bool. Defaults to `False`.
         layer_normalization: bool. Defaults to `False`.
         input_shape: Sequence of ints. Shape of one observation. Defaults to
             `(1,)`.
-        dtype: str. Of observations. Defaults to `"float32"`.
-        **sizes: name = Sequence of ints. Widths of hidden layers, say.
+        dtype: str. Dtype of observations. Defaults to `"float32"`.
+        **sizes: name = Sequence of ints, e.g. widths of hidden layers.
 
     Raises:
-        ValueError: If one cannot be meant.
+        ValueError: If an argument is invalid.
     """
     if isinstance(units, Sequence) and len(units):
         check_sizes(units=units)
@@ -71,13 +72,13 @@ def check_arguments(
 
 
 def check_activation(activation: Any) -> None:
-    """Refuses what Keras knows no activation by.
+    """Raises unless Keras knows the activation.
 
     Args:
         activation: str, Callable or None.
 
     Raises:
-        ValueError: If it is none of these, or no name of one.
+        ValueError: If it is none of these, or an unknown name.
     """
     try:
         keras.activations.get(activation)
@@ -96,15 +97,15 @@ def fully_connected(
     start: Initialization,
     layer_normalization: bool = False,
 ) -> Tensor:
-    """Ends a network: hidden layers, then the output or several streams.
+    """Applies the hidden layers of a network, then its output or streams.
 
     Args:
-        x: `[B, F]`. What goes in.
+        x: `[B, F]`. The input.
         hidden: Sequence of widths, activations and names of hidden layers.
         units: int or Sequence of ints. Width of the output, or of streams
             side by side in it, each with the last hidden layer for itself.
         output_gain: float. Gain of the last layer's weights.
-        start: `Initialization`. How weights begin.
+        start: `Initialization`. Makes the initial weights.
         layer_normalization: bool. Whether hidden layers are normalised.
             Defaults to `False`.
 
@@ -143,13 +144,13 @@ def hidden_layer(
     activation: str,
     layer_normalization: bool,
 ) -> Tensor:
-    """Applies a new hidden layer, normalised before its activation if asked.
+    """Applies a new hidden layer, with optional normalization.
 
     Args:
-        x: `[B, F]`. What goes in.
-        units: int. Its width.
-        start: `Initialization`. How its weights begin.
-        name: str. Of the layer.
+        x: `[B, F]`. The input.
+        units: int. Width of the layer.
+        start: `Initialization`. Makes its initial weights.
+        name: str. Name of the layer.
         activation: str.
         layer_normalization: bool.
 
@@ -177,19 +178,19 @@ def dense(
     """Applies a new dense layer.
 
     Args:
-        x: `[B, F]`. What goes in.
-        units: int. Its width.
-        start: `Initialization`. How its weights begin.
-        name: str. Of the layer.
+        x: `[B, F]`. The input.
+        units: int. Width of the layer.
+        start: `Initialization`. Makes its initial weights.
+        name: str. Name of the layer.
         activation: str or None. Defaults to `None`.
-        gain: float or None. As of `Initialization.kernel`. Defaults to
+        gain: float or None. See `Initialization.kernel`. Defaults to
             `None`.
 
     Returns:
         `[B, units]`.
     """
     layer = keras.layers.Dense(
-        # Keras knows no integers of NumPy.
+        # Keras does not take integers of NumPy.
         int(units),
         activation=activation,
         kernel_initializer=start.kernel(gain),

@@ -24,14 +24,14 @@ from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.tasks.task import Task
 
 Outputs = Tensor | Sequence[Tensor]
-"""What a network of somebody's own gives."""
+"""Output of a network: one tensor, or several."""
 
 
 def check_is_network(name: str, network: object) -> None:
-    """Refuses what is not a Keras model.
+    """Raises unless a network is a Keras model.
 
     Args:
-        name: str. Of the argument.
+        name: str. Name of the argument.
         network: Any. Must be a `keras.Model`.
 
     Raises:
@@ -54,21 +54,21 @@ def output_sizes(
     """Runs an actor and a critic symbolically, building them if need be.
 
     Args:
-        task: `Task`. Of the agent.
-        actor: `keras.Model`. Of observations.
+        task: `Task`. The agent's task.
+        actor: `keras.Model`. Takes observations.
         critic: `keras.Model` or None, where the actor has two outputs.
-        needs_value: bool. Whether an actor without a value is refused.
+        needs_value: bool. Whether an actor without a value raises an error.
             Defaults to `True`.
 
     Returns:
         Width of the policy's output, width of the value's.
 
     Raises:
-        ValueError: If a network does not take the observation, or one without
-            a critic has not two outputs.
+        ValueError: If a network does not take the observation, or an actor
+            without a critic does not have two outputs.
     """
     outputs = _run("actor", actor, task)
-    # As such looked at only where it is one tensor.
+    # Used as a tensor only where it is one.
     single = cast(Tensor, outputs)
     if critic is None:
         pair = isinstance(outputs, (list, tuple)) and len(outputs) == 2
@@ -96,14 +96,14 @@ def output_sizes(
 
 
 def check_outputs(task: Task, sizes: tuple[int, int]) -> None:
-    """Refuses outputs that do not fit the action space.
+    """Raises unless the outputs fit the action space.
 
     Args:
-        task: `Task`. Of the agent.
+        task: `Task`. The agent's task.
         sizes: Widths of the policy's and the value's output.
 
     Raises:
-        ValueError: If a width is not one that is expected.
+        ValueError: If a width is not an expected one.
     """
     policy_size, value_size = sizes
     expected = task.head.parameter_sizes
@@ -125,12 +125,12 @@ def check_action_kind(
     space: gymnasium.Space[Any],
     kinds: tuple[type, ...],
 ) -> None:
-    """Refuses action spaces that an algorithm cannot act in.
+    """Raises unless an algorithm supports the action space.
 
     Args:
         agent_class: Class of the agent.
-        space: `gymnasium.Space`. Of actions.
-        kinds: Classes of spaces that it takes.
+        space: `gymnasium.Space`. The action space.
+        kinds: Classes of the supported spaces.
 
     Raises:
         ValueError: If the space is none of them.
@@ -144,18 +144,18 @@ def check_action_kind(
 
 
 def check_policy(task: Task, actor: keras.Model, *units: int) -> int:
-    """Refuses a policy network that does not fit, building it if need be.
+    """Raises unless a policy network fits; builds it if need be.
 
     Args:
-        task: `Task`. Of the agent.
-        actor: `keras.Model`. From observations.
-        *units: int. Widths of the output, any of which will do.
+        task: `Task`. The agent's task.
+        actor: `keras.Model`. Takes observations.
+        *units: int. Accepted widths of the output.
 
     Returns:
         int: the width that it has.
 
     Raises:
-        ValueError: If it does not take observations or gives another width.
+        ValueError: If it does not take observations or has another width.
     """
     return _check_width("actor", _run("actor", actor, task), *units)
 
@@ -167,17 +167,17 @@ def check_critic(
     units: int,
     name: str = "critic",
 ) -> None:
-    """Refuses a critic that does not fit, building it if need be.
+    """Raises unless a critic fits; builds it if need be.
 
     Args:
-        task: `Task`. Of the agent.
+        task: `Task`. The agent's task.
         critic: `keras.Model`. From observations to values.
-        action: `keras.KerasTensor` or None. What it is given beside them.
-        units: int. Width of the output that is wanted.
-        name: str. What the network is called. Defaults to `"critic"`.
+        action: `keras.KerasTensor` or None. The action input, if it has one.
+        units: int. Expected width of the output.
+        name: str. Name of the network in messages. Defaults to `"critic"`.
 
     Raises:
-        ValueError: If it does not take its inputs or gives another width.
+        ValueError: If it does not take its inputs or has another width.
     """
     _check_width(name, _run(name, critic, task, action), units)
 
@@ -190,17 +190,17 @@ def check_q_network(
     atoms: int,
     dueling: bool,
 ) -> None:
-    """Refuses a Q-network that does not fit, building it if need be.
+    """Raises unless a Q-network fits; builds it if need be.
 
     Args:
-        task: `Task`. Of the agent.
-        network: `keras.Model`. From observations.
+        task: `Task`. The agent's task.
+        network: `keras.Model`. Takes observations.
         actions: int. Number of actions.
         atoms: int. Outputs of each action.
         dueling: bool. Whether the value of the state is an output too.
 
     Raises:
-        ValueError: If it does not take observations or gives another width.
+        ValueError: If it does not take observations or has another width.
     """
     output = _run("q_network", network, task)
     units = (actions + bool(dueling)) * atoms
@@ -218,7 +218,7 @@ def check_q_network(
 
 
 def _check_width(name: str, output: Outputs, *units: int) -> int:
-    """Refuses an output of another shape than (batch, units)."""
+    """Raises unless an output has the shape (batch, units)."""
     shape: tuple[Any, ...] | None = getattr(output, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] not in units:
         raise ValueError(
@@ -229,15 +229,15 @@ def _check_width(name: str, output: Outputs, *units: int) -> int:
 
 
 class HasLayers(Protocol):
-    """A model, or a layer that others are within."""
+    """A model, or a layer with nested layers."""
 
     @property
     def layers(self) -> Sequence[keras.layers.Layer]:
-        """Its networks or layers."""
+        """The nested networks or layers."""
 
 
 def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
-    """Returns all layers within an agent's networks, each of them once.
+    """Returns all layers of an agent's networks, each once.
 
     Args:
         agent: `keras.Model`. Its networks may be nested and may share layers.
@@ -259,10 +259,10 @@ def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
 
 
 def refuse_stateful(agent: HasLayers) -> None:
-    """Refuses layers that remember from one call to the next.
+    """Raises if a layer keeps a state from one call to the next.
 
     Args:
-        agent: `keras.Model`. Whose networks are looked at.
+        agent: `keras.Model`. The agent with the networks.
 
     Raises:
         ValueError: If there is one.
@@ -270,7 +270,7 @@ def refuse_stateful(agent: HasLayers) -> None:
     for layer in all_layers(agent):
         if getattr(layer, "stateful", False):
             raise ValueError(
-                "Expected networks that remember nothing between two calls, "
+                "Expected networks without a state between two calls, "
                 "since batches mix episodes: stack observations with "
                 "`gymnasium.wrappers.FrameStackObservation` and use "
                 f"`stateful=False`. Received: {layer.name!r} with stateful=True"
@@ -302,7 +302,7 @@ def _run(
 
 
 def _run_memory(network: Memory, encoded: Any) -> Outputs:
-    """Calls a network that remembers, for one step."""
+    """Calls a recurrent network for one step."""
 
     def symbol(shape: tuple[int | None, ...], dtype: str) -> Any:
         return keras.KerasTensor(shape, dtype)
@@ -325,7 +325,7 @@ def _run_memory(network: Memory, encoded: Any) -> Outputs:
 
 
 def _shapes(encoded: Any, action: keras.KerasTensor | None) -> str:
-    """Describes what a network is given."""
+    """Describes the inputs of a network by their shapes."""
     if is_leaf(encoded):
         seen = f"observations of shape {tuple(encoded.shape)}"
         start = "a list of "
@@ -339,7 +339,7 @@ def _shapes(encoded: Any, action: keras.KerasTensor | None) -> str:
     return f"{start}{seen} and actions of shape {tuple(action.shape)}"
 
 
-# Operations that what comes out of a network may pass on its way.
+# Operations that leave the values of an output unchanged.
 _PASSED = frozenset(
     {"Cast", "Identity", "IdentityN", "Reshape", "Squeeze", "StopGradient"}
 )
@@ -359,20 +359,20 @@ _FUNCTIONS = {
     keras.activations.sigmoid: "sigmoid",
     keras.activations.relu: "relu",
 }
-# What is more improbable is as good as impossible, and its logarithm finite.
+# Smaller probabilities count as this one, whose logarithm is finite.
 _SMALLEST_PROBABILITY = 1e-30
 
 
 def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
     """Returns the activation that a network ends in.
 
-    It makes no difference whether it is an argument of a layer, a layer or an
-    operation in `call`: where the last layer does not tell, it is read off the
-    graph of the network.
+    The activation may be an argument of a layer, a layer or an operation in
+    `call`: where the last layer does not show it, it is found in the graph of
+    the network.
 
     Args:
-        network: `keras.Model`. Is called once, symbolically.
-        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        network: `keras.Model`. Called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
         output: int. Which of several outputs. Defaults to `0`.
 
     Returns:
@@ -395,11 +395,11 @@ def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
 
 
 def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
-    """Says whether what a network gives is a tanh, times or plus a number.
+    """Returns whether a network's output is a scaled or shifted tanh.
 
     Args:
-        network: `keras.Model`. Is called once, symbolically.
-        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        network: `keras.Model`. Called once, symbolically.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
 
     Example:
 
@@ -421,12 +421,12 @@ def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
 
 
 def _is_number(operation: tf.Operation) -> bool:
-    """Says whether an operation reads a number that nothing else is in."""
+    """Returns whether an operation reads a constant or a variable."""
     return operation.type in _NUMBERS
 
 
 def _source(operation: tf.Operation) -> tf.Operation:
-    """Returns what gives an operation's value, which others only pass on."""
+    """Returns the operation that computes the value passed on by another."""
     while operation.type in _PASSED:
         operation = operation.inputs[0].op
     return operation
@@ -435,7 +435,7 @@ def _source(operation: tf.Operation) -> tf.Operation:
 def _last_operation(
     network: keras.Model, inputs: Any, output: int
 ) -> tf.Operation:
-    """Returns the operation that gives an output, read off the graph."""
+    """Returns the operation that computes an output, found in the graph."""
     # Takes some 30 ms for a small network.
     specs = keras.tree.map_structure(_spec, inputs)
 
@@ -450,12 +450,12 @@ def _last_operation(
 
 
 def _spec(tensor: Tensor) -> tf.TensorSpec:
-    """Returns what a function is traced with in the place of a tensor."""
+    """Returns the spec that a function is traced with for a tensor."""
     return tf.TensorSpec(tensor.shape, tensor.dtype)
 
 
 def _last_layer(network: keras.Model, output: int) -> keras.layers.Layer | None:
-    """Returns the layer that an output is of, where Keras can say so."""
+    """Returns the layer that computes an output, or None if unknown."""
     outputs: Sequence[Tensor] | None = getattr(network, "outputs", None)
     if not outputs:
         return None
@@ -473,7 +473,7 @@ def as_logits(probabilities: Tensor) -> Tensor:
     """Turns probabilities into logits of the same distribution.
 
     Args:
-        probabilities: `[B, n]`. Of a softmax.
+        probabilities: `[B, n]`. Output of a softmax.
 
     Returns:
         `[B, n]` float32.
@@ -503,14 +503,14 @@ def check_policy_ending(
     action_space: gymnasium.Space[Any],
     squash: bool = False,
 ) -> bool:
-    """Says whether a policy network gives probabilities, not logits.
+    """Returns whether a policy network outputs probabilities, not logits.
 
-    Warns of an ending that keeps the policy from what it should be able to do.
+    Warns if the last activation restricts the policy.
 
     Args:
         actor: `keras.Model`. Its first output is for the policy.
-        inputs: `keras.KerasTensor`. What it takes.
-        action_space: `gymnasium.Space`. What the policy is for.
+        inputs: `keras.KerasTensor`. Its inputs.
+        action_space: `gymnasium.Space`. Action space of the policy.
         squash: bool. Whether actions of a Box are squashed by tanh after it.
             Defaults to `False`.
 
@@ -521,22 +521,22 @@ def check_policy_ending(
     if isinstance(action_space, gymnasium.spaces.Discrete):
         if ending == "softmax":
             return True
-        _warn(actor, ending, "the logits of actions, which know no bounds")
+        _warn(actor, ending, "the logits of actions, which are unbounded")
     elif not isinstance(action_space, gymnasium.spaces.Box):
-        _warn(actor, ending, "the logits of choices, which know no bounds")
+        _warn(actor, ending, "the logits of choices, which are unbounded")
     elif squash or ending != "tanh" or not _within_one(action_space):
         _warn(actor, ending, "the means of actions, within all their bounds")
     return False
 
 
 def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
-    """Says whether a deterministic policy gives actions, not what is squashed.
+    """Returns whether a deterministic policy outputs squashed actions.
 
     Warns of any other ending that bounds it.
 
     Args:
         actor: `keras.Model`. Its output is for a Box.
-        inputs: `keras.KerasTensor`. What it takes.
+        inputs: `keras.KerasTensor`. Its inputs.
 
     Returns:
         bool: True for a tanh.
@@ -551,7 +551,7 @@ def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
             "activation: the agent stretches -1 ... 1 to the bounds of the "
             "actions itself. Received: a network that scales its tanh, of "
             "which the agent takes another one, so that the bounds are never "
-            "reached (1.93 of 2, say): leave the scaling out.",
+            "reached (e.g. 1.93 of 2): leave the scaling out.",
             UserWarning,
             stacklevel=2,
         )
@@ -561,31 +561,31 @@ def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
 def check_value_ending(
     critic: keras.Model, inputs: Any, output: int = 0
 ) -> None:
-    """Warns of a value network that cannot give every value.
+    """Warns if the output of a value network is bounded.
 
     Args:
-        critic: `keras.Model`. Gives values, of states or of actions.
-        inputs: `keras.KerasTensor` or a list of them. What it takes.
+        critic: `keras.Model`. Returns values, of states or of actions.
+        inputs: `keras.KerasTensor` or a list of them. Its inputs.
         output: int. Which of several outputs. Defaults to `0`.
     """
     ending = ending_of(critic, inputs, output)
-    what = "values, which know no bounds"
+    what = "values, which are unbounded"
     if ending == "softmax":
         what += " (a softmax of one unit is always 1)"
     _warn(critic, ending, what)
 
 
 def _within_one(space: gymnasium.spaces.Box) -> bool:
-    """Says whether all actions are within what tanh can give."""
+    """Returns whether all actions are within the range of tanh."""
     return bool((space.low >= -1.0).all() and (space.high <= 1.0).all())
 
 
 def _warn(network: keras.Model, ending: str | None, what: str) -> None:
-    """Warns of an activation that bounds what a network can give."""
+    """Warns of an activation that bounds a network's output."""
     if ending is None:
         return
     warnings.warn(
-        f"Expected {network.name!r} to give {what}. Received: a network that "
+        f"Expected {network.name!r} to return {what}. Received: a network that "
         f"ends in {ending}. It trains, but to a wrong result: give its last "
         "layer no activation.",
         UserWarning,
@@ -593,9 +593,9 @@ def _warn(network: keras.Model, ending: str | None, what: str) -> None:
     )
 
 
-# Random numbers of an update by which XLA takes no longer on a CPU.
+# Random numbers of an update up to which XLA is not slower on a CPU.
 _FEW = 512
-# Of what layers draw with their seed; one of 0 draws nothing.
+# Attributes with the rate of the noise; a layer whose rate is 0 draws none.
 _RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
 
 
@@ -605,13 +605,13 @@ def drawing_layers(
     """Returns the layers that draw random numbers when they are trained.
 
     Args:
-        agent: `keras.Model`. Whose networks are looked at.
-        rows: int or None. Of a minibatch, where layers are left out that draw
-            but few numbers for all of them: an RNN with Dropout of its few
+        agent: `keras.Model`. The agent with the networks.
+        rows: int or None. Size of a minibatch. Leaves out layers that draw
+            only few numbers for it, e.g. an RNN with Dropout of its few
             inputs, which is the same at each step. Defaults to `None`.
 
     Returns:
-        list of `keras.layers.Layer`, Dropout and noise say.
+        list of `keras.layers.Layer`, e.g. Dropout and noise.
 
     Example:
 
@@ -632,7 +632,7 @@ def drawing_layers(
 
 
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Returns a layer and all that it holds: the cell of an RNN, say.
+    """Returns a layer and its nested layers, e.g. the cell of an RNN.
 
     Args:
         layer: `keras.layers.Layer`.
@@ -656,7 +656,7 @@ def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 
 
 def _draws(layer: keras.layers.Layer) -> bool:
-    """Says whether a layer itself draws random numbers."""
+    """Returns whether a layer itself draws random numbers."""
     seeds = (keras.random.SeedGenerator,)
     if not any(isinstance(each, seeds) for each in vars(layer).values()):
         return False
@@ -666,7 +666,7 @@ def _draws(layer: keras.layers.Layer) -> bool:
 
 
 def _numbers(layer: keras.layers.Layer) -> float:
-    """Returns the random numbers of each row, as far as they are known."""
+    """Returns the number of random numbers per row, as far as known."""
     cells = (
         keras.layers.LSTMCell,
         keras.layers.GRUCell,

@@ -51,8 +51,8 @@ def network_for(
         units: int or sequence of ints. Width of the output, or of its streams.
         hidden: Sequence of ints or None. Widths of the hidden layers; None for
             those of the builder. Defaults to `None`.
-        activation: str. Of the hidden layers; those after the convolutions of
-            images have relu. Defaults to `"tanh"`.
+        activation: str. Activation of the hidden layers; after the
+            convolutions of images it is relu. Defaults to `"tanh"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
         output_gain: float. Gain of the last layer's weights: 0.01 for a
@@ -108,7 +108,7 @@ def critic_for(
     seed: int | None = None,
     name: str = "critic",
 ) -> keras.Model:
-    """Builds a network that values an action together with an observation.
+    """Builds a Q-network of an observation and an action.
 
     Args:
         observation_space: `gymnasium.Space`. Images go through convolutions
@@ -194,13 +194,13 @@ def encoder_for(
     seed: int | None = None,
     name: str = "encoder",
 ) -> keras.Model:
-    """Builds what comes before a memory: all that is seen, as one vector.
+    """Builds the encoder of a recurrent network: observation to one vector.
 
     Args:
         observation_space: `gymnasium.Space`. Images go through convolutions;
             arrays of a Dict or Tuple are joined as by `joined_network`;
             all else stays as it is.
-        picture_features: int. Width of what is made of an image. Defaults to
+        picture_features: int. Number of features of an image. Defaults to
             `256`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
@@ -245,11 +245,11 @@ def _side_by_side(
     start: Initialization,
     normalize_observations: bool,
 ) -> tuple[list[keras.KerasTensor], Tensor]:
-    """Makes inputs for a space that is no picture, and one vector of them.
+    """Makes inputs for a space that is no picture, and joins them.
 
     Args:
         observation_space: `gymnasium.Space`.
-        start: `Initialization`. How weights begin.
+        start: `Initialization`. Makes the initial weights.
         normalize_observations: bool. Whether numbers are normalised.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What weights a network starts from."""
+"""Initial weights of a network."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ KINDS = ("orthogonal", "fan_in")
 
 
 class Initialization:
-    """Hands out initializers, each with a seed of its own.
+    """Makes initializers, each with its own seed.
 
-    `"orthogonal"` is what PPO and its kin are run with: hidden layers keep the
-    norm of what they are given, biases are 0. `"fan_in"`, uniform within
-    ±1/√fan_in, biases too, shrinks it layer by layer, so that values start
-    near 0 and their first gradients are small: without that, learning values
-    by bootstrapping at published step sizes diverges easily.
+    `"orthogonal"` is the usual choice for PPO and similar algorithms: hidden
+    layers keep the norm of their input, biases are 0. `"fan_in"`, uniform
+    within ±1/√fan_in, biases too, shrinks it layer by layer, so that values
+    start near 0 and their first gradients are small: without that, learning
+    values by bootstrapping at published step sizes diverges easily.
 
     Args:
         kind: str. One of `KINDS`.
@@ -48,14 +48,14 @@ class Initialization:
         self._seeds = iter(int(state) for state in states)
 
     def next_seed(self) -> int:
-        """Returns a seed that is not used twice."""
+        """Returns a new seed each time."""
         return next(self._seeds)
 
     def kernel(self, gain: float | None = None) -> Any:
         """Returns the initializer of a layer's weights.
 
         Args:
-            gain: float or None. Of the last layer; None for a hidden one.
+            gain: float or None. Gain of the last layer; None for a hidden one.
                 Defaults to `None`.
         """
         if self.kind == "orthogonal":

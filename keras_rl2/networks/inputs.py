@@ -1,7 +1,7 @@
-"""How networks are run: their inputs, sequences, and shares of replicas.
+"""Calls of networks: their inputs, sequences, and shares of replicas.
 
-One array is given as it is. Of a Dict or Tuple, a functional network says by
-the names of its inputs what it takes; any other gets the tree.
+A single array is passed as it is. For a Dict or Tuple, the names of a
+functional network's inputs select the arrays; any other network gets the tree.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from keras_rl2.spaces.trees import named_leaves
 
 @runtime_checkable
 class Memory(Protocol):
-    """A network that remembers; `keras_rl2.networks.MemoryNetwork` is one.
+    """A recurrent network, e.g. `keras_rl2.networks.MemoryNetwork`.
 
     It is called with observations `[B, T, ...]`, `begins` `[B, T]` (1 where a
     step is the first of an episode: the state before it does not count) and a
-    state, and gives outputs `[B, T, ...]` and the state after the last step;
-    the same for a sequence as for its steps one after the other.
+    state, and returns outputs `[B, T, ...]` and the state after the last step.
+    The results are the same for a sequence as for its single steps in turn.
     """
 
     def initial_state(self, batch_size: int) -> Sequence[Any]:
@@ -56,16 +56,16 @@ def run_network(
     training: bool = False,
     action: Any = None,
 ) -> Any:
-    """Runs a network on observations; of several replicas, each its share.
+    """Runs a network on observations; each replica runs its share.
 
     Args:
-        network: `keras.Model`. Of observations, and of actions if there are.
-        encoded: tree of `[B, ...]`. Observations, as the encoder gives them.
+        network: `keras.Model`. Takes observations, and actions if any.
+        encoded: tree of `[B, ...]`. Encoded observations.
         training: bool. Passed on to the network. Defaults to `False`.
-        action: `[B, A]` or None. What a critic values. Defaults to `None`.
+        action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
 
     Returns:
-        What the network gives.
+        Output of the network.
     """
 
     def run(encoded: Any, action: Any) -> Any:
@@ -86,8 +86,7 @@ def run_memory(
 
     Args:
         network: `Memory`.
-        encoded: tree of `[B, T, ...]`. Observations, as the encoder gives
-            them.
+        encoded: tree of `[B, T, ...]`. Encoded observations.
         begins: `[B, T]`. 1 where a step is the first of an episode.
         state: Sequence of `[B, ...]`. Before the first step.
         training: bool. Passed on to the network. Defaults to `False`.
@@ -105,24 +104,25 @@ def run_memory(
 
 
 def inputs_for(network: keras.Model, encoded: Any, action: Any = None) -> Any:
-    """Returns what a network is called with.
+    """Returns the inputs of a network.
 
     Args:
         network: `keras.Model`.
-        encoded: tree of tensors, symbolic ones perhaps. Observations, as the
-            encoder gives them.
+        encoded: tree of tensors, which may be symbolic. Encoded
+            observations.
         action: tensor or None. Actions, for a critic of them. Defaults to
             `None`.
 
     Returns:
-        Tensors in the form that the network takes. One array stays what it
-        is, beside actions it is `[observation, action]`. Of a tree, a
-        functional network gets those arrays that its inputs are named after,
+        Tensors in the form that the network takes. A single array stays as
+        it is; with actions it becomes `[observation, action]`. From a tree, a
+        functional network gets the arrays that its inputs are named after,
         by path (`"image"`, `"arm.angle"`, `"0"` in a Tuple; and `"action"`);
-        all others get the tree without the action mask, or its only array.
+        any other network gets the tree without the action mask, or its only
+        array.
 
     Raises:
-        ValueError: If an input has a name that the observation has not.
+        ValueError: If the observation lacks the name of an input.
     """
     if is_leaf(encoded):
         return encoded if action is None else [encoded, action]
@@ -138,8 +138,8 @@ def inputs_for(network: keras.Model, encoded: Any, action: Any = None) -> Any:
 
 def _form_of_inputs(network: keras.Model) -> Any:
     """Returns the symbolic inputs of a functional network, or None."""
-    # Subclassed ones have an `input` as soon as they were called, of names
-    # that nobody has chosen; but no `inputs`.
+    # Subclassed networks have an `input` with generated names as soon as
+    # they were called, but no `inputs`.
     inputs = getattr(network, "inputs", None)
     if inputs is None:
         return None
@@ -149,18 +149,18 @@ def _form_of_inputs(network: keras.Model) -> Any:
 
 
 def _chosen(network: keras.Model, form: Any, given: dict[str, Any]) -> Any:
-    """Returns what the inputs of a functional network are named after."""
+    """Returns the arrays that a functional network's inputs are named after."""
     if isinstance(form, Mapping):
         names = {key: key for key in form}
     else:
         tensors = form if isinstance(form, (list, tuple)) else [form]
         names = dict(enumerate(tensor.name for tensor in tensors))
     usable = {key: each for key, each in given.items() if key != ACTION_MASK}
-    # By names of inputs, where those may not be what keys are.
+    # By names of inputs, which may be other than the keys.
     given = {**{input_name(key): given[key] for key in given}, **given}
     missing = [name for name in names.values() if name not in given]
     if missing and len(names) == len(usable) == 1:
-        # A Sequential, say, whose input has no name of anybody's choice.
+        # E.g. a Sequential, where the name of the input is generated.
         return next(iter(usable.values()))
     if missing:
         raise ValueError(
@@ -190,20 +190,20 @@ def unroll(
     state: Sequence[Tensor],
     training: bool = False,
 ) -> tuple[Any, Sequence[Tensor]]:
-    """Runs a network that remembers through sequences of raw observations.
+    """Runs a recurrent network through sequences of raw observations.
 
     Args:
         network: `Memory`.
-        encode: Callable. Makes of raw observations `[B * T, ...]` what the
-            network takes.
+        encode: Callable. Turns raw observations `[B * T, ...]` into inputs of
+            the network.
         observation: tree of `[B, T, ...]`. Raw observations.
         begins: `[B, T]`. 1 where a step is the first of an episode.
         state: Sequence of `[B, ...]`. Before the first step.
         training: bool. Passed on to the network. Defaults to `False`.
 
     Returns:
-        What the network gives of each step, `[B * T, ...]` as of `flat`, and
-        the state after the last step.
+        Outputs of the network for each step, `[B * T, ...]` in the order of
+        `flat`, and the state after the last step.
     """
     encoded = encode(map_leaves(flat, observation))
     outputs, after = run_memory(
@@ -222,7 +222,7 @@ def flat(array: Tensor) -> Tensor:
 
 
 def sequences_like(begins: Tensor) -> Callable[[Tensor], Tensor]:
-    """Returns what undoes `flat`.
+    """Returns the inverse of `flat`.
 
     Args:
         begins: `[B, T]`. Has the sizes of the sequences.

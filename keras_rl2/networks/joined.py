@@ -23,7 +23,7 @@ from keras_rl2.spaces.supported import network_shape
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import named_leaves
 
-# Features that are made of each picture.
+# Number of features of each picture.
 _PICTURE_UNITS = 256
 
 
@@ -40,11 +40,11 @@ def joined_network(
     seed: int | None = None,
     name: str = "joined_network",
 ) -> keras.Model:
-    """Builds a network of all arrays of a Dict or Tuple observation.
+    """Builds a network for all arrays of a Dict or Tuple observation.
 
-    Pictures go through convolutions and a layer of 256 units; all else is
-    laid side by side with what comes of them, and a fully connected network
-    follows. An action mask is no part of it.
+    Pictures go through convolutions and a layer of 256 units. Their features
+    and all other arrays are concatenated, and a fully connected network
+    follows. An action mask is left out.
 
     Args:
         observation_space: `gymnasium.Space`. A `Dict` or `Tuple`.
@@ -107,12 +107,12 @@ def joined_features(
     start: Initialization,
     normalize_observations: bool = False,
 ) -> tuple[list[keras.KerasTensor], Tensor]:
-    """Makes inputs for all arrays, and lays side by side what they are.
+    """Makes inputs for all arrays, and concatenates their features.
 
     Args:
         observation_space: `gymnasium.Space`. A `Dict` or `Tuple`.
-        start: `Initialization`. How weights begin.
-        normalize_observations: bool. As of `joined_network`. Defaults to
+        start: `Initialization`. Makes the initial weights.
+        normalize_observations: bool. See `joined_network`. Defaults to
             `False`.
 
     Returns:

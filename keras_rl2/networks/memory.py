@@ -1,4 +1,4 @@
-"""Networks that remember: an encoder, any RNN cell of Keras, and a head."""
+"""Recurrent networks: an encoder, any RNN cell of Keras, and a head."""
 
 import inspect
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ from keras_rl2.spaces.trees import map_leaves
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class ResettingCell(keras.layers.Layer):
-    """An RNN cell that forgets everything where an episode begins.
+    """An RNN cell that resets its state where an episode begins.
 
-    Its input is that of the cell, and beside it one number, 1 where a new
-    episode begins: the state is zero there before the step. So one sequence
-    may hold the end of an episode and the beginning of the next.
+    Its input is that of the cell and one further number, 1 where a new episode
+    begins: the state is zero there before the step. One sequence may thus
+    contain the end of an episode and the beginning of the next.
 
     Args:
-        cell: RNN cell of Keras, whose states begin as zeros.
+        cell: RNN cell of Keras, with states that begin as zeros.
         **kwargs: Keyword arguments of `keras.layers.Layer`.
     """
 
@@ -44,7 +44,7 @@ class ResettingCell(keras.layers.Layer):
         self._has_training = "training" in parameters
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Builds the cell for one number less."""
+        """Builds the cell for the input without the last number, `begins`."""
         *batch, width = input_shape
         if not self.cell.built:
             self.cell.build((*batch, int(width or 1) - 1))
@@ -52,7 +52,7 @@ class ResettingCell(keras.layers.Layer):
     def call(
         self, inputs: Tensor, states: Any, training: bool = False
     ) -> tuple[Tensor, Any]:
-        """Takes one step, from a state that may be set back before."""
+        """Runs one step, resetting the state where `begins` is 1."""
         goes_on = 1.0 - inputs[:, -1:]
         kept = keras.tree.map_structure(
             lambda state: state * ops.cast(goes_on, state.dtype), states
@@ -81,20 +81,20 @@ class ResettingCell(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_rl2")
 class MemoryNetwork(keras.Model):
-    """A network that remembers what it has seen in the episode.
+    """A recurrent network, which keeps a state during an episode.
 
-    Any `keras.Model` can take its place that has `initial_state` and is called
-    alike: `network(observation, begins, state)` gives outputs and the state
-    after the last step, and gives the same for a sequence as for its steps one
-    after the other.
+    Any `keras.Model` with `initial_state` and the same call can take its
+    place: `network(observation, begins, state)` returns outputs and the state
+    after the last step, and returns the same for a sequence as for its single
+    steps in turn.
 
     Args:
-        encoder: `keras.Model` from observations `[B, ...]` to `[B, F]`; of a
-            Dict or Tuple by the names of its inputs.
-        cell: RNN cell of Keras, of F numbers, whose states begin as zeros;
-            `keras.layers.StackedRNNCells` of several.
+        encoder: `keras.Model` from observations `[B, ...]` to `[B, F]`; for a
+            Dict or Tuple, the names of its inputs select the arrays.
+        cell: RNN cell of Keras with F inputs, and states that begin as zeros;
+            `keras.layers.StackedRNNCells` for several cells.
         head: `keras.Model` from `[B, U]`, the cell's outputs, to outputs.
-        name: str. Of the model. Defaults to `"memory_network"`.
+        name: str. Name of the model. Defaults to `"memory_network"`.
 
     Example:
 
@@ -149,14 +149,14 @@ class MemoryNetwork(keras.Model):
         """Runs through sequences.
 
         Args:
-            observation: tree of `[B, T, ...]`. As encoders take them.
+            observation: tree of `[B, T, ...]`. Inputs of the encoder.
             begins: `[B, T]`. 1 where a step is the first of an episode.
             state: Sequence of `[B, ...]`. Before the first step.
             training: bool. Passed on. Defaults to `False`.
 
         Returns:
-            What the head gives, `[B, T, ...]` each, and a tuple alike `state`,
-            after the last step.
+            Outputs of the head, `[B, T, ...]` each, and the state after the
+            last step, a tuple like `state`.
         """
         sequences = sequences_like(begins)
         features = self.encoder(
@@ -183,15 +183,15 @@ class MemoryNetwork(keras.Model):
         """Runs the cell through sequences.
 
         Args:
-            features: `[B, T, F + 1]`. What the encoder gave, and `begins`.
-            state: As the cell nests it.
+            features: `[B, T, F + 1]`. The encoder's output, and `begins`.
+            state: The state, nested as in the cell.
             training: bool. Passed on to the cell.
 
         Returns:
             `[B, T, U]`, and the state after the last step.
         """
         if features.shape[1] == 1 and not training:
-            # Acting: no loop, which LiteRT and ONNX could not do without.
+            # Acting runs without a loop, as LiteRT and ONNX need it.
             output, last = self.rnn.cell(features[:, 0], state)
             return of_one_step(output), last
         outputs, *last = self.rnn(
@@ -235,13 +235,13 @@ def with_memory(
     head: keras.Model,
     name: str = "memory_network",
 ) -> MemoryNetwork:
-    """Makes a network that remembers of three parts; see `MemoryNetwork`.
+    """Makes a recurrent network from three parts; see `MemoryNetwork`.
 
     Args:
         encoder: `keras.Model` from observations to features.
         cell: RNN cell of Keras.
         head: `keras.Model` from the cell's outputs to outputs.
-        name: str. Of the model. Defaults to `"memory_network"`.
+        name: str. Name of the model. Defaults to `"memory_network"`.
 
     Returns:
         `MemoryNetwork`.
@@ -258,11 +258,11 @@ def with_memory(
 
 
 def seeded_cell(cell: Any, seed: int | None) -> Any:
-    """Returns a new cell like another one, whose weights have a seed.
+    """Returns a new cell like another one, with seeded initial weights.
 
     Args:
-        cell: RNN cell of Keras. One that has no config is returned as it is.
-        seed: int or None. Of all initial weights that have no seed yet.
+        cell: RNN cell of Keras. Without a config it is returned as it is.
+        seed: int or None. Seed of all initial weights that have none yet.
 
     Returns:
         RNN cell.
@@ -270,8 +270,8 @@ def seeded_cell(cell: Any, seed: int | None) -> Any:
     try:
         config = keras.saving.serialize_keras_object(cell)
     except NotImplementedError:
-        # What Keras' own `get_config` raises for a class of somebody's whose
-        # arguments it cannot write down.
+        # Keras' own `get_config` raises it for a custom class with arguments
+        # that cannot be written down.
         return cell
     states = seeds.sequence(seed).generate_state(64)
     made = keras.saving.deserialize_keras_object(
@@ -282,7 +282,7 @@ def seeded_cell(cell: Any, seed: int | None) -> Any:
 
 
 def _seeded(config: Any, seeds: Iterator[int]) -> Any:
-    """Returns a config with seeds in place of those that are None."""
+    """Returns a config in which each seed of None is replaced."""
     if isinstance(config, Mapping):
         return {
             key: next(seeds)
@@ -306,22 +306,22 @@ def outputs_of(
     seed: int | None = None,
     name: str = "head",
 ) -> keras.Model:
-    """Builds what comes after a memory: layers of its own for each output.
+    """Builds the head of a recurrent network, with layers per output.
 
     Args:
         width: int. Outputs of the cell, U.
-        units: Sequence of ints. Widths of the outputs: those of a policy, and
-            of a value perhaps.
+        units: Sequence of ints. Widths of the outputs: the policy's, and
+            optionally the value's.
         hidden: Sequence of ints. Widths of the hidden layers of each output.
             Defaults to `()`.
-        activation: str. Of the hidden layers. Defaults to `"tanh"`.
+        activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
         layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
             stands before the activation of each hidden layer. Defaults to
             `False`.
         initialization: str. `"orthogonal"`, with small weights for the first
             of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
-        seed: int or None. Of the initial weights. Defaults to `None`.
-        name: str. Of the model. Defaults to `"head"`.
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        name: str. Name of the model. Defaults to `"head"`.
 
     Returns:
         `keras.Model` from `[B, U]` to `[B, units]`, or to a list of them.

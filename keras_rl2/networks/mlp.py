@@ -45,8 +45,8 @@ def mlp(
         layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
             stands before the activation of each hidden layer. Defaults to
             `False`.
-        scale: float. What observations are multiplied with, 1/255 for bytes.
-            Defaults to `1.0`.
+        scale: float. Factor of observations, e.g. 1/255 for bytes. Defaults to
+            `1.0`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.

@@ -1,7 +1,7 @@
-"""Copies of networks: target networks, and twins with weights of their own.
+"""Copies of networks: target networks, and twins with their own weights.
 
-A copy is one of the built model, with whatever arguments it was made, so that
-a network of one's own needs no `get_config` to have a target.
+The built model is copied, regardless of its constructor's arguments, so that
+a custom network needs no `get_config` to have a target.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
     """Makes a copy of a built network, with the same weights.
 
     Args:
-        network: `keras.Model`. A built one, of any kind.
+        network: `keras.Model`. Must be built.
         name: str. Name of the copy.
 
     Returns:
@@ -41,22 +41,22 @@ def copy_of(network: keras.Model, name: str) -> keras.Model:
 
 
 def sibling(network: keras.Model, index: int = 1) -> keras.Model:
-    """Makes a network of the same architecture with weights of its own.
+    """Makes a network of the same architecture with its own weights.
 
     Args:
-        network: `keras.Model`. Unless it consists of Keras' own layers, a
-            built one.
+        network: `keras.Model`. Must be built, unless it consists of Keras' own
+            layers.
         index: int. Seeds that the network fixes are changed by it, so that
             each sibling starts from other weights. Defaults to `1`.
 
     Returns:
-        `keras.Model` named `<name>_<index>`. Of a network whose initializers
-        cannot be told, weights are those of the network with the rows and
-        columns of each matrix in another order: as likely a start, whatever
-        it was drawn from.
+        `keras.Model` named `<name>_<index>`. If the initializers of the
+        network are unknown, the weights are those of the network with the
+        rows and columns of each matrix permuted: as likely a start for any
+        distribution of the initial weights.
 
     Raises:
-        ValueError: If the network is one of your own and not built yet.
+        ValueError: If the network is a custom one and not built yet.
 
     Example:
 
@@ -80,13 +80,13 @@ def sibling(network: keras.Model, index: int = 1) -> keras.Model:
 
 
 class NetworkCopy(keras.Model):
-    """A network run with other weights than its own.
+    """A network that is run with other weights than its own.
 
-    Calls the network's own code, with the weights that are held here in the
-    place of its own.
+    It calls the network's own code, with the weights of the copy in place of
+    the network's.
 
     Args:
-        network: `keras.Model`. Is built; only called, never changed.
+        network: `keras.Model`. Must be built; only called, never changed.
         name: str. Name of the copy.
 
     Raises:
@@ -101,8 +101,8 @@ class NetworkCopy(keras.Model):
                 "observations, or give the agent its spaces. "
                 f"Received: {network.name!r}, which is not built"
             )
-        # In a tuple of a function's own, since Keras would track it: its
-        # weights are to be trained and saved once, where they belong.
+        # Inside a function, since Keras would track an attribute: its weights
+        # are to be trained and saved once, where they belong.
         self._original: Callable[[], keras.Model] = lambda: network
         known = {id(weight) for weight in network.weights}
         others = [
@@ -111,7 +111,7 @@ class NetworkCopy(keras.Model):
             if id(variable) not in known
         ]
         self._copies = [self._copy(each) for each in network.weights]
-        # Seeds of dropout, say.
+        # E.g. seeds of dropout.
         self._states = [self._copy(each) for each in others]
         self.built = True
 
@@ -130,7 +130,7 @@ class NetworkCopy(keras.Model):
 
     @property
     def weights(self) -> list[keras.Variable]:
-        """The weights in the order of the network's."""
+        """The weights, in the order of the network's weights."""
         return list(self._copies)
 
     @property
@@ -140,7 +140,7 @@ class NetworkCopy(keras.Model):
 
     @property
     def input(self) -> Any:
-        """The same, as the network was made with them."""
+        """Symbolic inputs, in the form that the network was made with."""
         network = self._original()
         sequential = isinstance(network, keras.Sequential)
         return network.inputs[0] if sequential else network.input
@@ -161,7 +161,7 @@ class NetworkCopy(keras.Model):
             collect_losses=True,
         ) as scope:
             outputs = network(inputs, training=training)
-            # Those of weights are found by the copies' own regularizers.
+            # The losses of weights come from the copies' own regularizers.
             losses = network.losses[: len(scope.losses)]
             values = [
                 cast(Tensor, scope.get_current_value(each)) for each in theirs
@@ -176,11 +176,11 @@ class NetworkCopy(keras.Model):
 
 
 def is_wholly_described(network: keras.Model) -> bool:
-    """Says whether configs describe a network wholly.
+    """Returns whether configs describe a network completely.
 
-    Those of Keras' own layers do, and of others that are registered to be
-    saved. The config of a model of one's own may lack arguments of its
-    constructor, without anybody noticing.
+    The configs of Keras' own layers are complete, and those of classes that are
+    registered as serializable. The config of another custom model may lack
+    arguments of its constructor without notice.
 
     Args:
         network: `keras.Model`.
@@ -210,7 +210,7 @@ def is_wholly_described(network: keras.Model) -> bool:
 
 
 def _config(network: keras.Model) -> dict[str, Any]:
-    """Returns the config of a network that has one to be relied on."""
+    """Returns the config of a network with a reliable config."""
     if not is_wholly_described(network):
         return {}
     config: dict[str, Any] = network.get_config()
@@ -220,7 +220,7 @@ def _config(network: keras.Model) -> dict[str, Any]:
 def _from_config(
     network: keras.Model, config: dict[str, Any]
 ) -> keras.Model | None:
-    """Makes a network from a config; None where that cannot be relied on."""
+    """Makes a network from a config; None where that is not reliable."""
     if not is_wholly_described(network):
         return None
     try:
@@ -230,8 +230,7 @@ def _from_config(
             if network.built and not made.built:
                 made.build_from_config(network.get_build_config())
     except Exception:
-        # An activation or an initializer of one's own, say, which is
-        # registered nowhere.
+        # E.g. a custom activation or initializer that is not registered.
         return None
     shapes = [tuple(each.shape) for each in network.weights]
     if [tuple(each.shape) for each in made.weights] != shapes:
@@ -240,7 +239,7 @@ def _from_config(
 
 
 def _reseeded(config: Any, index: int) -> Any:
-    """Returns a config in which every fixed seed is another one."""
+    """Returns a config with another number for every fixed seed."""
     if isinstance(config, (list, tuple)):
         return type(config)(_reseeded(each, index) for each in config)
     if not isinstance(config, dict):
@@ -256,7 +255,7 @@ def _reseeded(config: Any, index: int) -> Any:
 def _reordered(
     weight: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """Returns an array with what it holds in another order, axis by axis."""
+    """Returns an array with the entries of each axis permuted."""
     if weight.ndim < 2:
         return weight
     for axis in range(weight.ndim):

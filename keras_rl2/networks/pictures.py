@@ -13,15 +13,15 @@ from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.initialization import Initialization
 
-#: Sides of a picture, in pixels, from which on each kind of network is made.
+#: Smallest side of a picture, in pixels, for each kind of network.
 LARGE = 36
 SMALL = 5
 
-# A picture has height and width, perhaps channels, perhaps a stack.
+# A picture has height and width, optionally channels and a stack.
 _AXES = (2, 3, 4)
 # Filters, size and strides of each convolution.
 _NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-# Pixels of a side that no stride halves.
+# Sides, in pixels, up to which no stride halves a picture.
 _GRID = 7
 
 
@@ -42,10 +42,10 @@ def nature_cnn(
 
     Pixels stay uint8 until they are inside the network, where they are scaled
     to 0..1. A grey picture of two axes gets a third. Images with the channels
-    first (as `AtariVectorEnv` gives them) are turned, because convolutions on
-    a CPU need the channels last. Of a stack of colour images, `[stack, height,
-    width, channels]` as `FrameStackObservation` gives it, the images lie side
-    by side as channels.
+    first (e.g. from `AtariVectorEnv`) are transposed, because convolutions on
+    a CPU need the channels last. The images of a stack of colour images,
+    `[stack, height, width, channels]`, e.g. from `FrameStackObservation`, are
+    concatenated along the channels.
 
     Args:
         input_shape: Sequence of 2 to 4 ints. Shape of one image, at least
@@ -61,9 +61,8 @@ def nature_cnn(
             to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
-        dtype: str. What the network is given. Defaults to `"uint8"`.
-        scale: float. What pixels are multiplied with. Defaults to
-            `1.0 / 255.0`.
+        dtype: str. Dtype of the input. Defaults to `"uint8"`.
+        scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"nature_cnn"`.
 
@@ -123,9 +122,9 @@ def small_cnn(
     seed: int | None = None,
     name: str = "small_cnn",
 ) -> keras.Model:
-    """Builds a convolutional network for small pictures, of grids say.
+    """Builds a convolutional network for small pictures, e.g. of grids.
 
-    What a grid holds are codes as often as brightnesses, so that nothing is
+    The cells of a grid hold codes as often as brightnesses, so that nothing is
     known of the scale of its numbers: the first convolution is followed by a
     `keras.layers.LayerNormalization`.
 
@@ -140,7 +139,7 @@ def small_cnn(
             side by side in it, as in `mlp`.
         hidden: Sequence of ints. Widths of the hidden layers after the
             convolutions. Defaults to `(128,)`.
-        activation: str. Of the hidden layers. Defaults to `"relu"`.
+        activation: str. Activation of the hidden layers. Defaults to `"relu"`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
         layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
@@ -148,9 +147,8 @@ def small_cnn(
             to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
-        dtype: str. What the network is given. Defaults to `"uint8"`.
-        scale: float. What pixels are multiplied with. Defaults to
-            `1.0 / 255.0`.
+        dtype: str. Dtype of the input. Defaults to `"uint8"`.
+        scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"small_cnn"`.
 
@@ -204,9 +202,9 @@ def picture_features(
     Args:
         x: `[B, height, width, channels]`, or channels first, or `[B, height,
             width]`, or `[B, stack, height, width, channels]`.
-        start: `Initialization`. How weights begin.
-        scale: float. What pixels are multiplied with.
-        prefix: str. What names of layers begin with. Defaults to `""`.
+        start: `Initialization`. Makes the initial weights.
+        scale: float. Factor of pixels.
+        prefix: str. Prefix of the names of layers. Defaults to `""`.
 
     Returns:
         `[B, F]`.
@@ -262,7 +260,7 @@ def impala_cnn(
 ) -> keras.Model:
     """Builds the residual network of IMPALA for pictures of any size.
 
-    Learns in fewer steps than `nature_cnn` as a rule, each of which takes
+    It usually learns in fewer steps than `nature_cnn`, but each of them takes
     several times as long.
 
     Args:
@@ -270,8 +268,8 @@ def impala_cnn(
             stack of them.
         units: int or sequence of ints. Width of the output, or of streams
             side by side in it, as in `mlp`.
-        filters: Sequence of ints. Of each part, which halves the picture.
-            Defaults to `(16, 32, 32)`.
+        filters: Sequence of ints. Filters of each part, which halves the
+            picture. Defaults to `(16, 32, 32)`.
         hidden: Sequence of ints. Widths of the layers after the convolutions.
             Defaults to `(256,)`.
         output_gain: float. Gain of the last layer's weights. Defaults to
@@ -281,9 +279,8 @@ def impala_cnn(
             to `False`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
-        dtype: str. What the network is given. Defaults to `"uint8"`.
-        scale: float. What pixels are multiplied with. Defaults to
-            `1.0 / 255.0`.
+        dtype: str. Dtype of the input. Defaults to `"uint8"`.
+        scale: float. Factor of pixels. Defaults to `1.0 / 255.0`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
         name: str. Name of the model. Defaults to `"impala_cnn"`.
 
@@ -346,11 +343,11 @@ def impala_cnn(
 
 
 def channels_last(x: Tensor, prefix: str = "") -> Tensor:
-    """Brings a picture into the form that convolutions take.
+    """Brings a picture into the form of a convolution's input.
 
     Args:
-        x: `[B, ...]`. As of `picture_features`.
-        prefix: str. What names of layers begin with. Defaults to `""`.
+        x: `[B, ...]`. See `picture_features`.
+        prefix: str. Prefix of the names of layers. Defaults to `""`.
 
     Returns:
         `[B, height, width, channels]`.
@@ -370,11 +367,11 @@ def channels_last(x: Tensor, prefix: str = "") -> Tensor:
 
 
 def is_image(space: gymnasium.Space[Any]) -> bool:
-    """Whether observations are images that a convolution can take.
+    """Returns whether observations are images for a convolution.
 
     They are if they are bytes or bools of at least 5 x 5 pixels, with or
-    without channels, or a stack of such; or floats of three or four axes whose
-    bounds are those of brightness: finite, and none below 0.
+    without channels, or a stack of such; or floats of three or four axes with
+    the bounds of brightness: finite, and none below 0.
 
     Args:
         space: `gymnasium.Space`. The observation space.
@@ -399,10 +396,10 @@ def is_image(space: gymnasium.Space[Any]) -> bool:
 
 
 def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
-    """Returns how a network takes the pixels of images.
+    """Returns the arguments by which a network takes pixels.
 
     Args:
-        space: `gymnasium.spaces.Box`. Of images.
+        space: `gymnasium.spaces.Box`. Space of images.
 
     Returns:
         dict: arguments `dtype` and `scale` of the builders.
@@ -410,7 +407,7 @@ def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
     assert isinstance(space, gymnasium.spaces.Box)
     whole = space.dtype == np.uint8
     highest = 255.0 if whole else max(float(space.high.max()), 1.0)
-    # As the agents' encoder hands them over.
+    # The form in which the agents' encoder returns them.
     as_bytes = whole and len(space.shape) > 2
     return {
         "dtype": "uint8" if as_bytes else "float32",
@@ -419,10 +416,10 @@ def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
 
 
 def is_large(space: gymnasium.Space[Any]) -> bool:
-    """Whether images are large enough for `nature_cnn`.
+    """Returns whether images are large enough for `nature_cnn`.
 
     Args:
-        space: `gymnasium.Space`. Of images.
+        space: `gymnasium.Space`. Space of images.
 
     Returns:
         bool.
@@ -431,7 +428,7 @@ def is_large(space: gymnasium.Space[Any]) -> bool:
 
 
 def sides(shape: Sequence[int]) -> Sequence[int]:
-    """Returns height and width of an image, or of each in a stack.
+    """Returns the height and width of an image, or of each in a stack.
 
     Args:
         shape: Sequence of 2 to 4 ints.
@@ -447,5 +444,5 @@ def sides(shape: Sequence[int]) -> Sequence[int]:
 
 
 def _channels_first(shape: Sequence[int]) -> bool:
-    """Whether the first of three axes is the smallest, so holds channels."""
+    """Returns whether the first of three axes, the smallest, is channels."""
     return len(shape) == 3 and shape[0] < min(shape[1:])

@@ -11,7 +11,7 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.shapes import Tensor
 
-# Added to the score of a step that is not there.
+# Added to the score of an empty slot of the window.
 _NOT_THERE = -1e9
 
 
@@ -19,9 +19,9 @@ _NOT_THERE = -1e9
 class WindowAttentionCell(keras.layers.Layer):
     """Attends to the last steps of the episode, the present one included.
 
-    A transformer block whose context is a window that moves with time, in the
-    form of an RNN cell: its state is the window. So it acts step by step, and
-    is trained, saved and exported as an LSTM is.
+    A transformer block with a window that moves with time as context, in the
+    form of an RNN cell: its state is the window. It acts step by step, and is
+    trained, saved and exported like an LSTM.
 
         e_t = W x_t
         y_t = e_t + W_o attention(e_t, e_{t-k+1} ... e_t)
@@ -29,10 +29,10 @@ class WindowAttentionCell(keras.layers.Layer):
 
     Args:
         units: int. Width of the output, a multiple of `heads`.
-        window: int. Steps that are attended to, k. Defaults to `16`.
+        window: int. Number of steps that are attended to, k. Defaults to `16`.
         heads: int. Attention heads. Defaults to `4`.
-        seed: int or None. Of the initial weights. Defaults to `None`.
-        **kwargs: `name`, `dtype` and `trainable`, as of
+        seed: int or None. Seed of the initial weights. Defaults to `None`.
+        **kwargs: `name`, `dtype` and `trainable`; see
             [`keras.layers.Layer`](https://keras.io/api/layers/base_layer/).
 
     Raises:
@@ -71,7 +71,7 @@ class WindowAttentionCell(keras.layers.Layer):
         self.window = window
         self.heads = heads
         self.seed = seed
-        # The window, and which of its steps are there.
+        # The window, and which of its slots are filled.
         self.state_size = [window * units, window]
         self.output_size = units
         drawn = seeds.sequence(seed).generate_state(7).tolist()
@@ -98,7 +98,7 @@ class WindowAttentionCell(keras.layers.Layer):
             layer.build((None, self.units))
         self.inner.build((None, self.units))
         self.outer.build((None, 2 * self.units))
-        # How old a step is.
+        # Embedding of a step's age.
         self.position = self.add_weight(
             shape=(self.window, self.units),
             initializer=keras.initializers.RandomNormal(
@@ -115,7 +115,7 @@ class WindowAttentionCell(keras.layers.Layer):
         ]
 
     def call(self, inputs: Tensor, states: Any) -> tuple[Tensor, list[Tensor]]:
-        """Takes one step.
+        """Runs one step.
 
         Args:
             inputs: `[B, F]`. The present step.
@@ -139,7 +139,7 @@ class WindowAttentionCell(keras.layers.Layer):
     def _attended(
         self, present: Tensor, window: Tensor, there: Tensor
     ) -> Tensor:
-        """Returns what the present step takes from the window: `[B, U]`."""
+        """Returns the attention output of the present step, `[B, U]`."""
         width = self.units // self.heads
         aged = window + ops.convert_to_tensor(self.position)
 

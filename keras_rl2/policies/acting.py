@@ -1,4 +1,4 @@
-"""The policy outside of training: traced once, and asked for actions."""
+"""The policy outside of training: traced once, then called for actions."""
 
 import warnings
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Acting:
     """The policy of an agent as functions, each of them traced once.
 
     Args:
-        agent: `ModelPolicy`. Whose policy it is.
+        agent: `ModelPolicy`. The agent with the policy.
         seed: int or None. Seeds the noise of `act`.
     """
 
@@ -51,11 +51,11 @@ class Acting:
 
         Args:
             deterministic: bool. Whether there is no noise.
-            num_envs: int or None. Observations of each call; None for any
-                number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. What is given with each
-                call. Defaults to `()`.
-            with_log_prob: bool. Whether it gives log-probabilities too.
+            num_envs: int or None. Number of observations per call; None for
+                any number. Defaults to `None`.
+            variables: Sequence of `keras.Variable`. Variables with values that
+                are inputs of each call. Defaults to `()`.
+            with_log_prob: bool. Whether it returns log-probabilities too.
                 Defaults to `False`.
 
         Returns:
@@ -83,7 +83,7 @@ class Acting:
 
         Args:
             observation: `[...]` or `[B, ...]`. Raw observations.
-            state: Sequence of `[B, ...]` or None. What is remembered.
+            state: Sequence of `[B, ...]` or None. State of a recurrent policy.
             deterministic: bool. Whether there is no noise, and none is drawn.
             with_log_prob: bool. Whether to return log-probabilities too.
 
@@ -135,11 +135,11 @@ class Acting:
         return tuple(given) if len(given) > 1 else given[0]
 
     def get_state(self) -> dict[str, Any]:
-        """Returns what the noise of later calls of `act` depends on."""
+        """Returns the state of the noise of later calls of `act`."""
         return {"noise": self._noise.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Takes back what `get_state` gave.
+        """Restores the state returned by `get_state`.
 
         Args:
             state: dict, as returned by `get_state`.
@@ -149,7 +149,7 @@ class Acting:
     def _memory(
         self, state: Sequence[Any] | None, count: int
     ) -> list[npt.NDArray[Any]]:
-        """Returns what a policy that remembers is given beside the rest."""
+        """Returns the further inputs of a recurrent policy."""
         initial = self._agent.initial_state(count)
         if state is None:
             state = initial
@@ -159,7 +159,7 @@ class Acting:
         expected = [each.shape for each in initial]
         if shapes != expected:
             raise ValueError(
-                f"Expected a state of arrays of shapes {expected}, as of "
+                f"Expected a state of arrays of shapes {expected}, see "
                 f"`initial_state({count})`. Received: shapes {shapes}"
             )
         if not initial:
@@ -171,13 +171,13 @@ class Acting:
         return [np.zeros(count, np.float32), *arrays]
 
     def _tell_of_state(self, count: int) -> None:
-        """Warns once that nothing is remembered from call to call."""
+        """Warns once that no state is kept from call to call."""
         if self._told_of_state:
             return
         self._told_of_state = True
         warnings.warn(
-            "`act` was given no `state`, so that the agent begins each call "
-            "with an empty memory. Expected, from the first step of an "
+            "`act` was called without a `state`, so that each call begins "
+            "with the initial state. Expected, from the first step of an "
             f"episode on: `state = agent.initial_state({count})`, then "
             "`action, state = agent.act(observation, state)`. "
             "Received: state=None",
@@ -185,10 +185,10 @@ class Acting:
         )
 
     def _check_mask(self, batch: Any, count: int) -> None:
-        """Refuses to act where nothing is allowed."""
+        """Raises if a mask allows no action."""
         waiting = np.zeros(count, np.bool_)
         head = self._agent.policy_head.format
-        check_mask(head, batch, waiting, "what `act` was given", 0)
+        check_mask(head, batch, waiting, "the observation of `act`", 0)
 
 
 def actions_and_log_probs(
@@ -200,19 +200,19 @@ def actions_and_log_probs(
     """Chooses actions as the environment takes them, with log-probabilities.
 
     Args:
-        agent: `keras_rl2.Agent`. One whose policy is a distribution.
+        agent: `keras_rl2.Agent`. Its policy must be a distribution.
         observation: `[B, ...]`. Raw observations.
         noise: `[B, *noise_shape]` float32 or None. Defaults to `None`.
-        memory: As of `keras_rl2.data.actions`. Defaults to `()`.
+        memory: See `keras_rl2.data.actions`. Defaults to `()`.
 
     Returns:
-        list: as of `keras_rl2.data.actions`, with the log-probability `[B]`
+        list: see `keras_rl2.data.actions`, with the log-probability `[B]`
         float32 before the state.
     """
     head = agent.policy_head
     own = actions(agent, observation, noise, memory)[0]
     for_env = head.to_environment(own)
-    # Of what is returned: bounds may have clipped what was drawn.
+    # For the returned action: bounds may have clipped the drawn one.
     taken = head.from_environment(for_env)
     state: Sequence[Tensor] = ()
     if memory:

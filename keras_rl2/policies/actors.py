@@ -32,7 +32,7 @@ from keras_rl2.spaces.trees import map_leaves
 
 logger = logging.getLogger(__name__)
 
-# Actions that decide whether a conversion is to be trusted.
+# Number of actions that are compared to check a conversion.
 _COMPARED_ACTIONS = 16
 
 
@@ -43,23 +43,22 @@ class ActorSnapshot(PolicyActor):
     network of most tasks. So the policy, sampling included, is traced once as
     `f(observation, noise, *weights)` and run by the LiteRT interpreter, with
     the weights as inputs: following the agent is a copy of arrays. A policy
-    that does not convert, or whose conversion acts differently, is run as a
-    `tf.function` instead; one line in the log says so. So are all networks
-    that compute in half precision (`mixed_float16`, `mixed_bfloat16`) or in
-    float64, for which LiteRT has no operations.
+    that does not convert, or acts differently when converted, is run as a
+    `tf.function` instead, and a line of the log reports it. The same holds for
+    networks that compute in half precision (`mixed_float16`, `mixed_bfloat16`)
+    or in float64, for which LiteRT has no operations.
 
     The snapshot acts with the weights of the last `sync()`, whatever happens
     to the agent in between.
 
     Args:
-        agent: `keras_rl2.Agent`, or what acts alike (`Policy`), bound
-            to its spaces.
+        agent: `keras_rl2.Agent`, or another `Policy`, bound to its spaces.
         num_envs: int. Batch of every call, B.
         deterministic: bool. Whether it takes the mode of the policy instead
             of a sample. Defaults to `False`.
 
     Attributes:
-        backend: str. What runs the policy: `"litert"` or `"tensorflow"`.
+        backend: str. Runtime of the policy: `"litert"` or `"tensorflow"`.
 
     Example:
 
@@ -98,7 +97,7 @@ class ActorSnapshot(PolicyActor):
 
 
 def weights_of(variables: list[Any]) -> list[np.ndarray]:
-    """Reads what is to be acted with.
+    """Returns the values of the variables that actions depend on.
 
     Args:
         variables: list of `keras.Variable`.
@@ -115,23 +114,23 @@ def weights_of(variables: list[Any]) -> list[np.ndarray]:
 
 
 def gives_numbers(agent: Policy) -> bool:
-    """Says whether an agent's actions are numbers, which could be NaN.
+    """Returns whether an agent's actions are floats, which could be NaN.
 
-    Choices are numbers of a table: never NaN, whatever they come from.
+    Choices are indices, which are never NaN.
     """
     return np.dtype(agent.policy_head.action_dtype).kind == "f"
 
 
 class SentActor:
-    """An agent's policy for workers, which act with it elsewhere.
+    """An agent's policy for workers, which act with it in other processes.
 
-    As an `ActorSnapshot` it holds the weights of the last `sync()`; what it
-    remembers of episodes, workers do.
+    Like an `ActorSnapshot` it holds the weights of the last `sync()`. The
+    state of a recurrent policy is kept by the workers.
 
     Args:
         agent: `Policy`, bound to its spaces.
         num_envs: int. Environments of each worker.
-        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+        with_log_prob: bool. Whether log-probabilities are returned. Defaults to
             `False`.
 
     Attributes:
@@ -166,7 +165,7 @@ def sent_policy(
     Args:
         agent: `Policy`, bound to its spaces.
         num_envs: int. Environments of one process, B.
-        with_log_prob: bool. Whether log-probabilities are wanted. Defaults to
+        with_log_prob: bool. Whether log-probabilities are returned. Defaults to
             `False`.
 
     Returns:
@@ -175,15 +174,15 @@ def sent_policy(
     Raises:
         ValueError: If the policy does not convert to LiteRT.
     """
-    # What the interpreter computes for a single row differs in the last bit.
+    # The interpreter's results for a single row differ in the last bit.
     batch = num_envs if sees_pictures(agent) else max(num_envs, 2)
     variables = list(agent.acting_variables)
     runner = _make_runner(agent, batch, False, variables, with_log_prob)
     if not isinstance(runner, LiteRTRunner):
         raise ValueError(
             "Expected a policy that converts to LiteRT: workers act without "
-            "TensorFlow. Received: one that does not, for which the log has "
-            f"the reason, of {type(agent).__name__}"
+            "TensorFlow. Received: the policy of "
+            f"{type(agent).__name__}, which does not; the log has the reason"
         )
     return SentPolicy(
         converted=runner.converted,
@@ -214,7 +213,7 @@ def litert_policy(agent: Policy) -> LiteRTPolicy | None:
         return None
     return LiteRTPolicy(
         runner.converted,
-        # Copies: an array that is held on to makes each update allocate.
+        # Copies: keeping a reference to an array makes each update allocate.
         [np.array(weight) for weight in _read(actor.variables)],
         runner.threads,
         agent.observation_spec,
@@ -225,7 +224,7 @@ def litert_policy(agent: Policy) -> LiteRTPolicy | None:
 
 
 class _Runner(PolicyRunner, Protocol):
-    """Runs the policy, and says by what."""
+    """Runs the policy, and names its backend."""
 
     backend: str
 
@@ -240,7 +239,7 @@ class _TensorFlowRunner:
         self._weights: list[Any] = []
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Copies the weights: `constant` may alias what it is given."""
+        """Copies the weights: `constant` may alias its argument."""
         self._weights = [tf.constant(np.array(w)) for w in weights]
 
     def __call__(
@@ -286,7 +285,7 @@ def _make_runner(
         converted = convert(function)
         runner = LiteRTRunner(converted, len(variables), threads, names, states)
     except Exception as error:
-        # Whatever the converter dislikes, TensorFlow itself can still run.
+        # TensorFlow itself can still run a policy that does not convert.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         logger.warning(
             "The policy acts through tf.function (slower): it does not "
@@ -305,16 +304,16 @@ def _make_runner(
         return runner
     logger.warning(
         "The policy acts through tf.function (slower): its LiteRT conversion "
-        "gave other actions than TensorFlow."
+        "returned other actions than TensorFlow."
     )
     return fallback
 
 
 def sees_pictures(agent: Policy) -> bool:
-    """Says whether acting is worth a thread per core: small networks are not.
+    """Returns whether acting is worth a thread per core, as for pictures.
 
     Args:
-        agent: `Policy`. Whose observations are looked at.
+        agent: `Policy`. The agent with the observations.
     """
     seen = input_specs(agent.observation_spec)
     return any(len(spec.shape) > 2 for spec in seen)
@@ -323,8 +322,8 @@ def sees_pictures(agent: Policy) -> bool:
 def _read(variables: list[Any]) -> list[np.ndarray]:
     """Returns the values of Keras variables.
 
-    The operation itself: `Variable.numpy()` takes three times as long, and
-    this is done once for every round.
+    Calls the operation itself: `Variable.numpy()` takes three times as long,
+    and this is done once for every round.
     """
     return [
         tf.raw_ops.ReadVariableOp(
@@ -339,8 +338,9 @@ def _example_inputs(
 ) -> Iterator[tuple[Any, np.ndarray | None, tuple[np.ndarray, ...]]]:
     """Draws observations and noise on which both runners are compared.
 
-    Several times, since the only action of one environment agrees by chance;
-    and half of them without noise, which drowns what a new policy prefers.
+    Several batches, since the only action of one environment may agree by
+    chance; half of them without noise, which hides the preferences of a new
+    policy.
     """
     generator = np.random.default_rng(0)
     for index in range(max(2, _COMPARED_ACTIONS // num_envs)):
@@ -367,7 +367,7 @@ def _example_observation(
         if isinstance(space, gymnasium.spaces.Box):
             return _example_of_box(space, shape, generator).astype(dtype)
         if isinstance(space, gymnasium.spaces.MultiBinary):
-            # Its `n` is a shape, where it has several axes.
+            # `n` is a shape where the space has several axes.
             return generator.integers(2, size=shape).astype(dtype)
         first: Any = getattr(space, "start", 0)
         end: Any = first + getattr(space, "n", getattr(space, "nvec", 128))
@@ -383,7 +383,7 @@ def _example_of_box(
     shape: tuple[int, ...],
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Draws moderate numbers within a Box: an Embedding takes no others."""
+    """Draws moderate numbers within a Box, as an Embedding needs them."""
     if np.issubdtype(space.dtype, np.floating):
         return np.clip(generator.standard_normal(shape), space.low, space.high)
     # Flags cannot be subtracted.
@@ -396,7 +396,7 @@ def _example_of_box(
 
 
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
-    """Whether two runners chose the same."""
+    """Returns whether two runners chose the same actions."""
     return all(
         np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=a.dtype.kind == "f")
         for a, e in zip(actions, expected, strict=True)
@@ -428,7 +428,7 @@ def convert(function: Any) -> bytes:
 
     Raises:
         ValueError: If it computes in a dtype that the interpreter has no
-            operations for, which is found out before the converter is tried.
+            operations for, which is checked before the converter is run.
     """
     concrete = function.get_concrete_function()
     dtype = _dtype_not_computed(concrete.graph.as_graph_def())
@@ -442,7 +442,7 @@ def convert(function: Any) -> bytes:
 
 
 def _dtype_not_computed(graph: Any) -> str | None:
-    """Returns the dtype of an operation that the interpreter has not got."""
+    """Returns the dtype of an operation that the interpreter lacks, if any."""
     bodies = [graph.node, *(body.node_def for body in graph.library.function)]
     for node in itertools.chain.from_iterable(bodies):
         if node.op in _COMPUTING_NOTHING:
@@ -454,10 +454,10 @@ def _dtype_not_computed(graph: Any) -> str | None:
 
 
 def find(key: str | None) -> bytes | None:
-    """Returns the conversion that was kept for graphs alike, if any.
+    """Returns the cached conversion of an equal graph, if any.
 
     Args:
-        key: str or None. As of `fingerprint`.
+        key: str or None. See `fingerprint`.
 
     Returns:
         bytes, or None where there is none.
@@ -466,14 +466,14 @@ def find(key: str | None) -> bytes | None:
 
 
 def keep(key: str | None, converted: bytes) -> None:
-    """Keeps a conversion that was found to act as its graph does.
+    """Keeps a conversion that was checked to act like its graph.
 
     Converting takes a tenth of a second and checking it up to as long, a third
-    of what a short `fit` takes. A search over hyper-parameters, several seeds
-    in one process or a second agent would pay it each time.
+    of the time of a short `fit`. A search over hyper-parameters, several seeds
+    in one process or a second agent would need it each time.
 
     Args:
-        key: str or None. As of `fingerprint`; with None it is not kept.
+        key: str or None. See `fingerprint`; with None it is not kept.
         converted: bytes. The model.
     """
     if key is None:
@@ -484,17 +484,17 @@ def keep(key: str | None, converted: bytes) -> None:
 
 
 def fingerprint(function: Any) -> str | None:
-    """Returns what graphs have in common that compute the same.
+    """Returns a key that is the same for graphs with the same computation.
 
-    All of the graph is in it but for the names of operations, which are
-    those of the agent and differ from one to the next.
+    It covers the whole graph except for the names of operations, which come
+    from the agent and differ between agents.
 
     Args:
         function: `tf.function` with an input signature.
 
     Returns:
-        str; or None where the graph reads something that is not among its
-        inputs, a variable say: its value is part of the conversion.
+        str; or None where the graph reads a value that is not among its
+        inputs, e.g. a variable: the value is part of the conversion.
 
     Example:
 
@@ -524,7 +524,7 @@ def fingerprint(function: Any) -> str | None:
 
 
 def _renamed(name: str, numbers: dict[str, str]) -> str:
-    """Returns the name of a tensor with its operation's number for a name."""
+    """Returns the name of a tensor with the operation's name as a number."""
     control = "^" if name.startswith("^") else ""
     operation, _, output = name.removeprefix("^").partition(":")
     return f"{control}{numbers[operation]}:{output or 0}"

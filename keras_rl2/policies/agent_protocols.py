@@ -1,8 +1,8 @@
-"""What datasets ask of an agent, and nothing more.
+"""Interfaces of agents for datasets.
 
-Any object with these members can be given to a dataset, whether or not it is
-a `keras_rl2.Agent`. In shapes T are steps, B environments, and what follows
-belongs to one observation, action or draw of noise.
+Any object with these members can be passed to a dataset, whether or not it is
+a `keras_rl2.Agent`. In shapes T are steps, B environments, and further axes
+belong to one observation, action or draw of noise.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from keras_rl2.spaces.trees import Tree
 
 @runtime_checkable
 class Lagging(Protocol):
-    """An agent that may learn from rollouts of a policy it had before."""
+    """An agent that may learn from rollouts of an earlier policy."""
 
     @property
     def max_lag(self) -> int | None:
@@ -30,7 +30,7 @@ class Lagging(Protocol):
 
 
 class CollectingAgent(Policy, Protocol):
-    """What every dataset asks that `fit` learns from.
+    """An agent for any dataset of `fit`.
 
     Attributes:
         env_steps: int. Steps taken so far; the dataset counts them up.
@@ -40,7 +40,7 @@ class CollectingAgent(Policy, Protocol):
 
     @property
     def on_policy(self) -> bool:
-        """Whether it learns from rollouts of its present policy.
+        """Whether the agent learns from rollouts of its present policy.
 
         If so it is a `RolloutAgent`, and otherwise a `ReplayAgent`.
         """
@@ -54,10 +54,10 @@ class CollectingAgent(Policy, Protocol):
         """Discount factor."""
 
     def begin_round(self) -> None:
-        """Is called before each rollout, when weights may still change."""
+        """Called before each rollout, when weights may still change."""
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Is given each rollout once, for statistics of observations.
+        """Called once with each rollout, for statistics of observations.
 
         Args:
             trajectory: `Trajectory` of T steps of B environments.
@@ -65,15 +65,15 @@ class CollectingAgent(Policy, Protocol):
 
 
 class LearnsFromRollouts(Protocol):
-    """What is known of an on-policy algorithm before there is an agent."""
+    """Settings of an on-policy algorithm, known before an agent is made."""
 
     def own_rollout(
         self, observation_space: gymnasium.Space[Any]
     ) -> OwnRollout:
-        """Returns the rollouts that it learns from by default.
+        """Returns the rollouts that the algorithm learns from by default.
 
         Args:
-            observation_space: `gymnasium.Space`. Of one environment.
+            observation_space: `gymnasium.Space`. Space of one environment.
         """
 
     @property
@@ -82,19 +82,19 @@ class LearnsFromRollouts(Protocol):
 
 
 class RolloutAgent(CollectingAgent, LearnsFromRollouts, Protocol):
-    """What `RolloutDataset` asks, beside: samples made of a rollout."""
+    """An agent for `RolloutDataset`, which makes samples from rollouts."""
 
     def prepare(
         self, trajectory: Trajectory
     ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes what the updates need.
+        """Computes the samples for the updates.
 
         Args:
             trajectory: `Trajectory` of T steps of B environments.
 
         Returns:
-            Samples, a dict of arrays `[T * B, ...]` as `sample_spec` says,
-            and statistics for the logs.
+            Samples, a dict of arrays `[T * B, ...]` described by
+            `sample_spec`, and statistics for the logs.
         """
 
     def sample_spec(
@@ -103,13 +103,13 @@ class RolloutAgent(CollectingAgent, LearnsFromRollouts, Protocol):
         """Returns shape and dtype of each entry of one sample.
 
         Args:
-            length: int or None. Steps of a sequence, which is a sample of an
-                agent that remembers. Defaults to `None`: a sample is one step.
+            length: int or None. Steps of a sequence, the sample of a recurrent
+                agent. Defaults to `None`: a sample is one step.
         """
 
 
 class LearnsFromReplay(Protocol):
-    """What is known of an off-policy algorithm before there is an agent."""
+    """Settings of an off-policy algorithm, known before an agent is made."""
 
     @property
     def default_batch_size(self) -> int:
@@ -121,44 +121,44 @@ class LearnsFromReplay(Protocol):
 
 
 class ReplayAgent(CollectingAgent, LearnsFromReplay, Protocol):
-    """What `ReplayDataset` asks, beside: where TD errors are written to."""
+    """An agent for `ReplayDataset`, which can store TD errors."""
 
     @property
     def updates(self) -> SupportsInt:
         """Updates so far, a number or a variable."""
 
     def keep_td_errors(self, td_errors: Any) -> None:
-        """Says where the TD errors of minibatches are to be written.
+        """Sets the variable for the TD errors of minibatches.
 
         Args:
             td_errors: `tf.Variable` `[updates, batch]`, by the `position` of
-                a minibatch; None if nobody wants them.
+                a minibatch; None if they are not needed.
         """
 
     def exploration_logs(self) -> dict[str, float]:
-        """Returns how the agent explores at present, for the logs."""
+        """Returns the present settings of exploration, for the logs."""
 
 
 def learns_offline(agent: CollectingAgent) -> bool:
-    """Says whether an agent learns from a fixed dataset, by its word.
+    """Returns whether an agent learns from a fixed dataset.
 
     Args:
         agent: `CollectingAgent`.
 
     Returns:
-        bool. Its attribute `learns_offline`, true of whoever takes the
-        minibatches that a `ReplayDataset` gives, whoever made them; where it
-        does not say, whether it learns from replay.
+        bool. Its attribute `learns_offline`, True for agents that take the
+        minibatches of a `ReplayDataset` from any source; without the
+        attribute, whether it learns from replay.
     """
     return bool(getattr(agent, "learns_offline", not agent.on_policy))
 
 
 def refuse_on_policy(agent: CollectingAgent, dataset: object) -> NoReturn:
-    """Says what to take for an agent that learns from fresh rollouts only.
+    """Raises for an agent that learns from fresh rollouts only.
 
     Args:
         agent: `CollectingAgent`.
-        dataset: What it was given.
+        dataset: The dataset passed to it.
 
     Raises:
         ValueError: Always.

@@ -1,4 +1,4 @@
-"""Random actions now and then."""
+"""Epsilon-greedy exploration."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ import tensorflow as tf
 
 from keras_rl2.basics.arguments import check_in_range
 
-# Added to the value of an action that is to be taken whatever the values are.
+# Added to the value of an action that is taken regardless of the values.
 _FORCED = 1e30
 
 
 class EpsilonGreedy:
-    """Takes a random action with probability ε, as noise added to values.
+    """Epsilon-greedy exploration, implemented as additive noise on Q-values.
 
-    As noise, because acting then is one graph: the largest of value + noise.
+    With noise, acting is a single graph: the largest of value + noise.
 
     Args:
         epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
@@ -68,7 +68,7 @@ class EpsilonGreedy:
         """Returns ε at a count of environment steps.
 
         Args:
-            env_steps: int. A schedule is run once for each count.
+            env_steps: int. Count of steps. A schedule is run once for each.
 
         Returns:
             float.
@@ -95,19 +95,19 @@ class EpsilonGreedy:
             shape: Leading shape, `(T, B)` or `(B,)`.
             actions: int. Their number, n.
             env_steps: int. Environment steps so far.
-            ranked: bool. Whether all actions are put into a random order, of
-                which the first that is allowed will be taken. Defaults to
-                `False`: all of them are allowed.
+            ranked: bool. Whether all actions are put into a random order; the
+                first allowed one is taken. Defaults to `False`: all of them
+                are allowed.
 
         Returns:
-            `[*shape, n]` float32: zeros, but for a number beyond all values
-            at each action that is to be taken at random; or, `ranked`, such
+            `[*shape, n]` float32: zeros, except for a number beyond all values
+            at each action to be taken at random; or, with `ranked`, such
             numbers at all actions.
         """
         shape = tuple(shape)
         epsilon: float | np.ndarray = self.present(env_steps)
         if self.spread and len(shape) > 1:
-            # [B], of a rollout [T, B]
+            # [B], in a rollout [T, B]
             epsilon = epsilon ** (1 + self.spread * np.linspace(0, 1, shape[1]))
         explores = generator.random(shape) < epsilon
         if ranked:

@@ -1,4 +1,4 @@
-"""The round that an algorithm has where its dataset was not given one."""
+"""The default round of an algorithm, for datasets without a setting."""
 
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class OwnRollout(NamedTuple):
     rounds_per_epoch: int = 1
 
     def horizon(self, num_envs: int) -> int:
-        """Returns the steps of each of so many environments.
+        """Returns the steps of each environment.
 
         Args:
             num_envs: int.
@@ -50,9 +50,9 @@ class OwnRollout(NamedTuple):
         """Returns the steps of one minibatch of a round.
 
         Args:
-            steps: int. Of the round, which may have been given.
-            num_envs: int. Of them there may be so many that a round of the
-                algorithm's own is longer than `steps` of it.
+            steps: int. Steps of the round, which may be the user's setting.
+            num_envs: int. Number of environments. With many of them, a round
+                of the algorithm's own is longer than its `steps`.
 
         Returns:
             int. At most `steps`.

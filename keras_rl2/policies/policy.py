@@ -1,8 +1,8 @@
-"""Policies, as whatever acts with them asks for them.
+"""Interfaces of policies, for acting in environments.
 
-Any object with these members will do, whether or not it is a
-`keras_rl2.Agent`. In shapes B are environments, and what follows belongs to
-one observation, action or draw of noise.
+Any object with these members can act, whether or not it is a
+`keras_rl2.Agent`. In shapes B are environments, and further axes belong to one
+observation, action or draw of noise.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from keras_rl2.spaces.trees import Tree
 
 
 class Policy(Protocol):
-    """Chooses actions: whatever steps environments asks for no more."""
+    """Chooses actions: the interface for stepping environments."""
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
-        """The space of one environment."""
+        """The space of one environment's observations."""
 
     @property
     def action_space(self) -> gymnasium.Space[Any]:
@@ -39,7 +39,7 @@ class Policy(Protocol):
 
     @property
     def policy_head(self) -> PolicyHead:
-        """What stands between the policy and the action space."""
+        """The conversion between the policy's outputs and the action space."""
 
     @property
     def noise_shape(self) -> tuple[int, ...]:
@@ -53,14 +53,14 @@ class Policy(Protocol):
         """
 
     def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
-        """Returns what a policy that remembers has at the start of episodes.
+        """Returns a recurrent policy's state at the start of episodes.
 
         Args:
-            batch_size: int. Episodes, B.
+            batch_size: int. Number of episodes, B.
 
         Returns:
-            tuple of `[B, ...]`; empty if it remembers nothing, and then
-            `policy_step` is never called.
+            tuple of `[B, ...]`; empty if the policy is not recurrent, and
+            then `policy_step` is never called.
         """
 
     def policy_step(
@@ -71,10 +71,10 @@ class Policy(Protocol):
         Args:
             observation: `[B, ...]`. Raw observations, a tree of tensors.
             begins: `[B]` float32. 1 where an episode begins.
-            state: Sequence of `[B, ...]`. As of `initial_state`.
+            state: Sequence of `[B, ...]`. See `initial_state`.
 
         Returns:
-            The distribution of actions, and a sequence alike `state`.
+            The distribution of actions, and a sequence like `state`.
         """
 
     def bind(
@@ -82,17 +82,17 @@ class Policy(Protocol):
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
     ) -> None:
-        """Ties the agent to the spaces of an environment, or refuses them.
+        """Binds the agent to the spaces of an environment.
 
-        What the other members say may depend on it. Comes again, with the
-        same spaces, whenever an environment is used.
+        The other members may depend on it. It is called again, with the same
+        spaces, whenever an environment is used.
 
         Args:
-            observation_space: `gymnasium.Space`. Of one environment.
-            action_space: `gymnasium.Space`. Of one environment.
+            observation_space: `gymnasium.Space`. Space of one environment.
+            action_space: `gymnasium.Space`. Space of one environment.
 
         Raises:
-            ValueError: If it cannot act in them, or is tied to others.
+            ValueError: If it cannot act in them, or is bound to others.
         """
 
     def draw_noise(
@@ -104,9 +104,9 @@ class Policy(Protocol):
         """Draws the noise that `sample_action` turns into actions.
 
         Args:
-            generator: NumPy generator. The only source of chance.
+            generator: NumPy generator. The only source of random numbers.
             shape: Leading shape, `(T, B)` or `(B,)`.
-            state: What the last call gave, for noise that goes on from there.
+            state: The state that the last call returned, for correlated noise.
                 Defaults to `None`.
 
         Returns:
@@ -118,7 +118,7 @@ class Policy(Protocol):
 
         Args:
             observation: `[B, ...]`. Raw observations, a tree of tensors.
-            noise: `[B, *noise_shape]` float32. As of `draw_noise`.
+            noise: `[B, *noise_shape]` float32. See `draw_noise`.
 
         Returns:
             `[B, *policy_head.action_shape]`, of its `action_dtype`.
@@ -131,20 +131,20 @@ class Policy(Protocol):
             observation: `[B, ...]`. Raw observations, a tree of tensors.
 
         Returns:
-            As of `sample_action`.
+            See `sample_action`.
         """
 
 
 @runtime_checkable
 class Stochastic(Protocol):
-    """A policy that is a distribution: actions have probabilities."""
+    """A stochastic policy: actions have probabilities."""
 
     def distribution(self, observation: Any) -> Distribution:
         """Returns the distribution of actions for raw observations."""
 
 
 class ModelPolicy(Policy, Protocol):
-    """The policy of a Keras model, which can be traced, and looked into."""
+    """The policy of a Keras model, which can be traced and inspected."""
 
     @property
     def name(self) -> str:
@@ -152,7 +152,7 @@ class ModelPolicy(Policy, Protocol):
 
     @property
     def acting_networks(self) -> list[keras.Model]:
-        """Networks that the policy is made of."""
+        """The networks of the policy."""
 
     @property
     def noise_parts(self) -> list[dict[str, Any]]:
@@ -160,13 +160,13 @@ class ModelPolicy(Policy, Protocol):
 
     @property
     def is_masked(self) -> bool:
-        """Whether observations say which actions are allowed."""
+        """Whether observations contain an action mask."""
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
-        """Takes forbidden actions out of the outputs of a network.
+        """Masks invalid actions in the outputs of a network.
 
         Args:
-            observation: `[B, ...]`. Raw observations, with a mask perhaps.
+            observation: `[B, ...]`. Raw observations, with or without a mask.
             parameters: `[B, P]`. Logits, or values of actions.
 
         Returns:
@@ -175,7 +175,7 @@ class ModelPolicy(Policy, Protocol):
 
     @property
     def encode(self) -> Any:
-        """Turns raw observations into what networks take."""
+        """Encodes raw observations as inputs of networks."""
 
     def policy_function(
         self,
@@ -189,10 +189,10 @@ class ModelPolicy(Policy, Protocol):
         Args:
             deterministic: bool. Whether it takes the most probable action.
                 Defaults to `True`.
-            num_envs: int or None. Observations of each call; None for any
-                number. Defaults to `None`.
-            variables: Sequence of `keras.Variable`. Values to be given with
-                each call. Defaults to `()`.
+            num_envs: int or None. Number of observations per call; None for
+                any number. Defaults to `None`.
+            variables: Sequence of `keras.Variable`. Variables with values that
+                are inputs of each call. Defaults to `()`.
 
         Returns:
             `tf.function`.

@@ -38,23 +38,23 @@ def policy_function(
     variables: Sequence[keras.Variable] = (),
     decide: Callable[..., list[Tensor]] | None = None,
 ) -> PolicyFunction:
-    """Traces a policy, for whoever acts outside of training.
+    """Traces a policy, for acting outside of training.
 
     Args:
-        agent: `Policy`. Whose policy it is.
+        agent: `Policy`. The agent with the policy.
         deterministic: bool. Whether there is no noise.
-        num_envs: int or None. Observations of each call, B; None for any
+        num_envs: int or None. Number of observations per call, B; None for any
             number. Defaults to `None`.
-        variables: Sequence of `keras.Variable`. What is given with each call,
-            named `weight_0` and so on. Defaults to `()`.
-        decide: Callable from the agent, observations and perhaps noise to what
-            the function returns; None for `actions`. Defaults to `None`.
+        variables: Sequence of `keras.Variable`. Variables with values that are
+            inputs of each call, named `weight_0` and so on. Defaults to `()`.
+        decide: Callable from the agent, observations and optional noise to the
+            function's results; None for `actions`. Defaults to `None`.
 
     Returns:
-        `tf.function` of `observation` `[B, ...]` (of each of its arrays, in
-        the order of `trees.leaves`, where it is a tree), of `noise`
-        `[B, *noise_shape]` unless `deterministic`, of `begins` `[B]` and the
-        state where it remembers, and of the variables.
+        `tf.function` of `observation` `[B, ...]` (for a tree, of each of its
+        arrays in the order of `trees.leaves`), of `noise` `[B, *noise_shape]`
+        unless `deterministic`, of `begins` `[B]` and the state if the policy
+        is recurrent, and of the variables.
 
     Example:
 
@@ -84,7 +84,7 @@ def policy_function(
             [*itertools.islice(rest, count)] for count in parts
         )
         mapping = list(zip(variables, values, strict=True))
-        # A scope would keep what a network of one's own assigns.
+        # A scope would capture the variables that a custom network assigns.
         with keras.StatelessScope(mapping) if mapping else _NO_SCOPE:
             return (decide or actions)(
                 agent,
@@ -106,17 +106,17 @@ def policy_function(
 def input_specs(
     observation: Tree[ArraySpec], num_envs: int | None = None
 ) -> list[tf.TensorSpec]:
-    """Returns what each array of a batch of observations is like.
+    """Returns the spec of each array in a batch of observations.
 
     Args:
-        observation: tree of `ArraySpec`. Of one observation.
-        num_envs: int or None. Observations of a batch, B; None for any
-            number. Defaults to `None`.
+        observation: tree of `ArraySpec`. Specs of one observation.
+        num_envs: int or None. Number of observations in a batch, B; None for
+            any number. Defaults to `None`.
 
     Returns:
-        list of `tf.TensorSpec` in the order of `trees.leaves`: `observation`
-        is the name of a single array, and otherwise `observation_<path>`,
-        with a number where that would be the name of two.
+        list of `tf.TensorSpec` in the order of `trees.leaves`. A single array
+        is named `observation`, others `observation_<path>`, with a number
+        where two would have the same name.
     """
     specs: dict[str, tf.TensorSpec] = {}
     for path, spec in named_leaves(observation):
@@ -128,8 +128,8 @@ def input_specs(
 
 
 def input_name(path: str) -> str:
-    """Returns what the input for an array of the observation is called."""
-    # Of ASCII: LiteRT knows no other letters.
+    """Returns the name of the input for an array of the observation."""
+    # ASCII only: LiteRT knows no other letters.
     plain = re.sub(r"\W", "_", path, flags=re.ASCII)
     return f"observation_{plain}" if path else "observation"
 
@@ -137,16 +137,16 @@ def input_name(path: str) -> str:
 def memory_specs(
     agent: Policy, num_envs: int | None = None
 ) -> list[tf.TensorSpec]:
-    """Returns what is given to a policy that remembers, beside the rest.
+    """Returns the specs of the further inputs of a recurrent policy.
 
     Args:
-        agent: `Policy`. Whose policy it is.
-        num_envs: int or None. As of `input_specs`. Defaults to `None`.
+        agent: `Policy`. The agent with the policy.
+        num_envs: int or None. See `input_specs`. Defaults to `None`.
 
     Returns:
         list of `tf.TensorSpec`: `begins` `[B]`, 1 where an episode begins,
-        and each array of the state, `state_0` and so on; empty where nothing
-        is remembered.
+        and each array of the state, `state_0` and so on; empty if the policy
+        is not recurrent.
     """
     state = agent.initial_state(1)
     if not state:
@@ -169,17 +169,17 @@ def actions(
     """Chooses actions, in the graph.
 
     Args:
-        agent: `Policy`. Whose policy it is.
+        agent: `Policy`. The agent with the policy.
         observation: `[B, ...]`. Raw observations.
-        noise: `[B, *noise_shape]` float32, as of `draw_noise`; None for the
-            most probable actions. Defaults to `None`.
+        noise: `[B, *noise_shape]` float32, see `draw_noise`; None for the most
+            probable actions. Defaults to `None`.
         memory: Sequence of `begins` `[B]` and each array of the state; empty
-            where nothing is remembered. Defaults to `()`.
+            if the policy is not recurrent. Defaults to `()`.
 
     Returns:
-        list: the policy's own actions `[B, ...]`; then those for the
-        environment, where they are others, each of their arrays in the order
-        of `trees.leaves`; and each array of the state after the step.
+        list: the policy's own actions `[B, ...]`; then the environment's
+        actions, if they differ, each of their arrays in the order of
+        `trees.leaves`; and each array of the state after the step.
 
     Example:
 
@@ -209,17 +209,17 @@ def actions_and_log_prob(
     noise: Tensor | None = None,
     memory: Sequence[Tensor] = (),
 ) -> list[Tensor]:
-    """Chooses actions, in the graph, and says how probable they were.
+    """Chooses actions, with their log-probabilities, in the graph.
 
     Args:
-        agent: `Policy`, a `Stochastic` one. Whose policy it is.
+        agent: `Policy`, which must be `Stochastic`. The agent with the policy.
         observation: `[B, ...]`. Raw observations.
-        noise: `[B, *noise_shape]` float32 or None. As of `actions`. Defaults
+        noise: `[B, *noise_shape]` float32 or None. See `actions`. Defaults
             to `None`.
-        memory: Sequence. As of `actions`. Defaults to `()`.
+        memory: Sequence. See `actions`. Defaults to `()`.
 
     Returns:
-        list: as of `actions`, with the log-probability `[B]` float32 of the
+        list: see `actions`, with the log-probability `[B]` float32 of the
         policy's own action before the state.
     """
     outputs = actions(agent, observation, noise, memory)

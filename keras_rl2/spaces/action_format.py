@@ -1,4 +1,4 @@
-"""What a rollout has to know of the actions that it holds."""
+"""The format of the actions in a rollout."""
 
 import dataclasses
 
@@ -10,14 +10,14 @@ import numpy.typing as npt
 class ActionFormat:
     """The form of a policy's own actions, as plain data.
 
-    A policy head without its mathematics: whatever steps environments needs
-    no more, and can be sent to a process that has no Keras.
+    It is a policy head without the mathematics. Stepping environments needs
+    no more, and it can be sent to a process without Keras.
 
     Attributes:
         action_shape: tuple of int. Shape of one action, as stored.
         action_dtype: str. Its dtype.
         choices: tuple of pairs of int. For each choice that has to be made,
-            where its flags begin and end in an action mask. Defaults to `()`:
+            begin and end of its flags in an action mask. Defaults to `()`:
             no mask can forbid too much.
 
     Example:
@@ -32,7 +32,7 @@ class ActionFormat:
     choices: tuple[tuple[int, int], ...] = ()
 
     def leaves_nothing(self, mask: npt.NDArray[np.generic]) -> np.ndarray:
-        """Says where a mask forbids all there is of one choice.
+        """Returns where a mask forbids all options of a choice.
 
         Args:
             mask: `[B, mask_size]`. 1 where something may be chosen, else 0.

@@ -1,15 +1,15 @@
-"""What an array is like."""
+"""The shape and dtype of an array."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
-    """What one array of an observation or action is like.
+    """The shape and dtype of one array of an observation or action.
 
     Attributes:
-        shape: tuple of ints. Of one observation.
-        dtype: str. As it is stored and handed on.
+        shape: tuple of ints. Shape in one observation.
+        dtype: str. Dtype in which it is stored and passed on.
     """
 
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What somebody has observed, taken as a batch of what the space says."""
+"""Batches of observations, checked against their space."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
     """Takes one observation, or a batch, as a batch.
 
     Args:
-        spec: tree of `ArraySpec`. What one observation is like.
-        observation: `[...]` or `[B, ...]`, a tree of what NumPy takes.
+        spec: tree of `ArraySpec`. Specs of one observation.
+        observation: `[...]` or `[B, ...]`, a tree of array-likes of NumPy.
 
     Returns:
         Tree of arrays `[B, ...]`, and whether it was one observation.
@@ -39,7 +39,7 @@ def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
         )
     ]
     arrays = with_leaves(spec, [array for _, _, array in pairs])
-    # () of one observation, (B,) of a batch: what most of the arrays say.
+    # () for one observation, (B,) for a batch: by most of the arrays.
     leading = Counter(
         array.shape[: max(array.ndim - len(one.shape), 0)]
         for _, one, array in pairs
@@ -59,9 +59,10 @@ def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
 
 
 def _as_array(path: str, spec: ArraySpec, given: Any) -> npt.NDArray[Any]:
-    """Returns an array of the dtype that is expected.
+    """Returns an array of the expected dtype.
 
-    Refuses what is no number, and fractions where there are none.
+    Raises for other values than numbers, and for fractions in place of
+    integers.
     """
     array = np.asarray(given)
     kinds = "fiub" if np.dtype(spec.dtype).kind == "f" else "iub"
@@ -74,7 +75,7 @@ def _as_array(path: str, spec: ArraySpec, given: Any) -> npt.NDArray[Any]:
 
 
 def _same_form(spec: Any, tree: Any) -> bool:
-    """Whether a tree has the keys and lengths of a specification."""
+    """Returns whether a tree has the keys and lengths of a specification."""
     if isinstance(spec, Mapping):
         return (
             isinstance(tree, Mapping)

@@ -33,7 +33,7 @@ _BOX_KINDS = "fiub"
 
 
 def as_space(space: GivenSpace | None) -> Space[Any] | None:
-    """Returns a space that was given as such, as its config, or not at all.
+    """Returns a space, from itself, its config or None.
 
     Args:
         space: `gymnasium.Space`, a dict of `space_to_config`, or None.
@@ -113,16 +113,15 @@ def space_to_config(space: Space[Any]) -> dict[str, Any]:
 
 
 def _has_names(space: Dict) -> bool:
-    """Says whether a Dict has keys, all of them strings."""
+    """Returns whether a Dict has keys, all of them strings."""
     return len(space) > 0 and all(isinstance(key, str) for key in space)
 
 
 def space_from_config(config: Any) -> Space[Any]:
-    """Makes a space from what `space_to_config` wrote.
+    """Makes a space from the config of `space_to_config`.
 
-    The dictionary may come from a file that somebody else made, so only known
-    keys with values of known types are accepted, and nothing large is
-    allocated.
+    The dictionary may come from an untrusted file, so only known keys with
+    values of known types are accepted, and nothing large is allocated.
 
     Args:
         config: dict, as returned by `space_to_config`.
@@ -142,7 +141,7 @@ def space_from_config(config: Any) -> Space[Any]:
 
 
 def _read_space(config: Any, depth: int) -> Space[Any]:
-    """Makes a space that lies so many levels deep."""
+    """Makes a space that is nested to a depth."""
     kind = config.get("type") if isinstance(config, dict) else None
     if not isinstance(kind, str) or kind not in _READERS:
         raise ValueError(
@@ -185,7 +184,7 @@ def _map_nested(
 
 
 def _require(condition: bool, expected: str) -> None:
-    """Refuses a value that is not what was expected."""
+    """Raises if a condition on a value does not hold."""
     if not condition:
         raise ValueError(f"expected {expected}")
 
@@ -256,7 +255,7 @@ def _read_discrete(config: dict[str, Any]) -> Space[Any]:
     dtype = _read_dtype(config["dtype"], "iu")
     _require_values([n], [start], dtype)
     if dtype == np.int64:
-        # The only one before Gymnasium 1.3, which takes no dtype there.
+        # The only dtype before Gymnasium 1.3, which takes no argument for it.
         return Discrete(n, start=start)
     known = "dtype" in inspect.signature(Discrete).parameters
     _require(known, "dtype int64, or Gymnasium 1.3 or newer for another")
@@ -276,7 +275,7 @@ def _read_multi_discrete(config: dict[str, Any]) -> Space[Any]:
 def _require_values(
     sizes: list[int], starts: list[int], dtype: np.dtype[Any]
 ) -> None:
-    """Refuses sizes below 1 and values that overflow the dtype."""
+    """Raises for sizes below 1 and values that overflow the dtype."""
     limits = np.iinfo(dtype)
     for size, start in zip(sizes, starts, strict=True):
         last = max(size, start + size - 1)
@@ -338,7 +337,7 @@ _READERS: dict[
     "Discrete": (_read_discrete, ("n", "start", "dtype")),
     "MultiDiscrete": (_read_multi_discrete, ("nvec", "start", "dtype")),
     "MultiBinary": (_read_multi_binary, ("shape",)),
-    # Each of them reads what it holds, one level deeper.
+    # Each function reads its nested spaces, one level deeper.
     "Dict": (None, ("spaces",)),
     "Tuple": (None, ("spaces",)),
 }

@@ -1,4 +1,4 @@
-"""Which Gymnasium spaces an agent can use."""
+"""The Gymnasium spaces that an agent can use."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,9 +19,9 @@ from keras_rl2.spaces.trees import map_leaves
 
 _BOX_KINDS = "fiub"
 
-#: Key of a Dict observation that says which actions are allowed.
+#: Key of a Dict observation with the mask of allowed actions.
 ACTION_MASK = "action_mask"
-#: What the actions are called that a critic takes beside a tree.
+#: Name of the input for actions of a critic, beside a tree.
 ACTION = "action"
 
 
@@ -90,7 +90,7 @@ def observation_spec(space: Space[Any]) -> Tree[ArraySpec]:
 
 
 def is_masked(space: Space[Any]) -> bool:
-    """Says whether observations hold an action mask.
+    """Returns whether observations contain an action mask.
 
     Args:
         space: `gymnasium.Space` of one observation.
@@ -124,12 +124,12 @@ def allowed_choice(
 
 
 def check_mask_space(space: Space[Any], size: int) -> None:
-    """Refuses an action mask that does not fit the actions.
+    """Raises if an action mask does not fit the actions.
 
     Args:
         space: `gymnasium.Space` of one observation.
-        size: int. Flags that the action space wants; 0 where nothing in it
-            can be forbidden.
+        size: int. Number of flags for the action space; 0 if no action can be
+            forbidden.
 
     Raises:
         ValueError: If there is a mask of another length, or for nothing.
@@ -141,10 +141,10 @@ def check_mask_space(space: Space[Any], size: int) -> None:
     if size and shape == (size,):
         return
     expected = (
-        f"of shape ({size},), a flag for each thing that can be chosen"
+        f"of shape ({size},), a flag for each option"
         if size
-        else "not to be there, since nothing of the action space can be "
-        "forbidden one by one: rename the key"
+        else "to be absent, since the action space has no single options to "
+        "forbid: rename the key"
     )
     raise ValueError(
         f"Expected {ACTION_MASK!r} of the observation {expected}. "
@@ -160,7 +160,7 @@ def network_shape(space: Space[Any]) -> tuple[int, ...]:
 
     Returns:
         tuple of ints: `(n,)` for the one-hot row of a Discrete, `(sum(nvec),)`
-        for those of a MultiDiscrete, `(1,)` for a single number.
+        for the rows of a MultiDiscrete, `(1,)` for a single number.
 
     Example:
 
@@ -175,10 +175,10 @@ def network_shape(space: Space[Any]) -> tuple[int, ...]:
 
 
 def input_name(path: str) -> str:
-    """Returns what the input of a network for an array is called.
+    """Returns the name of a network's input for an array.
 
     Args:
-        path: str. Of the array within an observation.
+        path: str. Path of the array within an observation.
 
     Returns:
         The path, with `_` in the place of `/`, which Keras does not allow.
@@ -192,7 +192,7 @@ def input_name(path: str) -> str:
 
 
 def check_critic_space(space: Space[Any]) -> None:
-    """Refuses an observation that a critic cannot tell from its action.
+    """Raises if a critic cannot tell an observation from its action.
 
     Args:
         space: `gymnasium.Space` of one observation.
@@ -203,18 +203,18 @@ def check_critic_space(space: Space[Any]) -> None:
     if isinstance(space, Dict) and ACTION in space.spaces:
         raise ValueError(
             f"Expected no array of the observation to be called {ACTION!r}, "
-            "the name of what critics value: rename the key. "
+            "the name of a critic's input for actions: rename the key. "
             f"Received: {describe(space)}"
         )
 
 
 def check_observation_space(space: Any) -> None:
-    """Refuses an observation space that no agent can use.
+    """Raises if no agent can use an observation space.
 
     Args:
         space: `gymnasium.Space` of one environment. `Box` of any numeric
             dtype, `Discrete`, `MultiDiscrete`, `MultiBinary`, and `Dict` and
-            `Tuple` of these, nested as deep as one likes, are supported.
+            `Tuple` of these, nested to any depth, are supported.
 
     Raises:
         ValueError: If `space` is anything else.
@@ -245,24 +245,24 @@ def check_observation_space(space: Any) -> None:
         )
     if is_masked(space) and len(space) == 1:
         raise ValueError(
-            f"Expected something to observe beside {ACTION_MASK!r}. "
+            f"Expected an array to observe beside {ACTION_MASK!r}. "
             f"Received: observation_space={space}"
         )
     _check_told_apart([input_name(path) for path, _ in _leaf_spaces(space)])
 
 
 def _check_told_apart(names: list[str]) -> None:
-    """Refuses two arrays of the same name, by dots or slashes in keys."""
+    """Raises if dots or slashes in keys make two names equal."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
             "Expected keys by which arrays can be told apart, with `.` between "
-            f"those within each other. Received: more than one {twice[0]!r}"
+            f"nested ones. Received: more than one {twice[0]!r}"
         )
 
 
 def _leaf_spaces(space: Any) -> Iterator[tuple[str, Any]]:
-    """Gives the leaves of a space with their paths, and what is no tree."""
+    """Yields the leaves of a space, supported or not, with their paths."""
     if isinstance(space, Tuple):
         branches = {str(index): each for index, each in enumerate(space)}
     elif isinstance(space, Dict) and all(
@@ -279,9 +279,9 @@ def _leaf_spaces(space: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _remedy(space: Any, path: str) -> str:
-    """Says which wrapper takes away what cannot be used."""
+    """Returns a hint at the wrapper that removes an unsupported space."""
     if not path:
-        return "`gymnasium.wrappers.TransformObservation` can give one"
+        return "`gymnasium.wrappers.TransformObservation` can return one"
     bad = path.split(".")[0]
     keys: list[Any] = [*space] if isinstance(space, Dict) else []
     if isinstance(space, Tuple):
@@ -291,7 +291,7 @@ def _remedy(space: Any, path: str) -> str:
 
 
 def check_action_space(space: Any) -> None:
-    """Refuses an action space that no agent can use.
+    """Raises if no agent can use an action space.
 
     Args:
         space: `gymnasium.Space` of one environment. `Box` with a floating
@@ -319,14 +319,14 @@ def check_action_space(space: Any) -> None:
             "for keys) or Tuple of these that is not empty. "
             f"Received: {f'{path}: ' if path else 'action_space='}{leaf}"
         )
-    # As exported policies name what they give.
+    # As in the names of an exported policy's outputs.
     _check_told_apart(
         [path.replace(".", "_") for path, _ in _leaf_spaces(space)]
     )
 
 
 def describe(space: Space[Any]) -> str:
-    """Names a space in one short line, however many bounds it has.
+    """Describes a space in one short line, for any number of bounds.
 
     Args:
         space: `gymnasium.Space`.
@@ -353,7 +353,7 @@ def describe(space: Space[Any]) -> str:
 
 
 def same_space(a: Space[Any], b: Space[Any]) -> bool:
-    """Tells whether an agent made for one space can be used with the other.
+    """Returns whether an agent made for one space can be used with another.
 
     The width of a dtype does not matter, since observations and actions are
     cast: a MuJoCo environment of Gymnasium (float64) is the same as one with
@@ -394,10 +394,10 @@ def same_space(a: Space[Any], b: Space[Any]) -> bool:
 
 
 def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
-    """Refuses spaces other than those that something was made for.
+    """Raises if spaces differ from those that an object was made for.
 
     Args:
-        owner: str. What was made for the first of each pair.
+        owner: str. Name of the object made for the first of each pair.
         **pairs: name = (space it was made for, space of an environment).
 
     Raises:
@@ -412,7 +412,7 @@ def check_same(owner: str, **pairs: tuple[Space[Any], Space[Any]]) -> None:
 
 
 def observation_dtype(space: Space[Any]) -> np.dtype[Any]:
-    """Returns the dtype in which observations are stored and handed on.
+    """Returns the dtype in which observations are stored and passed on.
 
     Args:
         space: `gymnasium.Space` of one observation, neither `Dict` nor

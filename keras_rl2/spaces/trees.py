@@ -1,8 +1,8 @@
 """Trees of arrays: an array, or a dict or tuple of trees.
 
-What an environment observes is a tree, and all that stands between it and the
-network maps over its leaves. Most often the tree is one array; then nothing
-here costs more than a comparison of types.
+An observation is a tree, and all functions between an environment and the
+network map over its leaves. Most often the tree is one array; then these
+functions cost no more than a comparison of types.
 
 Not `keras.tree`: Keras brings a backend with it, and environments and workers
 do without.
@@ -29,11 +29,11 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
     Args:
         function: Callable from a leaf of each tree to a leaf.
-        tree: A tree. What the result is shaped like.
+        tree: A tree. The result has its form.
         *others: Trees that have the same keys and lengths.
 
     Returns:
-        A tree of what the function returned.
+        A tree of the function's results.
 
     Example:
 
@@ -74,11 +74,11 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def named_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Gives each leaf with its path, in the order of `leaves`.
+    """Yields each leaf with its path, in the order of `leaves`.
 
     Args:
         tree: A tree.
-        path: str. What all paths begin with. Defaults to `""`.
+        path: str. Prefix of all paths. Defaults to `""`.
 
     Yields:
         Keys and positions with dots between them, and the leaf; the path of a
@@ -105,7 +105,7 @@ def with_leaves(tree: Any, replacing: list[Any]) -> Any:
 
     Args:
         tree: A tree.
-        replacing: list. As many as it has leaves, in the order of `leaves`.
+        replacing: list. The new leaves, in the order of `leaves`.
 
     Returns:
         A tree.
@@ -134,7 +134,7 @@ def with_leaves(tree: Any, replacing: list[Any]) -> Any:
 
 
 def is_leaf(tree: Any) -> bool:
-    """Says whether a tree is one leaf and nothing else.
+    """Returns whether a tree is a single leaf.
 
     Args:
         tree: A tree.

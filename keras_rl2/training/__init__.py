@@ -1,1 +1,1 @@
-"""Training: what `fit` does, round after round."""
+"""Training: the rounds of `fit`."""

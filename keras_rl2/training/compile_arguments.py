@@ -1,4 +1,4 @@
-"""What `Agent.compile` was given, and how it is saved."""
+"""The arguments of `Agent.compile`, and how they are saved."""
 
 from typing import Any
 from typing import Protocol
@@ -41,7 +41,7 @@ class CompileArguments:
         jit_compile: bool, or `"auto"` to let XLA compile whole rounds of small
             networks. Defaults to `"auto"`.
         max_skipped_updates: int or None. Updates in a row that may be skipped
-            since something was not finite; None for any number. Defaults to
+            since a value was not finite; None for no limit. Defaults to
             `1000`.
         **kwargs: `run_eagerly` and `auto_scale_loss` of
             `keras.Model.compile`.
@@ -68,7 +68,7 @@ class CompileArguments:
             if kwargs.pop(name, None) is not None:
                 raise ValueError(
                     "Expected `compile` of an agent without losses and "
-                    "metrics, which the algorithm itself brings. "
+                    "metrics, which the algorithm defines. "
                     f"Received: `{name}`"
                 )
         unknown = sorted(set(kwargs) - {"run_eagerly", "auto_scale_loss"})
@@ -91,13 +91,13 @@ class CompileArguments:
 
     @property
     def first_steps_per_execution(self) -> int:
-        """What Keras is told before the length of a round is known."""
+        """Steps per execution before the length of a round is known."""
         if self.steps_per_execution == "auto":
             return 1
         return int(self.steps_per_execution)
 
     def make_optimizer(self, agent: Optimized) -> keras.optimizers.Optimizer:
-        """Returns the one optimizer that Keras is given.
+        """Returns the single optimizer that is passed to Keras.
 
         Two optimizers become a `MultiOptimizer`, which Keras' learning-rate
         callbacks, its savers and TensorBoard understand. It chooses by the
@@ -123,8 +123,8 @@ class CompileArguments:
             )
 
         def choose(variable: keras.Variable) -> keras.optimizers.Optimizer:
-            # Asked when the optimizer is built: before, networks may have no
-            # variables yet.
+            # Called when the optimizer is built: before that, networks may have
+            # no variables.
             owned = any(variable is v for v in agent.critic_variables())
             return critic if owned else actor
 
@@ -155,7 +155,7 @@ class CompileArguments:
 
 
 def _known(name: str, given: Any) -> GivenOptimizer:
-    """Refuses what Keras knows no optimizer by."""
+    """Raises unless Keras knows the optimizer."""
     try:
         if given is None:
             raise ValueError
@@ -171,10 +171,10 @@ def _known(name: str, given: Any) -> GivenOptimizer:
 
 
 def check_model(name: Any, dtype: Any) -> None:
-    """Refuses what no `keras.Model` can be called or compute in.
+    """Raises unless a name and dtype are valid for a `keras.Model`.
 
     Args:
-        name: str or None. Of the model.
+        name: str or None. Name of the model.
         dtype: str, dtype policy of Keras or None.
 
     Raises:
@@ -189,8 +189,8 @@ def check_model(name: Any, dtype: Any) -> None:
         keras.dtype_policies.get(dtype)
     except (TypeError, ValueError):
         raise ValueError(
-            "Expected `dtype` to be a dtype policy of Keras, 'mixed_float16' "
-            f"say, or None. Received: dtype={dtype!r}"
+            "Expected `dtype` to be a dtype policy of Keras, e.g. "
+            f"'mixed_float16', or None. Received: dtype={dtype!r}"
         ) from None
 
 
@@ -203,7 +203,7 @@ def _like(
 
 
 def _refuse_rate(optimizer: keras.optimizers.Optimizer) -> None:
-    """Refuses a learning rate by which no update could be made.
+    """Raises if no update could be made with a learning rate.
 
     Raises:
         ValueError: If one is not finite.

@@ -1,4 +1,4 @@
-"""What `evaluate` plays, or estimates."""
+"""Evaluation: played episodes, or estimates from recorded ones."""
 
 import inspect
 from typing import Any
@@ -13,10 +13,10 @@ from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 
 
 class LoadedAgent(EvaluatedAgent, Protocol):
-    """An agent whose weights may have been loaded; see `keras_rl2.Agent`."""
+    """An agent that may have been loaded; see `keras_rl2.Agent`."""
 
     def check_loaded(self) -> None:
-        """Refuses weights that were loaded and are not finite."""
+        """Raises if loaded weights are not finite."""
 
 
 def evaluate(
@@ -27,21 +27,22 @@ def evaluate(
     callbacks: Any = None,
     **kwargs: Any,
 ) -> dict[str, float]:
-    """Plays episodes, or estimates from recorded ones what they would give.
+    """Plays episodes, or estimates their returns from recorded ones.
 
     Args:
-        agent: `keras_rl2.Agent`. Acts.
-        x: As of `Agent.evaluate`. Defaults to `None`.
-        verbose: As of Keras; there is nothing to show. Defaults to `"auto"`.
-        return_dict: As of Keras; it always is one. Defaults to `True`.
-        callbacks: As of Keras; there are no batches. Defaults to `None`.
-        **kwargs: Arguments of what is made of `x`.
+        agent: `keras_rl2.Agent`. The agent that acts.
+        x: See `Agent.evaluate`. Defaults to `None`.
+        verbose: Argument of Keras; nothing is shown. Defaults to `"auto"`.
+        return_dict: Argument of Keras, ignored: a dict is always returned.
+            Defaults to `True`.
+        callbacks: Argument of Keras; there are no batches. Defaults to `None`.
+        **kwargs: Arguments of the dataset that is made from `x`.
 
     Returns:
         dict of numbers.
 
     Raises:
-        ValueError: If an argument cannot be meant.
+        ValueError: If an argument has no meaning here.
         TypeError: If one is unknown.
     """
     del return_dict, callbacks
@@ -62,13 +63,13 @@ def evaluate(
 def refuse_settings(
     owner: str, kind: type, given: dict[str, Any], *settled: str
 ) -> None:
-    """Refuses arguments that a kind of evaluation does not take.
+    """Raises if a kind of evaluation does not take an argument.
 
     Args:
-        owner: str. What they were given to.
-        kind: class. What is made of them.
+        owner: str. Name of the called function.
+        kind: class. Class that is made from the arguments.
         given: dict from names to values.
-        *settled: str. Arguments of the class that are not for the user.
+        *settled: str. Arguments of the class that the user may not set.
 
     Raises:
         TypeError: If one is unknown.

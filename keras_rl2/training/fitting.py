@@ -1,6 +1,6 @@
-"""What `fit` does: collect, prepare, update, log, and again.
+"""The loop of `fit`: collect, prepare, update, log, and again.
 
-`train` is the whole of it, on-policy and off-policy alike. What it calls:
+`train` is the whole loop, on-policy and off-policy alike. It uses:
 
 - the dataset (`keras_rl2.RolloutDataset`, `ReplayDataset`, ...) steps the
   environments and prepares each round, by `RolloutRefresh`, the first of the
@@ -9,7 +9,7 @@
   TensorFlow (see `round_execution`); each is a `train_step`: the gradients of
   the agent's `objectives`;
 - the callbacks evaluate, log to TensorBoard, and save;
-- a `Run` knows where training is, and `Checkpoint` goes on with it.
+- a `Run` holds the progress of training, and `Checkpoint` resumes it.
 """
 
 import contextlib
@@ -62,13 +62,13 @@ def train(
 
     Args:
         agent: `keras_rl2.Agent`. Bound and compiled.
-        dataset: `RoundDataset`. What it is trained on.
-        batches: Iterator. Gives the agent's train function its rounds, or its
-            minibatches.
-        callbacks: `keras.callbacks.CallbackList`. `RolloutRefresh` is among
-            them. Those that a `Checkpoint` has told of a round are not told
-            of it again.
-        run: `Run`. Where training begins, in the midst of an epoch perhaps.
+        dataset: `RoundDataset`. The training data.
+        batches: Iterator. Returns rounds or minibatches for the agent's train
+            function.
+        callbacks: `keras.callbacks.CallbackList`. Includes `RolloutRefresh`.
+            Callbacks that a `Checkpoint` has called for a round are not
+            called for it again.
+        run: `Run`. The start of training, which may be within an epoch.
         last_epoch: int. The Keras epoch to end before.
         last_step: int or None. The environment step to end at, with the epoch
             that takes it; None where rounds are all of a length. Defaults to
@@ -81,14 +81,14 @@ def train(
     agent.make_train_function()
     logs: dict[str, Any] = {}
     callbacks.on_train_begin()
-    # Keras' `BackupAndRestore` has no other way to say where it goes on.
+    # Keras' `BackupAndRestore` has no other way to set the epoch it resumes.
     first_epoch = getattr(agent, "_initial_epoch", 0) or run.epoch
     for epoch in range(first_epoch, last_epoch):
         agent.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         for update in range(done, of_epoch, each_call):
             # At the first update of a round: `RolloutRefresh` collects it,
-            # with the weights of now, and has it prepared.
+            # with the present weights, and prepares it.
             for callback in callbacks.callbacks:
                 callback.on_train_batch_begin(update, logs={})
             logs = agent.train_function(batches)
@@ -108,11 +108,11 @@ def train(
 def _tell(
     callbacks: keras.callbacks.CallbackList, batch: int, logs: dict[str, Any]
 ) -> None:
-    """Tells callbacks that updates have been made.
+    """Calls the callbacks after updates.
 
-    Keras makes a number of each log, and starts a thread for callbacks that
-    ask for none: of short rounds that is a part of the time. Logs that are
-    numbers already are passed on as they are.
+    Keras converts each log to a number, and starts a thread for callbacks
+    that use none: with short rounds this takes a part of the time. Logs that
+    are numbers already are passed on as they are.
     """
     if not all(type(value) is float for value in logs.values()):
         callbacks.on_train_batch_end(batch, logs)
@@ -141,10 +141,10 @@ def fit(
     verbose: int | str = "auto",
     **kwargs: Any,
 ) -> keras.callbacks.History:
-    """Checks all that `fit` is given, and trains.
+    """Checks the arguments of `fit`, and trains.
 
     Args:
-        agent: `keras_rl2.Agent`. What is trained.
+        agent: `keras_rl2.Agent`. The trained agent.
         keras_fit: Callable. Keras' own `fit` of the agent, for a
             `tf.data.Dataset` of minibatches.
         x: `RoundDataset`, or a `tf.data.Dataset`.
@@ -154,9 +154,9 @@ def fit(
         callbacks: list of `keras.callbacks.Callback`. Defaults to `None`.
         validation_data: `EvaluationDataset` or None. Defaults to `None`.
         validation_freq: int. Epochs between evaluations. Defaults to `1`.
-        initial_epoch: int. Where epochs are counted from. Defaults to `0`.
+        initial_epoch: int. Number of the first epoch. Defaults to `0`.
         verbose: `"auto"` for `Progress`, which counts environment steps; 0, 1
-            and 2 as of Keras. Defaults to `"auto"`.
+            and 2 as in Keras. Defaults to `"auto"`.
         **kwargs: Further arguments of Keras.
 
     Returns:
@@ -209,11 +209,11 @@ def _fit_rounds(
     initial_epoch: int,
     verbose: int | str,
 ) -> keras.callbacks.History:
-    """Trains from where a checkpoint says, to where was asked for."""
+    """Trains from the checkpoint, if any, to the requested end."""
     rounds = cast(Rounds, dataset)
     batches = _batches(agent, dataset, total_steps)
     run = Run.beginning(agent.env_steps, rounds, initial_epoch)
-    # Before anything is put back: what does not fit each other is refused.
+    # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
     checkpoint = _checkpoint(given)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
@@ -252,7 +252,7 @@ def _fit_rounds(
 def _batches(
     agent: Learner, dataset: RoundDataset, total_steps: int | None
 ) -> Iterator[Any]:
-    """Ties a dataset and an agent; returns what updates are made from."""
+    """Binds a dataset to an agent; returns the iterator for updates."""
     dataset.bind(agent)
     agent.begin_training(dataset)
     if not agent.compiled:
@@ -278,8 +278,8 @@ def _ordered(
 ) -> Callbacks:
     """Puts callbacks in their order, and adds those that `fit` needs.
 
-    A `Checkpoint` is first, to see all of the others before a round begins;
-    then `RolloutRefresh`, whose logs are for all that follow.
+    A `Checkpoint` comes first, to see all of the others before a round begins;
+    then `RolloutRefresh`, which writes logs for the callbacks after it.
     """
     callbacks = _with_sync(agent, given)
     first = [c for c in callbacks if isinstance(c, Checkpoint)]
@@ -289,8 +289,8 @@ def _ordered(
     ]
     if len(refresh) > 1 or any(c.rollouts is not dataset for c in refresh):
         raise ValueError(
-            "Expected at most one `RolloutRefresh`, and for the rollouts that "
-            f"`fit` was given. Received: {len(refresh)} of them"
+            "Expected at most one `RolloutRefresh`, for the same rollouts as "
+            f"`fit`. Received: {len(refresh)} of them"
         )
     if verbose == "auto" and not any(isinstance(c, Progress) for c in others):
         others.append(Progress())
@@ -309,7 +309,7 @@ def _with_sync(agent: Learner, callbacks: Callbacks) -> Callbacks:
 
 
 def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
-    """Returns the callback that evaluates, if there is anything to play."""
+    """Returns the callback for evaluation, if there is validation data."""
     if validation_data is None:
         return []
     if isinstance(validation_data, OfflineDataset):
@@ -323,7 +323,7 @@ def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
 def _list(
     callbacks: GivenCallbacks,
 ) -> Callbacks:
-    """Returns callbacks as a list, however they were given."""
+    """Returns callbacks as a list, from any accepted form."""
     if callbacks is None:
         return []
     if isinstance(callbacks, keras.callbacks.CallbackList):
@@ -341,7 +341,7 @@ def _list(
 
 
 def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
-    """Returns the callback that saves all of a run, if there is one."""
+    """Returns the `Checkpoint` among the callbacks, if there is one."""
     given = [each for each in callbacks if isinstance(each, Checkpoint)]
     if len(given) > 1:
         raise ValueError(
@@ -359,14 +359,14 @@ def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
     return given[0] if given else None
 
 
-# Refusals.
+# Errors.
 
-# With rounds; a `tf.data.Dataset` leaves all others to Keras.
+# For rounds; with a `tf.data.Dataset`, Keras checks all others.
 _TAKEN = (
     *("epochs", "total_steps", "callbacks", "validation_data", "shuffle"),
     *("validation_freq", "initial_epoch", "verbose"),
 )
-# What Keras takes, and what says it here.
+# Arguments of Keras, and their counterparts here.
 _SAID_ELSEWHERE = {
     "y": "nothing: actions and returns come from the environment",
     "batch_size": "`batch_size` of the dataset",
@@ -375,7 +375,7 @@ _SAID_ELSEWHERE = {
     "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
     "validation_split": "`validation_data`, an `EvaluationDataset`",
     "class_weight": "nothing: there are no classes",
-    "sample_weight": "`weight` of each minibatch, which the dataset gives",
+    "sample_weight": "`weight` of each minibatch, from the dataset",
 }
 
 
@@ -384,7 +384,7 @@ def _refuse_arguments(
     total_steps: int | None,
     given: Mapping[str, object],
 ) -> None:
-    """Refuses arguments that mean nothing where rounds are trained."""
+    """Raises for arguments without a meaning for rounds."""
     _refuse_said_elsewhere(given)
     check_flag(shuffle=given["shuffle"])
     others = {
@@ -405,7 +405,7 @@ def _refuse_arguments(
 def _refuse_other_data(
     agent: Learner, x: object, total_steps: int | None
 ) -> None:
-    """Refuses what an agent cannot be trained on, an environment above all."""
+    """Raises for data without rounds, especially an environment."""
     if total_steps is not None or not isinstance(x, tf.data.Dataset):
         kind = "RolloutDataset" if agent.on_policy else "ReplayDataset"
         made = repr(x) if isinstance(x, str) else "env"
@@ -420,13 +420,13 @@ def _refuse_other_data(
 def _refuse_said_elsewhere(
     given: Mapping[str, object], of_minibatches: bool = False
 ) -> None:
-    """Refuses arguments of Keras that something else says here."""
+    """Raises for arguments of Keras that have a counterpart here."""
     for name, value in given.items():
         if of_minibatches and name == "steps_per_epoch":
             continue
         if name in _SAID_ELSEWHERE and value is not None:
             raise ValueError(
-                f"Expected `fit` without `{name}`; what says it is "
+                f"Expected `fit` without `{name}`; its counterpart is "
                 f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
             )
 
@@ -438,10 +438,10 @@ _fitted: set[int] = set()
 
 @contextlib.contextmanager
 def fit_alone(agent: Learner) -> Iterator[None]:
-    """Refuses `fit` where it would not train, or train what another one does.
+    """Raises if `fit` would not train, or if another `fit` is running.
 
     Args:
-        agent: `keras_rl2.Agent`. What is trained.
+        agent: `keras_rl2.Agent`. The trained agent.
 
     Yields:
         None. Within, no other `fit` of the agent begins.
@@ -456,8 +456,8 @@ def fit_alone(agent: Learner) -> Iterator[None]:
     with _lock:
         if id(agent) in _fitted:
             raise RuntimeError(
-                "Expected one `fit` of an agent at a time: what two train in "
-                "turns is neither's. Received: `fit` of "
+                "Expected one `fit` of an agent at a time: two would mix their "
+                "updates. Received: `fit` of "
                 f"{type(agent).__name__} while another one of it runs"
             )
         _fitted.add(id(agent))
@@ -468,12 +468,12 @@ def fit_alone(agent: Learner) -> Iterator[None]:
 
 
 def _refuse_graph(agent: Learner) -> None:
-    """Refuses to train while a function is traced, which calls nothing."""
+    """Raises if a function is being traced, where nothing would be trained."""
     if tf.executing_eagerly():
         return
     error = ValueError(
-        "Expected `fit` outside of a `tf.function`, which it makes of each "
-        f"round by itself. Received: `fit` of {type(agent).__name__} within one"
+        "Expected `fit` outside of a `tf.function`, which it makes for each "
+        f"round itself. Received: `fit` of {type(agent).__name__} within one"
     )
     # TensorFlow's own name, for errors that are not about the user's code: it
     # would put a traceback into the message.
@@ -482,7 +482,7 @@ def _refuse_graph(agent: Learner) -> None:
 
 
 def _refuse_scope() -> None:
-    """Refuses to train within a scope of `tf.distribute`.
+    """Raises if a scope of `tf.distribute` is active.
 
     Raises:
         ValueError: If there is one.

@@ -1,4 +1,4 @@
-"""Agents and datasets as presets describe them."""
+"""Agents and datasets made from presets."""
 
 from typing import Any
 from typing import Protocol
@@ -27,7 +27,7 @@ from keras_rl2.presets.kinds import is_schedule
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.training.compile_arguments import CompileArguments
 
-# Of an `OfflineDataset`, unless it is told.
+# Default of an `OfflineDataset`.
 _UPDATES_PER_EPOCH = 1000
 
 CollectingDataset = RolloutDataset | ReplayDataset
@@ -57,14 +57,14 @@ class PresetAgent(Protocol):
 
 
 def algorithm_of(kind: type) -> str:
-    """Returns the algorithm of an agent, or of a user's own kind of it."""
+    """Returns the algorithm of an agent's class, or of a custom subclass."""
     names = [each.__name__ for each in kind.__mro__]
     known = [name for name in names if name in ALGORITHMS]
     return (known or names)[0]
 
 
 def preset_of(kind: type, preset: str | Preset) -> Preset:
-    """Returns the preset that was asked for, by its environment perhaps.
+    """Returns a preset, given itself or the id of its environment.
 
     Args:
         kind: class of agents.
@@ -83,7 +83,7 @@ def preset_of(kind: type, preset: str | Preset) -> Preset:
     if not isinstance(preset, Preset):
         raise ValueError(
             "Expected a `keras_rl2.presets.Preset`, or the id of an "
-            f"environment that there is one for. Received: preset={preset!r}"
+            f"environment with a preset. Received: preset={preset!r}"
         )
     if preset.algorithm != algorithm:
         raise ValueError(
@@ -104,19 +104,19 @@ def make(
     """Makes the agent and the dataset that a preset describes.
 
     Args:
-        kind: class of agents. The preset's.
+        kind: class of agents. The preset's class.
         preset: `keras_rl2.presets.Preset`. The settings.
         env: An environment, vector environment or id string instead of the
             preset's. Defaults to `None`.
-        num_envs: int or None. Environments to make of an id; None for as many
-            as the preset says. Defaults to `None`.
+        num_envs: int or None. Number of environments to make from an id; None
+            for the preset's number. Defaults to `None`.
         seed: int or None. Seeds agent and dataset. Defaults to `None`.
-        data: What was recorded, as an `OfflineDataset` takes it, for a preset
-            of updates. Defaults to `None`.
+        data: Recorded data, as for `OfflineDataset`, for a preset of updates.
+            Defaults to `None`.
 
     Returns:
-        The preset for the environments that there are, the compiled agent and
-        its dataset; None for a preset of updates without data.
+        The preset for the actual number of environments, the compiled agent
+        and its dataset; None for a preset of updates without data.
 
     Raises:
         ValueError: If a setting does not fit the environment.
@@ -136,7 +136,7 @@ def make(
     if preset.updates:
         agent = _make_agent(kind, preset, adapter, preset.updates, seed)
         if is_maker(env):
-            # It has said what its spaces are.
+            # The environment has declared its spaces.
             adapter.close()
         return preset, agent, _recorded(agent, preset, data, seed)
     dataset_kind: type[RolloutDataset] | type[ReplayDataset]
@@ -150,7 +150,7 @@ def make(
 def _recorded(
     agent: PresetAgent, preset: Preset, data: Any, seed: int | None
 ) -> OfflineDataset | None:
-    """Opens what was recorded, and refuses it if the agent cannot use it."""
+    """Opens recorded data; raises if the agent cannot use it."""
     if data is None:
         return None
     offline = OfflineDataset(data, seed=seed, **preset.dataset)
@@ -169,7 +169,7 @@ def _recorded(
 def _fitted(
     kind: type[PresetAgent], preset: Preset, environment: str, num_envs: int
 ) -> Preset:
-    """Returns a preset for as many environments as there are."""
+    """Returns a preset for the actual number of environments."""
     settings: dict[str, str | int]
     settings = {"environment": environment, "num_envs": num_envs}
     if preset.updates:
@@ -201,7 +201,7 @@ def _make_agent(
     updates: int | None,
     seed: int | None,
 ) -> MadeAgent:
-    """Makes and compiles the agent of a preset for so many updates."""
+    """Makes and compiles the agent of a preset for a number of updates."""
     settings = {
         name: _present(
             value, updates if name == "clip_ratio" else preset.total_steps
@@ -256,7 +256,7 @@ def _updates(
     """Returns the updates of the run; None where rounds differ in length."""
     if kind.whole_episodes:
         return None
-    # For the schedules, which an agent is made with.
+    # For the schedules, which the agent's constructor takes.
     dataset.settle(cast(Any, kind))
     steps = max(preset.total_steps - dataset.steps_before_first_round, 1)
     rounds = -(-steps // dataset.steps_per_round)
@@ -264,18 +264,18 @@ def _updates(
 
 
 def _present(value: Any, length: int | None) -> Any:
-    """Returns a setting as its constructor takes it.
+    """Returns a setting in the form of the constructor's argument.
 
     Args:
         value: Plain data.
-        length: int or None. What a whole run counts, for schedules.
+        length: int or None. Length of a whole run, for schedules.
     """
     if not is_schedule(value):
         return value
     if length is None:
         raise ValueError(
-            "Expected a number where rounds are whole episodes, so that nobody "
-            f"knows how many updates there will be. Received: {value}"
+            "Expected a number where rounds are whole episodes, so that the "
+            f"number of updates is unknown. Received: {value}"
         )
     steps = max(round(value.get("fraction", 1.0) * length), 1)
     return keras.optimizers.schedules.PolynomialDecay(

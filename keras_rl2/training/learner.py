@@ -1,4 +1,4 @@
-"""An agent, as training asks for it."""
+"""The interface of an agent for training."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import TrainedVariables
 
-# As Keras takes them.
+# The forms that Keras takes.
 GivenCallbacks = (
     keras.callbacks.Callback | Iterable[keras.callbacks.Callback] | None
 )
@@ -55,7 +55,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
 
     @property
     def layers(self) -> Sequence[keras.layers.Layer]:
-        """Its networks."""
+        """The agent's networks."""
 
     @property
     def memory(self) -> Memory | None:
@@ -63,7 +63,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """All variables of its networks."""
+        """All variables of the agent's networks."""
 
     @property
     def trainable_variables(self) -> list[keras.Variable]:
@@ -92,12 +92,12 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
         """Whether nothing is traced."""
 
     def compile(self) -> None:
-        """Compiles it with the algorithm's own optimizer."""
+        """Compiles the agent with the algorithm's own optimizer."""
 
     def build_optimizer(self) -> None:
         """Makes the variables of the optimizer."""
 
-    # Its updates.
+    # Updates.
 
     @property
     def learners(self) -> Learners:
@@ -105,7 +105,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
 
     @property
     def skipped(self) -> SkippedUpdates:
-        """Updates that were not made."""
+        """The skipped updates."""
 
     @property
     def trained(self) -> TrainedVariables:
@@ -122,7 +122,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch."""
 
-    # What one call of TensorFlow runs.
+    # One call of TensorFlow.
 
     @property
     def steps_per_execution(self) -> int:
@@ -133,7 +133,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
         """Makes these updates, from an iterator."""
 
     def make_train_function(self) -> Any:
-        """Makes `train_function`, unless it is there."""
+        """Makes `train_function`, unless it exists."""
 
     def set_execution(self, steps: int, size: RoundSize | None) -> None:
         """Drops `train_function` if it was made for another size.
@@ -143,7 +143,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
             size: `RoundSize`, or None to leave the loop to Keras.
         """
 
-    # Its logs.
+    # Logs.
 
     @property
     def history(self) -> keras.callbacks.History:
@@ -156,7 +156,7 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
         """Returns the means of the epoch so far."""
 
     def begin_training(self, dataset: RoundDataset) -> None:
-        """Is told which dataset `fit` trains on."""
+        """Prepares training on a dataset; called by `fit`."""
 
 
 class TrajectoryLearner(Learner, Protocol):
@@ -169,12 +169,12 @@ class TrajectoryLearner(Learner, Protocol):
 
 
 class TargetLearner(Learner, Protocol):
-    """A learner whose target networks follow by numbers of its own."""
+    """A learner with its own settings for target networks."""
 
     @property
     def tau(self) -> float:
-        """The share of a network that its target takes over."""
+        """Share of a network in an update of its target."""
 
     @property
     def target_every(self) -> int:
-        """Updates from one move of target networks to the next."""
+        """Number of updates between two moves of target networks."""

@@ -1,4 +1,4 @@
-"""The devices and processes that an agent's updates are shared out to."""
+"""The devices and processes that share an agent's updates."""
 
 import contextlib
 from collections.abc import Callable
@@ -26,15 +26,15 @@ _STRATEGIES = (
 
 
 class Shared(Protocol):
-    """An agent whose updates are shared out; see `keras_rl2.Agent`."""
+    """An agent with shared updates; see `keras_rl2.Agent`."""
 
     @property
     def layers(self) -> Sequence[keras.layers.Layer]:
-        """Its networks."""
+        """The agent's networks."""
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """All variables of its networks."""
+        """All variables of the agent's networks."""
 
     @property
     def optimizer(self) -> keras.optimizers.Optimizer:
@@ -54,9 +54,9 @@ class Shared(Protocol):
 
 
 class Learners:
-    """What makes the updates of an agent: the strategy it was made under.
+    """The devices that make an agent's updates: its `tf.distribute` strategy.
 
-    `docs/scaling.md` says what is shared out, and what is refused.
+    `docs/scaling.md` describes what is shared, and the limitations.
 
     Attributes:
         strategy: `tf.distribute.Strategy` or None, for one device.
@@ -80,21 +80,21 @@ class Learners:
 
     @property
     def number(self) -> int:
-        """Devices that make an update together, in all processes."""
+        """Number of devices that make an update together, in all processes."""
         if self.strategy is None:
             return 1
         return int(self.strategy.num_replicas_in_sync)
 
     @property
     def workers(self) -> int:
-        """Processes that do."""
+        """Number of processes that make an update together."""
         if self.strategy is None:
             return 1
         return self.number // len(self.strategy.extended.worker_devices)
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
-        """Has variables made that all of them have."""
+        """Creates the variables within on all devices."""
         if self.strategy is None:
             yield
             return
@@ -104,24 +104,24 @@ class Learners:
     @staticmethod
     @contextlib.contextmanager
     def unseen() -> Iterator[None]:
-        """Keeps the strategy from a constructor that makes no variables.
+        """Hides the strategy from a constructor that makes no variables.
 
-        A `keras.Model` that knows of one has it share out the elements of
+        A `keras.Model` made under a strategy distributes the elements of
         datasets, which are whole rounds here, and is built from one of them;
-        of several workers it cannot reduce the logs.
+        it cannot reduce the logs of several workers.
         """
         # A graph has strategies of its own: none.
         with tf.Graph().as_default():
             yield
 
     def on_each(self, train_step: TrainStep) -> TrainStep:
-        """Returns an update that all of them make together.
+        """Returns an update that all devices make together.
 
         Args:
-            train_step: Callable. What a single one does.
+            train_step: Callable. The update of a single device.
 
         Returns:
-            Callable from a minibatch, that of this process, to the logs.
+            Callable from this process' minibatch to the logs.
         """
         strategy = self.strategy
         if strategy is None:
@@ -141,10 +141,10 @@ class Learners:
 
         return update
 
-    # What cannot be shared out.
+    # Limitations.
 
     def refuse_keras_loop(self) -> None:
-        """Refuses what Keras itself would run.
+        """Raises if Keras' own training loop would be used.
 
         Raises:
             ValueError: If there is a strategy.
@@ -160,12 +160,12 @@ class Learners:
     def check(
         self, agent: Shared, x: RoundDataset, total_steps: int | None
     ) -> None:
-        """Refuses what an update could not be shared out of.
+        """Raises if the updates of an agent cannot be shared.
 
         Args:
-            agent: `Shared`. One that is bound and compiled.
-            x: `RoundDataset`. What it is trained on.
-            total_steps: int or None. Steps that were asked for.
+            agent: `Shared`. Must be bound and compiled.
+            x: `RoundDataset`. The training data.
+            total_steps: int or None. Requested number of steps.
 
         Raises:
             ValueError: If variables were made elsewhere, or something is
@@ -195,10 +195,10 @@ class Learners:
             self._check_alone(agent, x, total_steps)
 
     def check_rows(self, element_spec: dict[str, Any]) -> None:
-        """Refuses minibatches that cannot be shared out.
+        """Raises if the rows of minibatches cannot be shared evenly.
 
         Args:
-            element_spec: dict. Of a round, as of `RoundDataset.as_rounds`.
+            element_spec: dict. Spec of a round, see `RoundDataset.as_rounds`.
 
         Raises:
             ValueError: If rows would be left over.
@@ -217,7 +217,7 @@ class Learners:
             )
 
     def _check_variables(self, agent: Shared) -> None:
-        """Refuses variables that only one device has, or that all have."""
+        """Raises unless variables were made under the agent's strategy."""
         for variable in (*agent.variables, *agent.optimizer.variables):
             shared = isinstance(variable.value, tf.distribute.DistributedValues)
             if shared != (self.strategy is not None):
@@ -232,7 +232,7 @@ class Learners:
     def _check_alone(
         self, agent: Shared, x: RoundDataset, total_steps: int | None
     ) -> None:
-        """Refuses what processes would have to tell one another."""
+        """Raises for settings that several processes do not support."""
         received = None
         if any(
             isinstance(layer, ObservationNormalization)
@@ -247,7 +247,7 @@ class Learners:
             received = "`total_steps` of whole episodes"
         if received is not None:
             raise ValueError(
-                "Expected, of several workers, networks without statistics of "
+                "Expected, for several workers, networks without statistics of "
                 "observations, replay without priorities, an agent of the "
                 "same `seed` in each, and `epochs` where rounds differ in "
                 f"length. Received: {received}"

@@ -1,6 +1,6 @@
-"""Which of the methods that Keras lets a model override an agent calls.
+"""Checks of overridden methods of `keras.Model` in an agent's class.
 
-`docs/keras_methods.md` is the table of all of them.
+`docs/keras_methods.md` lists all methods, and whether an agent calls them.
 """
 
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from typing import Protocol
 
 from keras_rl2.basics.arguments import either
 
-# Of Keras' own loops, where an agent plays episodes instead.
+# Methods of Keras' own loops; an agent plays episodes instead.
 _NEVER_CALLED = {
     "test_step": "`evaluate`, which plays episodes",
     "make_test_function": "`evaluate`, which plays episodes",
 }
-# What Keras' own `train_step` calls, and an agent's does not.
+# Methods that Keras' own `train_step` calls, and an agent's does not.
 _CALLED_BY_KERAS_STEP = ("compute_loss", "compute_metrics")
-# Where the losses of the agents are, by the names that they may have.
+# Possible names of the methods with the agents' losses.
 _SEAMS = ("loss_terms", "critic_terms", "value_terms", "actor_terms")
 
 
@@ -27,11 +27,11 @@ class NamedNetworks(Protocol):
 
 
 def is_overridden(kind: type, name: str) -> bool:
-    """Says whether a class that is not the library's own defines a method.
+    """Returns whether a class outside of the library defines a method.
 
     Args:
-        kind: class. Of an agent.
-        name: str. Of the method.
+        kind: class. Class of an agent.
+        name: str. Name of the method.
 
     Example:
 
@@ -45,14 +45,15 @@ def is_overridden(kind: type, name: str) -> bool:
 
 
 def learns_by_own_step(kind: type) -> bool:
-    """Says whether a round of one update has to be made by `train_step`.
+    """Returns whether a round of one update has to be made by `train_step`.
 
     Args:
-        kind: class. Of an agent that could make it from the trajectory.
+        kind: class. Class of an agent that could make the update from the
+            trajectory.
 
     Returns:
-        bool: True where somebody has overridden `train_step`, or `prepare`,
-        and not what takes the place of both.
+        bool: True where a subclass overrides `train_step` or `prepare`, and
+        not the method that replaces both.
     """
     order = kind.__mro__
     shortcut = order.index(_definers(kind, "train_on_trajectory")[0])
@@ -64,13 +65,14 @@ def learns_by_own_step(kind: type) -> bool:
 
 
 def refuse_unheard(agent: NamedNetworks) -> None:
-    """Refuses methods of a class of one's own that would never be called.
+    """Raises if a custom class overrides a method that is never called.
 
     Args:
-        agent: `keras_rl2.Agent`. Is about to be compiled.
+        agent: `keras_rl2.Agent`. The agent to compile.
 
     Raises:
-        TypeError: If there is one; the text says what to override instead.
+        TypeError: If there is one; the message names the method to override
+            instead.
     """
     kind = type(agent)
     for name, instead in _NEVER_CALLED.items():
@@ -78,7 +80,7 @@ def refuse_unheard(agent: NamedNetworks) -> None:
             raise _unheard(kind, name, instead)
     if not is_overridden(kind, "train_step"):
         refuse_losses_of_keras(agent)
-    # An agent of another make has to define it, and calls it as it likes.
+    # A custom kind of agent has to define it, and may call it.
     definers = _definers(kind, "call")
     if not _is_ours(definers[0]) and any(
         each.__module__.partition(".")[0] == "keras_rl2" for each in definers
@@ -89,10 +91,10 @@ def refuse_unheard(agent: NamedNetworks) -> None:
 
 
 def refuse_losses_of_keras(agent: NamedNetworks) -> None:
-    """Refuses the methods that Keras' `train_step` calls, but not the agent's.
+    """Raises for overridden methods that only Keras' `train_step` calls.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose own `train_step` is to be run.
+        agent: `keras_rl2.Agent`. An agent with its own `train_step`.
 
     Raises:
         TypeError: If one is overridden.
@@ -107,17 +109,17 @@ def refuse_losses_of_keras(agent: NamedNetworks) -> None:
 
 
 def _definers(kind: type, name: str) -> list[type]:
-    """Returns the classes that define a method, the one that counts first."""
+    """Returns the classes that define a method, in resolution order."""
     return [each for each in kind.__mro__ if name in vars(each)]
 
 
 def _is_ours(kind: type) -> bool:
-    """Says whether a class is of this library, or of Keras."""
+    """Returns whether a class belongs to this library or to Keras."""
     return kind.__module__.partition(".")[0] in ("keras", "keras_rl2")
 
 
 def _unheard(kind: type, name: str, instead: str) -> TypeError:
-    """Returns what is raised of a method that would never be called."""
+    """Returns the error for a method that would never be called."""
     definer = _definers(kind, name)[0].__name__
     return TypeError(
         f"Expected {kind.__name__} to override {instead}. Received: "

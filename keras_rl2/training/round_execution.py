@@ -1,4 +1,4 @@
-"""What one call of TensorFlow runs while an agent is trained."""
+"""Execution of a round: the updates of one call of TensorFlow."""
 
 import logging
 import math
@@ -35,10 +35,10 @@ _LARGEST_COMPILED_PRODUCT = 3 * 2**20
 
 
 class RoundIterator(Iterator[Round]):
-    """Hands over the rounds of a dataset, each as soon as it is collected.
+    """Returns the rounds of a dataset, each as soon as it is collected.
 
     Args:
-        dataset: `RoundDataset`. Is refreshed before each round.
+        dataset: `RoundDataset`. Refreshed before each round.
     """
 
     def __init__(self, dataset: RoundDataset) -> None:
@@ -49,19 +49,19 @@ class RoundIterator(Iterator[Round]):
 
 
 def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
-    """Makes one call of TensorFlow that makes all updates of a round.
+    """Returns a function that makes all updates of a round in one call.
 
-    Keras' own loop over `steps_per_execution` asks the dataset for every
-    minibatch; here a whole round is asked for at once, so that XLA can compile
-    the loop over its minibatches.
+    Keras' own loop over `steps_per_execution` takes each minibatch from the
+    dataset; here a whole round is taken at once, so that XLA can compile the
+    loop over its minibatches.
 
     Args:
-        agent: `keras_rl2.Agent`. Whose `train_step` is run.
-        size: `RoundSize`. What a round consists of.
+        agent: `keras_rl2.Agent`. The agent with the `train_step`.
+        size: `RoundSize`. Size of a round.
 
     Returns:
-        A function from an iterator over rounds to the logs of the last update;
-        or from what `train_on_batch` passes, a generator of one minibatch.
+        A function from an iterator over rounds to the logs of the last update.
+        It also takes a generator of one minibatch, from `train_on_batch`.
     """
     update = agent.learners.on_each(agent.train_step)
     step = tf.function(update, autograph=False)
@@ -70,9 +70,9 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
         def update(index: Tensor) -> dict[str, Tensor]:
             return step(minibatch(one_round, index))
 
-        # What the loop begins with has the form of an update's logs. Making
-        # the first update outside of the loop would give it, and all of the
-        # graph a second time, to be optimised and compiled.
+        # The loop starts from values in the form of an update's logs. The
+        # first update outside of the loop would provide them, but would
+        # double the graph to be optimised and compiled.
         logs = step.get_concrete_function(minibatch(one_round, 0))
         first: dict[str, Tensor] = tf.nest.map_structure(
             _zeros, logs.structured_outputs
@@ -97,7 +97,7 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
 
     def run_round(one_round: dict[str, Any]) -> Tensor:
         logs = run_updates(one_round)
-        # In the order in which Keras would give them.
+        # In the order of Keras' logs.
         names[:] = sorted(logs)
         values = [*(logs[name] for name in names), agent.skipped.in_a_row]
         return tf.stack([tf.cast(each, "float32") for each in values])
@@ -109,7 +109,7 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
             logs: dict[str, Any] = step(next(iterator))
             agent.skipped.check()
             return logs
-        # As one array: Keras makes a number of each log on every call.
+        # As one array: Keras converts each log to a number on every call.
         *values, in_a_row = call(next(iterator)).tolist()
         agent.skipped.check(int(in_a_row))
         return dict(zip(names, values, strict=True))
@@ -120,11 +120,11 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
 def checked(
     agent: Learner, function: Callable[[Any], Any]
 ) -> Callable[[Any], Any]:
-    """Returns Keras' own train function, with what is to follow each call.
+    """Returns Keras' own train function with a check after each call.
 
     Args:
-        agent: `keras_rl2.Agent`. What is trained.
-        function: Callable. What `keras.Model.make_train_function` made.
+        agent: `keras_rl2.Agent`. The trained agent.
+        function: Callable. Result of `keras.Model.make_train_function`.
     """
 
     def run(iterator: Any) -> Any:
@@ -139,12 +139,12 @@ def prepare_rounds(agent: Learner, x: RoundDataset) -> RoundSize | None:
     """Decides how many updates of a round one call of TensorFlow makes.
 
     Args:
-        agent: `keras_rl2.Agent`. One that was compiled and is bound.
-        x: `RoundDataset`. What it is trained on.
+        agent: `keras_rl2.Agent`. Must be compiled and bound.
+        x: `RoundDataset`. The training data.
 
     Returns:
-        What one call runs through where it makes all updates of a round; None
-        where it makes fewer.
+        Size of a round where one call makes all of its updates; None where it
+        makes fewer.
 
     Raises:
         ValueError: If a call would make updates of two rounds.
@@ -177,10 +177,10 @@ def prepare_rounds(agent: Learner, x: RoundDataset) -> RoundSize | None:
 
 
 def prepare_minibatches(agent: Learner) -> None:
-    """Leaves it to Keras what one call of TensorFlow runs.
+    """Sets Keras' own loop for training on minibatches.
 
     Args:
-        agent: `keras_rl2.Agent`. One that was compiled.
+        agent: `keras_rl2.Agent`. Must be compiled.
     """
     agent.set_execution(_arguments(agent).first_steps_per_execution, None)
 
@@ -192,8 +192,8 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     dominate, and is slower than TensorFlow's own kernels for large ones.
 
     Args:
-        agent: `keras_rl2.Agent`. One that is bound.
-        batch_size: int. Samples of a minibatch.
+        agent: `keras_rl2.Agent`. Must be bound.
+        batch_size: int. Number of samples in a minibatch.
 
     Returns:
         bool.
@@ -202,7 +202,7 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     largest = max(
         (math.prod(v.shape) for v in agent.trainable_variables), default=0
     )
-    # A memory's products are those of single steps, and many.
+    # A recurrent network has many matrix products, of single steps.
     small = agent.memory is not None or (
         largest * batch_size <= _LARGEST_COMPILED_PRODUCT
     )
@@ -215,22 +215,22 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
 
 
 def _draws(agent: Learner, batch_size: int) -> bool:
-    """Whether an update draws more than a few random numbers in its networks.
+    """Returns whether the networks draw many random numbers in an update.
 
-    The rows of a memory's minibatch are sequences, and their number is unknown
-    here.
+    The rows of a recurrent network's minibatch are sequences, and their number
+    is unknown here.
     """
     rows = batch_size if agent.memory is None else None
     return bool(drawing_layers(agent, rows))
 
 
 def _on_cpu() -> bool:
-    """Whether there is but a CPU, where XLA takes long for random numbers."""
+    """Returns whether there is only a CPU, where XLA draws numbers slowly."""
     return not tf.config.list_physical_devices("GPU")
 
 
 def _convolves(agent: Learner) -> bool:
-    """Whether there are kernels of several axes but those of attention."""
+    """Returns whether kernels, except attention's, have over two axes."""
     products = {
         id(variable)
         for layer in network_checks.all_layers(agent)
@@ -245,7 +245,7 @@ def _convolves(agent: Learner) -> bool:
 
 
 def _is_compiled(agent: Learner, batch_size: int) -> bool:
-    """Whether XLA compiles a round."""
+    """Returns whether XLA compiles a round."""
     asked = _arguments(agent).jit_compile
     if agent.learners.strategy is not None:
         return False
@@ -262,12 +262,12 @@ def _is_compiled(agent: Learner, batch_size: int) -> bool:
 
 
 def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
-    """Returns zeros as a specification asks for."""
+    """Returns zeros of a specification's shape and dtype."""
     return tf.zeros(spec.shape, spec.dtype)
 
 
 def _arguments(agent: Learner) -> CompileArguments:
-    """Returns the arguments of an agent that was compiled."""
+    """Returns the arguments of `compile`, for a compiled agent."""
     return cast(CompileArguments, agent.compile_arguments)
 
 
@@ -277,14 +277,14 @@ _Traced = Callable[[list[Any]], tf.Tensor]
 class RoundCall:
     """Calls a graph with the arrays of a round.
 
-    A `tf.function` finds out from the types of all that it is given, an
-    iterator above all, which of its traces is meant: that takes as long as a
-    small update. Here shapes and dtypes say it.
+    A `tf.function` selects one of its traces by the types of its arguments.
+    This takes as long as a small update, especially for an iterator. Here
+    shapes and dtypes select the trace.
 
     Args:
-        function: Callable from a round, a tree of tensors, to a tensor. What
-            is traced, once for rounds of each form.
-        compiled: bool. Whether XLA compiles all that it does. Defaults to
+        function: Callable from a round, a tree of tensors, to a tensor. It is
+            traced once for rounds of each form.
+        compiled: bool. Whether XLA compiles the function. Defaults to
             `False`.
 
     Example:
@@ -299,7 +299,7 @@ class RoundCall:
     ) -> None:
         self._function = function
         # Graphs that TensorFlow runs itself are to follow the options of
-        # `tf.config`, and a GPU has arrays where only it can tell.
+        # `tf.config`, and only TensorFlow knows where arrays are on a GPU.
         self._directly = compiled and not tf.config.list_logical_devices("GPU")
         self._traced: dict[tuple[Any, ...], _Traced] = {}
 
@@ -334,15 +334,15 @@ class RoundCall:
         ).get_concrete_function()
         if self._directly:
             return _direct(traced)
-        # To let TensorFlow convert them takes four times as long.
+        # Implicit conversion takes four times as long.
         return lambda arrays: traced(*map(tf.constant, arrays))
 
 
 def _direct(traced: tf.types.experimental.ConcreteFunction) -> _Traced:
-    """Returns the operation that a call of a function comes down to.
+    """Returns the operation that a call of a function runs.
 
-    What TensorFlow does in Python before that takes a third of the time of a
-    small update.
+    TensorFlow's Python code before it takes a third of the time of a small
+    update.
     """
     captured, dtype = traced.captured_inputs, traced.structured_outputs.dtype
 

@@ -1,4 +1,4 @@
-"""Networks that value actions, one or several beside each other."""
+"""Critics: one or several Q-networks of an agent."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,11 +26,11 @@ GivenCritics = keras.Model | Sequence[keras.Model]
 
 
 def as_critics(critic: GivenCritics, number: int) -> list[keras.Model]:
-    """Returns critics as a list, of one that the others are still to be like.
+    """Returns given critics as a list: all of them, or one as a template.
 
     Args:
         critic: `keras.Model`, or a sequence of them.
-        number: int. How many the algorithm has.
+        number: int. Number of the algorithm's critics.
 
     Returns:
         list of one or `number` models.
@@ -61,13 +61,13 @@ def complete(
     """Checks and builds critics, and makes those that are missing.
 
     Args:
-        task: `Task`. Of the agent.
-        actor: `keras.Model`. Built.
+        task: `Task`. The agent's task.
+        actor: `keras.Model`. Must be built.
         critics: Sequence of `keras.Model`. One, or all.
-        number: int. How many the algorithm has. Those that are missing are
-            like the first, with weights of their own.
-        units: int or None. Width of the output of critics that are not given
-            an action, one for each action. Defaults to `None`.
+        number: int. Number of the algorithm's critics. Missing ones are made
+            like the first, with their own weights.
+        units: int or None. Width of the output of critics without an action
+            input, one for each action. Defaults to `None`.
 
     Returns:
         list of `number` models.
@@ -92,14 +92,14 @@ def complete(
 
 
 def critic_action(task: Task, units: int | None) -> keras.KerasTensor | None:
-    """Returns a symbolic batch of the actions that critics are given.
+    """Returns a symbolic batch of actions for the critics' input.
 
     Args:
-        task: `Task`. Of the agent.
-        units: int or None. As of `complete`.
+        task: `Task`. The agent's task.
+        units: int or None. See `complete`.
 
     Returns:
-        `keras.KerasTensor`, or None where critics are given none.
+        `keras.KerasTensor`, or None where critics have no action input.
     """
     if units is not None:
         return None
@@ -120,9 +120,9 @@ def default_networks(
     Args:
         build: `NetworkBuilder`.
         actor_units: int. Width of the actor's output.
-        number: int. Of critics.
-        discrete: bool. Whether critics value all actions at once. Defaults to
-            `False`.
+        number: int. Number of critics.
+        discrete: bool. Whether critics return the Q-values of all actions at
+            once. Defaults to `False`.
 
     Returns:
         The actor and the critics.
@@ -149,7 +149,7 @@ def action_values(
     action: Tensor,
     training: bool = False,
 ) -> list[Tensor]:
-    """Returns what each critic thinks of actions.
+    """Returns each critic's Q-values of the given actions.
 
     Args:
         critics: Sequence of `keras.Model`.
@@ -169,7 +169,7 @@ def action_values(
 def all_values(
     critics: Sequence[keras.Model], encoded: Any, training: bool = False
 ) -> list[Tensor]:
-    """Returns what each critic thinks of all Discrete actions.
+    """Returns each critic's Q-values of all Discrete actions.
 
     Args:
         critics: Sequence of `keras.Model`.
@@ -192,7 +192,7 @@ def values_of_taken(
     discrete: bool,
     training: bool = False,
 ) -> list[Tensor]:
-    """Returns what each critic thinks of actions of either kind.
+    """Returns each critic's Q-values of the given actions, of either kind.
 
     Args:
         critics: Sequence of `keras.Model`.
@@ -215,12 +215,12 @@ def values_of_taken(
 
 
 def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
-    """Compares what critics think with their common target.
+    """Compares the critics' Q-values with their common target.
 
     Args:
-        values: Sequence of `[B]`. Of each critic.
+        values: Sequence of `[B]`. Q-values of each critic.
         target: `[B]`. Counts as a constant.
-        weight: `[B]`. What each transition counts.
+        weight: `[B]`. Weight of each transition.
 
     Returns:
         dict: `loss`, half the mean squared error, summed over critics;
@@ -238,7 +238,7 @@ def td_terms(values: Sequence[Tensor], target: Tensor, weight: Tensor) -> Terms:
 
 
 def check_apart(networks: Sequence[keras.Model]) -> None:
-    """Refuses networks that share variables, which each has a loss for.
+    """Raises if networks with separate losses share variables.
 
     Args:
         networks: Sequence of `keras.Model`. Built.

@@ -27,12 +27,12 @@ class Normalizing:
     """The `ObservationNormalization` layers of an agent, fed once a round.
 
     Args:
-        task: `Task`. Of the agent.
+        task: `Task`. The agent's task.
         layers: list of `keras.layers.Layer`. All layers of its networks.
 
     Attributes:
-        outliers: `keras_rl2.basics.outliers.Outliers`. Observations of which
-            some layer did not follow a number.
+        outliers: `keras_rl2.basics.outliers.Outliers`. Observations with a
+            number that some layer's statistics did not follow.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Normalizing:
 
     @property
     def changing(self) -> tuple[ObservationNormalization, ...]:
-        """The layers whose statistics follow what is seen: none is frozen."""
+        """The layers that update their statistics: all that are not frozen."""
         return tuple(layer for layer in self.layers if layer.trainable)
 
     def _check_paths(self) -> None:
-        """Refuses a layer that says of no array that it is meant for it."""
+        """Raises if a layer does not name the array it normalizes."""
         paths = [path for path, _ in named_leaves(self._task.encode.spec)]
         paths = [path for path in paths if path != ACTION_MASK]
         for layer in self.layers:
@@ -66,11 +66,11 @@ class Normalizing:
                 )
 
     def observe(self, trajectory: Trajectory) -> None:
-        """Takes a rollout into statistics that the next round will use.
+        """Adds a rollout to the statistics for the next round.
 
         Raises:
             ValueError: If a mean or variance would not be finite; nothing is
-                taken in then.
+                added then.
         """
         layers = self.changing
         if not layers:
@@ -95,7 +95,7 @@ class Normalizing:
     def _compiled(
         self, layers: Sequence[ObservationNormalization]
     ) -> "_Compiled":
-        """Returns what is done to layers, made once for the same ones."""
+        """Returns the compiled functions, made once for the same layers."""
         if self._made is None or self._made.layers != layers:
 
             def commit() -> None:
@@ -113,11 +113,11 @@ class Normalizing:
     def _make_accumulate(
         self, layers: Sequence[ObservationNormalization]
     ) -> Callable[[Any, Tensor], Tensor]:
-        """Makes what takes rows into all layers, or into none.
+        """Makes the function that adds rows to all layers, or to none.
 
-        It returns `[L + 3]` int32, which is 0 where all is well: of each layer
-        whether it would not stay finite; the number of rows with outliers, the
-        first such row, and the layer that met one there.
+        It returns `[L + 3]` int32, 0 where there is no problem: for each layer
+        whether it would not stay finite; then the number of rows with
+        outliers, the first such row, and the layer with an outlier there.
         """
         spaces = dict(named_leaves(space_tree(self._task.observation_space)))
         spaces.pop(ACTION_MASK, None)
@@ -137,7 +137,7 @@ class Normalizing:
                     layer.keep_moments(moments)
                 return tf.zeros(len(layers) + 3, "int32")
 
-            # Values are looked at one by one only where there is reason to.
+            # Values are checked one by one only where it is necessary.
             return tf.cond(
                 tf.reduce_all(
                     [
@@ -159,7 +159,7 @@ class Normalizing:
 
 
 class _Compiled(NamedTuple):
-    """What takes rows into layers and into use, and which layers."""
+    """Compiled functions that add rows and commit, and their layers."""
 
     layers: Sequence[ObservationNormalization]
     accumulate: Callable[[Any, Tensor], Tensor]
@@ -167,14 +167,14 @@ class _Compiled(NamedTuple):
 
 
 def _path(layer: ObservationNormalization, arrays: dict[str, Any]) -> str:
-    """Returns the path of the array that a layer is meant for."""
+    """Returns the path of the array that a layer normalizes."""
     if layer.key not in arrays and len(arrays) == 1:
         return next(iter(arrays))
     return layer.key
 
 
 def _may_be_far_off(space: gymnasium.Space[Any]) -> bool:
-    """Says whether numbers are measured: neither choices nor bytes."""
+    """Returns whether numbers are measured: neither choices nor bytes."""
     return isinstance(space, Box) and space.dtype != np.uint8
 
 
@@ -184,16 +184,16 @@ def _accumulate_bounded(
     limited: Sequence[bool],
     valid: Tensor,
 ) -> Tensor:
-    """Takes rows into all layers without following outliers, or into none.
+    """Adds rows to all layers without following outliers, or to none.
 
     Args:
         layers: Sequence of layers, L.
-        seen: Sequence of `[N, ...]`. What each of them is given.
-        limited: Sequence of bool. Whether there may be outliers in it.
+        seen: Sequence of `[N, ...]`. Input of each layer.
+        limited: Sequence of bool. Whether the input may have outliers.
         valid: `[N]` bool. Rows that count.
 
     Returns:
-        `[L + 3]` int32. As of what `Normalizing` compiles.
+        `[L + 3]` int32. See `Normalizing._make_accumulate`.
     """
     found, moved = [], []
     for layer, x, is_limited in zip(layers, seen, limited, strict=True):
@@ -211,7 +211,7 @@ def _accumulate_bounded(
 
 
 def _first_of(moved: Sequence[Tensor]) -> Tensor:
-    """Returns how many rows `[N]` were moved, the first, and by which layer."""
+    """Returns the number of moved rows, the first, and its layer."""
     by_layer = tf.cast(tf.stack(moved), "int32")  # [L, N]
     rows = tf.reduce_max(by_layer, axis=0)
     first = tf.argmax(rows, output_type="int32")
@@ -222,7 +222,7 @@ def _first_of(moved: Sequence[Tensor]) -> Tensor:
 def _describe(
     layer: ObservationNormalization, trajectory: Trajectory, row: int
 ) -> str:
-    """Names the number of a row that is furthest from the others."""
+    """Describes the number of a row that is furthest from the others."""
     arrays = dict(named_leaves(trajectory.observation))
     arrays.pop(ACTION_MASK, None)
     path = _path(layer, arrays)
@@ -230,7 +230,7 @@ def _describe(
     values = np.ravel(arrays[path][step, env])
     deviation = np.sqrt(layer.running_variance.numpy().ravel())
     distance = np.abs(values - layer.running_mean.numpy().ravel())
-    # What has been constant is no outlier, and may be 0 deviations from it.
+    # A constant number is no outlier; its standard deviation may be 0.
     place = np.argmax(distance / np.where(deviation > 0.0, deviation, np.inf))
     return (
         f"{_name(path)}={values[place]:.6g} (number {place} of "
@@ -239,16 +239,16 @@ def _describe(
 
 
 def _name(path: str) -> str:
-    """Names an array of the observation."""
+    """Describes an array of the observation by its path."""
     return f"observation {path}" if path else "observation"
 
 
 def _refuse(layer: ObservationNormalization, trajectory: Trajectory) -> None:
-    """Names the number that is too large to be squared."""
+    """Raises for a number that is too large to be squared, with its place."""
     arrays = dict(named_leaves(trajectory.observation))
     arrays.pop(ACTION_MASK, None)
     path = _path(layer, arrays)
-    # [T + 1, B, ...] -> [T, B, ...], which is what is taken in
+    # [T + 1, B, ...] -> [T, B, ...], the rows that are added
     array = np.asarray(arrays[path][:-1], "float64")
     valid = trajectory.valid.reshape(
         *trajectory.valid.shape, *[1] * (array.ndim - 2)
@@ -256,7 +256,7 @@ def _refuse(layer: ObservationNormalization, trajectory: Trajectory) -> None:
     size = np.where(valid, np.abs(array), 0.0)
     where = np.unravel_index(np.argmax(size), size.shape)
     raise ValueError(
-        f"Expected observations of which {layer.name!r} can keep a mean and a "
+        f"Expected observations for which {layer.name!r} has a mean and a "
         "variance: their squares must be finite in float32. Received: "
         f"{_name(path)}={array[where]:.6g} from "
         f"environment {where[1]} at step {where[0]} of the rollout. No "

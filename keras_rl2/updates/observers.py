@@ -1,4 +1,4 @@
-"""Functions that are told of what happens, and change nothing in it."""
+"""Observers: functions that are called on events without effect on them."""
 
 import inspect
 import weakref
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 class Observers(Generic[T]):
-    """Those who are told of something each time that it happens.
+    """Functions that are called with each piece of news.
 
-    An agent tells its observers of each `Trajectory` that it is given.
+    An agent calls its observers with each `Trajectory` that it receives.
 
-    A method is forgotten with the object that it is of: a callback of a `fit`
-    that was interrupted leaves nothing behind.
+    A method is removed together with its object: a callback of a `fit` that
+    was interrupted leaves nothing behind.
 
     Example:
 
@@ -32,24 +32,24 @@ class Observers(Generic[T]):
         self._references: list[Callable[[], Callable[[T], object] | None]] = []
 
     def add(self, observer: Callable[[T], object]) -> None:
-        """Tells a function from now on, once each time.
+        """Adds a function, which is called once for each piece of news.
 
         Args:
-            observer: Callable. Takes what there is to tell.
+            observer: Callable. Takes the news.
         """
         self.remove(observer)
         self._references.append(
             weakref.WeakMethod(observer)
             if inspect.ismethod(observer)
-            # Nobody else may hold a function: a lambda, say.
+            # There may be no other reference to a function, e.g. a lambda.
             else lambda: observer
         )
 
     def remove(self, observer: Callable[[T], object]) -> None:
-        """Tells a function nothing any more, if it was told anything.
+        """Removes a function, if it was added.
 
         Args:
-            observer: Callable. What was given to `add`.
+            observer: Callable. The argument of `add`.
         """
         self._references = [
             reference
@@ -58,10 +58,10 @@ class Observers(Generic[T]):
         ]
 
     def __call__(self, news: T) -> None:
-        """Tells all of them.
+        """Calls all observers.
 
         Args:
-            news: What there is to tell.
+            news: The news, e.g. a `Trajectory`.
         """
         for reference in self._references:
             observer = reference()
@@ -69,5 +69,5 @@ class Observers(Generic[T]):
                 observer(news)
 
     def __len__(self) -> int:
-        """Returns how many are told."""
+        """Returns the number of observers."""
         return sum(reference() is not None for reference in self._references)

@@ -26,14 +26,14 @@ Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
 class Evaluating(Protocol):
-    """A model that values its rollouts; see `keras_rl2.agents.OnPolicyAgent`.
+    """A model that evaluates its rollouts; see `OnPolicyAgent`.
 
     Letters are those of `RolloutSamples`, and M is any number of rows.
     """
 
     @property
     def task(self) -> Task:
-        """What it observes and does."""
+        """The agent's task: its observations and actions."""
 
     @property
     def run_eagerly(self) -> bool:
@@ -57,7 +57,7 @@ class Evaluating(Protocol):
         """Runs a recurrent network through sequences."""
 
     def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
-        """Returns the distribution that parameters stand for."""
+        """Returns the distribution with the given parameters."""
 
     def targets(
         self,
@@ -70,12 +70,12 @@ class Evaluating(Protocol):
 
 
 class RolloutSamples:
-    """Makes samples of the rollouts of an on-policy agent.
+    """Makes samples from the rollouts of an on-policy agent.
 
     T is the number of steps, B that of environments, N = T * B.
 
     Args:
-        agent: `Evaluating`. Whose networks are run.
+        agent: `Evaluating`. The agent with the networks.
     """
 
     def __init__(self, agent: Evaluating) -> None:
@@ -117,7 +117,7 @@ class RolloutSamples:
     def prepare(
         self, trajectory: Trajectory
     ) -> tuple[dict[str, Any], dict[str, float]]:
-        """Computes what updates need, in one call; see `Agent.prepare`.
+        """Computes the samples of a round, in one call; see `Agent.prepare`.
 
         Args:
             trajectory: `Trajectory` of T steps of B environments.
@@ -151,10 +151,10 @@ class RolloutSamples:
         }
 
     def _function(self, trajectory: Trajectory) -> Callable[..., Prepared]:
-        """Returns what does what `prepare` promises.
+        """Returns the function that `prepare` calls.
 
         It is traced once for rollouts of a shape, unless the agent runs
-        eagerly: then it can be looked into as well.
+        eagerly: then it can be debugged as well.
         """
         if self._agent.run_eagerly:
             return lambda arrays: self._prepared(_with_rows(arrays))
@@ -166,11 +166,11 @@ class RolloutSamples:
                 autograph=False,
             ).get_concrete_function()
         prepared = self._functions[key]
-        # To let TensorFlow convert them takes a fifth of the time.
+        # Implicit conversion would take a fifth of the time.
         return lambda arrays: prepared(map_leaves(tf.constant, arrays))
 
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
-        """Does what `prepare` promises, of arrays alone."""
+        """Computes the result of `prepare` from arrays alone."""
         policy, _, samples = self.of(arrays, training=False)
         samples["log_prob"] = (
             flat(arrays["log_prob"])
@@ -193,7 +193,7 @@ class RolloutSamples:
         """Runs the networks over a rollout and computes targets, in the graph.
 
         Args:
-            arrays: dict, as of `Trajectory.arrays`.
+            arrays: dict, see `Trajectory.arrays`.
             training: bool. Passed on to the networks.
 
         Returns:
@@ -242,10 +242,10 @@ class RolloutSamples:
     def _remembered(
         self, arrays: dict[str, Any], training: bool
     ) -> tuple[Distribution, Tensor]:
-        """Runs a network that remembers over a rollout.
+        """Runs a recurrent network over a rollout.
 
         Args:
-            arrays: dict, as of `Trajectory.arrays`.
+            arrays: dict, see `Trajectory.arrays`.
             training: bool. Passed on to the network.
 
         Returns:
@@ -285,11 +285,11 @@ class RolloutSamples:
 def _in_sequences(
     samples: dict[str, np.ndarray], trajectory: Trajectory
 ) -> dict[str, Any]:
-    """Returns samples of an agent that remembers: sequences of steps.
+    """Returns samples of a recurrent agent: sequences of steps.
 
     Args:
-        samples: dict of `[T * B]`. What was computed of each step.
-        trajectory: `Trajectory`. What was collected, with states.
+        samples: dict of `[T * B]`. Values computed for each step.
+        trajectory: `Trajectory`. The rollout, with states.
 
     Returns:
         dict of `[K * B, L, ...]`, and the `state` `[K * B, ...]` before each.
@@ -341,10 +341,10 @@ def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
-    """Returns all observations that values are wanted of.
+    """Returns all observations for which values are computed.
 
-    `[N + B + E, ...]`: of each step, of what follows the last ones, and of the
-    E episodes that ended within a step.
+    `[N + B + E, ...]`: those of each step, those after the last steps, and the
+    final observations of the E episodes that ended within a step.
     """
     if "final_index" not in arrays:
         return rows
@@ -356,13 +356,13 @@ def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
 
 
 def _following(known: Tensor, arrays: dict[str, Any]) -> Tensor:
-    """Returns the values `[N]` of what follows each step, of those known."""
+    """Returns the values `[N]` of the observations after each step."""
     horizon, num_envs = arrays["reward"].shape
     steps = horizon * num_envs
     following: Tensor = known[num_envs : steps + num_envs]
     if "final_index" not in arrays:
         return following
-    # One more slot, for rows that only fill up a fixed shape.
+    # One more slot, for the padding rows of a fixed shape.
     following = tf.tensor_scatter_nd_update(
         ops.concatenate([following, ops.zeros((1,))], axis=0),
         arrays["final_index"][:, None],

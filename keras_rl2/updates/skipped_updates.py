@@ -1,4 +1,4 @@
-"""Updates that would have left something not finite, and are not made."""
+"""Updates that are skipped since a value would not have been finite."""
 
 import math
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ told within seconds.
 
 
 class SkippedUpdates:
-    """What a skipped update puts back, and how many there were in a row.
+    """Restores the weights after a skipped update, and counts those in a row.
 
     Args:
-        agent: `keras.Model`. Whose updates they are.
+        agent: `keras.Model`. The agent that is updated.
 
     Attributes:
-        limit: int or None. How many in a row end a training; None for any
-            number.
+        limit: int or None. Number of skipped updates in a row that ends a
+            training; None for no limit.
         in_a_row: `tf.Variable`, scalar int64. Updates skipped since the last
             one that was made.
     """
@@ -42,14 +42,14 @@ class SkippedUpdates:
         self.in_a_row = tf.Variable(0, trainable=False, dtype="int64")
 
     def watch(self, layers: Sequence[keras.layers.Layer]) -> None:
-        """Says which layers a forward pass of an update may change.
+        """Sets the layers that a forward pass of an update may change.
 
         Args:
             layers: Sequence of `keras.layers.Layer`. All layers of the
                 networks that learn.
         """
-        # Those change between rounds only; BatchNormalization, with all
-        # whose weights no gradient changes, at each update.
+        # Those change between rounds only; BatchNormalization, like every
+        # layer with weights that no gradient changes, at each update.
         self._layers = [
             layer
             for layer in layers
@@ -59,7 +59,7 @@ class SkippedUpdates:
     # In the graph.
 
     def before_forward_pass(self) -> list[tuple[keras.Variable, Tensor]]:
-        """Returns weights that layers themselves may change, with values."""
+        """Returns the weights that layers may change, with their values."""
         found = {
             id(weight): weight
             for layer in self._layers
@@ -71,7 +71,7 @@ class SkippedUpdates:
         ]
 
     def end_row(self) -> None:
-        """Is told that an update was made."""
+        """Resets the count of skipped updates in a row: an update was made."""
         self.in_a_row.assign(tf.zeros((), "int64"))
 
     def count(
@@ -79,14 +79,14 @@ class SkippedUpdates:
         before: Sequence[tuple[keras.Variable, Tensor]],
         optimizers: Sequence[keras.optimizers.Optimizer],
     ) -> None:
-        """Puts back what the forward pass of a skipped update has changed.
+        """Restores the weights changed by a skipped update's forward pass.
 
-        A loss scale above 1 that was in use falls: the numbers of float16 end
-        early, and that is how Keras finds out where. The update is then not
-        one of the row, since its data may be faultless.
+        A loss scale above 1 that was in use falls: the range of float16 is
+        small, and Keras finds its limit in this way. The update then does not
+        count as one in a row, since its data may be faultless.
 
         Args:
-            before: Sequence of variables and values, as of
+            before: Sequence of variables and values, see
                 `before_forward_pass`.
             optimizers: Sequence of `keras.optimizers.Optimizer`. Those of the
                 update.
@@ -109,11 +109,11 @@ class SkippedUpdates:
     # Outside of it.
 
     def check(self, in_a_row: int | None = None) -> None:
-        """Ends a training that does not get on.
+        """Ends a training that makes no progress.
 
         Args:
-            in_a_row: int or None. What is known of the variable's value; None
-                to read it. Defaults to `None`.
+            in_a_row: int or None. The variable's value, if known; None to read
+                it. Defaults to `None`.
 
         Raises:
             FloatingPointError: If too many updates in a row were skipped.
@@ -129,12 +129,12 @@ class SkippedUpdates:
         raise FloatingPointError(
             "Expected finite gradients and learning rates. Received: "
             f"{in_a_row} updates in a row that were skipped, because of "
-            f"{self._cause()}. No weight was changed by these updates. How "
-            "many may be skipped is `max_skipped_updates` of `compile`"
+            f"{self._cause()}. No weight was changed by these updates. The "
+            "limit is `max_skipped_updates` of `compile`"
         )
 
     def _cause(self) -> str:
-        """Says what can be seen from outside of the updates."""
+        """Returns the cause, as far as it is visible outside of the updates."""
         for part in parts_of(self._agent.optimizer):
             rate = float(ops.convert_to_numpy(part.learning_rate))
             if not is_small(rate):
@@ -145,7 +145,7 @@ class SkippedUpdates:
         return (
             "losses that are infinite or not numbers: look for rewards and "
             "observations that are far too large, and for a network or a loss "
-            "that gives NaN"
+            "that returns NaN"
         )
 
 
@@ -154,12 +154,12 @@ def refuse_non_finite(
     verb: str,
     variables: Iterable[keras.Variable] | None = None,
 ) -> None:
-    """Refuses to go on with an agent whose weights are not finite.
+    """Raises if an agent has weights that are not finite.
 
     Args:
         agent: `keras.Model`.
-        verb: str. What is not done to it, "save" say.
-        variables: Iterable of `keras.Variable` or None. What is looked at;
+        verb: str. The action that is prevented, e.g. "save".
+        variables: Iterable of `keras.Variable` or None. Variables to check;
             None for all of its weights and those of its optimizers. Defaults
             to `None`.
 
@@ -178,7 +178,7 @@ def refuse_non_finite(
 
 
 def saved_variables(agent: keras.Model) -> list[keras.Variable]:
-    """Returns all that is in a saved agent: weights and optimizers' slots.
+    """Returns the variables of a saved agent: weights and optimizers' slots.
 
     Args:
         agent: `keras.Model`.
@@ -210,7 +210,7 @@ Values = list[tuple[keras.Variable, np.ndarray]]
 
 
 def values_of(agent: keras.Model) -> Values:
-    """Returns all that is in a saved agent, with its values.
+    """Returns the variables of a saved agent, with their values.
 
     Args:
         agent: `keras.Model`.
@@ -221,17 +221,17 @@ def values_of(agent: keras.Model) -> Values:
 
 
 def put_back(values: Values) -> None:
-    """Gives variables the values that they had.
+    """Restores the values of variables.
 
     Args:
-        values: As of `values_of`.
+        values: See `values_of`.
     """
     for variable, value in values:
         variable.assign(value)
 
 
 def is_small(rate: float) -> bool:
-    """Says whether weights cannot overflow by a step of a learning rate.
+    """Returns whether a learning rate is too small for weights to overflow.
 
     Args:
         rate: float.
@@ -245,8 +245,8 @@ def parts_of(
     """Returns the optimizers within one that have a learning rate each.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer`. One of several parts perhaps,
-            or with a loss scale.
+        optimizer: `keras.optimizers.Optimizer`. It may have several parts, or
+            a loss scale.
 
     Returns:
         list of `keras.optimizers.Optimizer`.

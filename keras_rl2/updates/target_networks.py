@@ -65,8 +65,8 @@ class TargetUpdate:
         self.target = target
         self.tau = float(tau)
         self.every = int(every)
-        # A target's weights are often frozen: whether they are averaged is
-        # for the source to say.
+        # A target's weights are often frozen: the source decides whether they
+        # are averaged.
         self._weights = [
             (ours, theirs, tau < 1.0 and _is_averaged(theirs))
             for ours, theirs in zip(target.weights, source, strict=True)
@@ -74,7 +74,7 @@ class TargetUpdate:
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """All that a trace depends on."""
+        """The settings that a trace depends on."""
         weights = [(id(x), id(y), averaged) for x, y, averaged in self._weights]
         return self.tau, self.every, tuple(weights)
 
@@ -112,15 +112,14 @@ class TargetUpdate:
         """Moves all weights by a share of the way; copies those that are due.
 
         Args:
-            share: float or scalar float32. Of the way to the source.
-            due: scalar bool, or None where there is no doubt. Defaults to
-                `None`.
+            share: float or scalar float32. Share of the way to the source.
+            due: scalar bool, or None for always. Defaults to `None`.
         """
         for target, source, averaged in self._weights:
             variable, new = target.value, tf.cast(source.value, target.dtype)
             if averaged:
-                # A source that is not finite stays away from targets that
-                # are not to be moved.
+                # Values of a source that are not finite do not reach targets
+                # that are not due.
                 step = tf.math.multiply_no_nan(
                     new - variable, tf.cast(share, target.dtype)
                 )
@@ -132,11 +131,10 @@ class TargetUpdate:
 
 
 class TargetNetworks:
-    """The target networks of an agent, and how they follow at present.
+    """The target networks of an agent, and their present updates.
 
-    They follow as the agent itself says, by its `tau` and `target_every`;
-    unless somebody, a `TargetNetworkSync` callback say, asks for something
-    else.
+    By default they follow by the agent's `tau` and `target_every`. Other
+    updates can be set, e.g. by a `TargetNetworkSync` callback.
     """
 
     def __init__(self) -> None:
@@ -145,7 +143,7 @@ class TargetNetworks:
         self._traced: tuple[Any, ...] | None = None
 
     def follow(self, updates: Iterable[TargetUpdate]) -> None:
-        """Says how they follow where nobody asks for anything else.
+        """Sets the updates that apply by default.
 
         Args:
             updates: Iterable of `TargetUpdate`, one for each target.
@@ -158,7 +156,7 @@ class TargetNetworks:
             update.target.trainable = False
 
     def ask(self, updates: Iterable[TargetUpdate]) -> None:
-        """Asks for other moves until `forget`; targets left out stay put.
+        """Sets other moves until `forget`; targets left out stay unchanged.
 
         Args:
             updates: Iterable of `TargetUpdate`. Those of several calls add up.
@@ -166,7 +164,7 @@ class TargetNetworks:
         self._asked |= {id(update.target): update for update in updates}
 
     def forget(self) -> None:
-        """Takes back all that was asked for."""
+        """Returns to the default moves."""
         self._asked = {}
 
     @property
@@ -181,7 +179,7 @@ class TargetNetworks:
 
     @property
     def _settings(self) -> tuple[Any, ...]:
-        """All that a trace depends on."""
+        """The settings that a trace depends on."""
         return tuple(update.settings for update in self.present)
 
     def copy(self) -> None:
@@ -193,8 +191,8 @@ class TargetNetworks:
     def following(self, updates: keras.Variable) -> Iterator[None]:
         """Moves the targets that the update within makes due, in the graph.
 
-        Before the first update of all they are made equal to their sources,
-        which may have been given weights since.
+        Before the very first update they are made equal to their sources, since
+        the weights of the sources may have been set in the meantime.
 
         Args:
             updates: Integer variable. Counts updates; read before and after.
@@ -204,8 +202,8 @@ class TargetNetworks:
             yield
             return
         with tf.init_scope():
-            # Outside of the graph, when it is traced: nothing has to be asked
-            # at each of a million updates.
+            # Outside of the graph, when it is traced: no check is needed at
+            # each of a million updates.
             if int(updates.numpy()) == 0:
                 self.copy()
         before = tf.cast(tf.convert_to_tensor(updates), "int64")
@@ -220,12 +218,12 @@ class TargetNetworks:
 
 
 def check_sync(tau: Any, every: Any, name: str = "every") -> None:
-    """Refuses numbers that no target can follow by.
+    """Raises unless `tau` and `every` are valid for a target network.
 
     Args:
         tau: Any. Must be a number over 0 and at most 1.
         every: Any. Must be an integer of at least 1.
-        name: str. What the latter is called. Defaults to `"every"`.
+        name: str. Name of the latter argument. Defaults to `"every"`.
 
     Raises:
         ValueError: If one is not.
@@ -242,5 +240,5 @@ def check_sync(tau: Any, every: Any, name: str = "every") -> None:
 
 
 def _is_averaged(weight: keras.Variable) -> bool:
-    """Says whether a weight is one that an average makes sense of."""
+    """Returns whether the average of a weight is meaningful."""
     return bool(weight.trainable and tf.as_dtype(weight.dtype).is_floating)

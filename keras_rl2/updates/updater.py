@@ -1,4 +1,4 @@
-"""An update: all the steps along its objectives, or none of them."""
+"""Updates: all steps along the objectives, or none."""
 
 import dataclasses
 import functools
@@ -32,12 +32,12 @@ class Objective(NamedTuple):
 
     Attributes:
         terms: Callable from a minibatch to a dict of tensors: `loss`, the
-            scalar that is minimised; perhaps `td_error` `[B]`, how surprising
-            each transition was; other scalars, for the logs.
-        networks: Sequence of `keras.Model`. Are trained by it, and the losses
+            scalar to minimise; optionally `td_error` `[B]`, the prediction
+            error of each transition; other scalars, for the logs.
+        networks: Sequence of `keras.Model`. Networks trained by it. The losses
             that they add (`kernel_regularizer`, `add_loss`) are added to it.
-        variables: Sequence of `keras.Variable`. Trained beside those of the
-            networks. Defaults to none.
+        variables: Sequence of `keras.Variable`. Further trained variables.
+            Defaults to none.
         optimizer: `keras.optimizers.Optimizer`, or None for the agent's.
             Objectives with the same one make a single step, clipped together.
             Defaults to `None`.
@@ -75,10 +75,10 @@ class Objective(NamedTuple):
 
 
 class Trained(Protocol):
-    """A model whose updates an `Updater` makes; see `keras_rl2.Agent`."""
+    """A model that is updated by an `Updater`; see `keras_rl2.Agent`."""
 
     optimizer: Any
-    #: Updates that were not made.
+    #: The skipped updates.
     skipped: SkippedUpdates
     #: Global norm that gradients are clipped to; None for no clipping.
     max_gradient_norm: float | None
@@ -92,20 +92,20 @@ class Trained(Protocol):
         """Counts updates."""
 
     def after_update(self, batch: Batch, terms: Terms) -> None:
-        """Changes whatever else an update changes, in the graph."""
+        """Makes the further changes of an update, in the graph."""
 
 
 class Updater:
     """Makes the updates of an agent: gradients, clipping, optimizers.
 
-    An update is all the steps along its objectives, or none of them: where a
-    gradient or a learning rate is not finite, or so large that weights could
-    overflow, no optimizer is asked. Weights, slots and iterations stay as they
-    are, bit for bit; so do the weights that layers change in a forward pass.
-    All gradients are those of the weights before the update.
+    An update makes all steps along its objectives, or none: where a gradient
+    or a learning rate is not finite, or so large that weights could overflow,
+    no optimizer is called. Weights, slots and iterations stay as they are, bit
+    for bit; so do the weights that layers change in a forward pass. All
+    gradients are computed with the weights before the update.
 
     Args:
-        agent: `Trained`. Whose updates they are.
+        agent: `Trained`. The agent to update.
     """
 
     def __init__(self, agent: Trained) -> None:
@@ -124,8 +124,8 @@ class Updater:
             dict: the terms of all objectives; `<name>_loss` of each, and their
             sum as `loss`; `gradient_norm`, of the first optimizer's gradients
             before they are clipped; `skipped_updates`, a bool: whether nothing
-            was changed, since something was not finite; `counted`, a bool:
-            whether the means of the logs include it.
+            was changed, since a value was not finite; `counted`, a bool:
+            whether the means of the logs include the update.
         """
         agent = self._agent
         if not agent.optimizer.built:
@@ -159,7 +159,7 @@ class Updater:
                 step.apply(agent.max_gradient_norm)
             agent.skipped.end_row()
             if all(each.optimizer for each in objectives.values()):
-                # Counts updates, which its parts do each for itself.
+                # Counts updates; each of its parts counts its own.
                 agent.optimizer.iterations.assign_add(1)
             for name, each in objectives.items():
                 if each.last_loss is not None:
@@ -211,7 +211,7 @@ class Updater:
 
         def now() -> tuple[Tensor, list[Tensor]]:
             terms, gradients = self._gradients(objective, batch)
-            # Of an embedding they are of another form.
+            # Gradients of an embedding have another form.
             return terms["loss"], [*map(tf.convert_to_tensor, gradients)]
 
         def not_now() -> tuple[Tensor, list[Tensor]]:
@@ -222,7 +222,7 @@ class Updater:
 
         found: tuple[Tensor, list[Tensor]]
         if replicas.within_one():
-            # In a branch it could not get the others' rows.
+            # Within a branch it could not get the other replicas' rows.
             found = tf.nest.map_structure(
                 lambda one, other: tf.where(due, one, other), now(), not_now()
             )
@@ -288,7 +288,7 @@ class _Step:
     variables: list[keras.Variable] = dataclasses.field(default_factory=list)
 
     def measure(self) -> None:
-        """Reads what the gradients are to be judged by."""
+        """Measures the gradients and the learning rate."""
         if not self.optimizer.built:
             # A branch of the graph could make no variables.
             self.optimizer.build(self.variables)
@@ -298,12 +298,12 @@ class _Step:
         self.unscaled_norm = self.norm / self.scale
 
     def is_finite(self) -> Tensor:
-        """Says whether the step leaves weights and slots finite.
+        """Returns whether the step leaves weights and slots finite.
 
-        Squares are what optimizers keep, and none goes further in a step than
-        some times the rate, or the rate times the norm: while the square of
-        either is finite, weights would overflow after more steps than anybody
-        can make.
+        Optimizers keep squares, and none moves further in a step than a few
+        times the rate, or the rate times the norm: while the square of either
+        is finite, weights could overflow only after more steps than any
+        training makes.
         """
         reach = 1.0 + self.unscaled_norm
         for part in parts_of(self.optimizer):
@@ -329,13 +329,13 @@ class _Step:
 
 
 def minibatch_of(data: Any) -> dict[str, Tensor]:
-    """Returns what `train_step` was given as a dict with a `weight`.
+    """Returns the data of `train_step` as a dict with a `weight`.
 
     Args:
-        data: dict of `[B, ...]`, in a tuple perhaps, as Keras hands it over.
+        data: dict of `[B, ...]`, which may be in a tuple, as Keras passes it.
             Without a `weight`, each row counts 1; a `sample_weight` beside it
-            is a factor of that. What is float64, as NumPy makes it of its own
-            accord, becomes float32.
+            is a factor of that. Arrays of float64, NumPy's default, become
+            float32.
 
     Returns:
         dict of `[B, ...]`.
@@ -347,8 +347,8 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
     given, targets, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     if targets is not None or not isinstance(given, Mapping):
         raise ValueError(
-            "Expected a minibatch to be a dict, with all that is learned from "
-            "among its entries, and a `weight` of its rows perhaps. Received: "
+            "Expected a minibatch to be a dict, with all training data among "
+            "its entries, and optionally a `weight` of its rows. Received: "
             + ("targets `y` beside it" if targets is not None else repr(given))
         )
     batch: dict[str, Tensor] = map_leaves(
@@ -366,7 +366,7 @@ def minibatch_of(data: Any) -> dict[str, Tensor]:
 
 
 def _weighted(weight: Tensor, factor: Any) -> Tensor:
-    """Multiplies the weights of rows by those that came beside them."""
+    """Multiplies the weights of rows by the sample weights."""
     factor = ops.cast(factor, "float32")
     if factor.shape != weight.shape:
         raise ValueError(
@@ -380,14 +380,14 @@ def _weighted(weight: Tensor, factor: Any) -> Tensor:
 
 def _ensured(tensor: Tensor) -> Tensor:
     """Returns a tensor through an operation that changes nothing."""
-    # No `tf.identity`, which the graph optimizer takes away.
+    # No `tf.identity`, which the graph optimizer removes.
     return tf.raw_ops.EnsureShape(input=tensor, shape=tensor.shape)
 
 
 def all_computed(gradients: Gradients) -> Gradients:
-    """Returns gradients that no optimizer gets before all are there.
+    """Returns gradients that no optimizer receives before all are computed.
 
-    To be called before anything is applied, once for all of an update.
+    It is called before anything is applied, once for a whole update.
 
     Args:
         gradients: Nested lists of tensors.
@@ -421,19 +421,19 @@ def apply_gradients(
 ) -> None:
     """Makes one step of an optimizer.
 
-    What Keras' optimizers do on each replica before they change anything is
-    to sum gradients over all of them. TensorFlow registers a gradient of that
-    sum, for as long as the process lives, and with it the graph of the update:
-    some megabytes for each agent that was trained. What is called from between
-    replicas makes no such sum; nor is there anything to be summed, with one
-    replica, or of gradients that are those of all. One that scales losses
-    refuses to be called from there, and sums as Keras does.
+    On each replica, Keras' optimizers sum gradients over all replicas before
+    they change anything. TensorFlow registers a gradient of that sum, for as
+    long as the process lives, and with it the graph of the update: some
+    megabytes for each agent that was trained. An optimizer that is called
+    between replicas makes no such sum; nor is it needed with one replica, or
+    for gradients that all replicas have in full. An optimizer that scales
+    losses cannot be called there, and sums as Keras does.
 
     Args:
-        optimizer: `keras.optimizers.Optimizer`. One that is built.
+        optimizer: `keras.optimizers.Optimizer`. Must be built.
         gradients: Sequence of tensors.
-        variables: Sequence of `keras.Variable`. What they are the gradients
-            of.
+        variables: Sequence of `keras.Variable`. The variables of the
+            gradients, in their order.
     """
     if tf.distribute.in_cross_replica_context():
         _apply_once(optimizer, gradients, variables)
@@ -464,12 +464,12 @@ def _apply_once(
     gradients: Sequence[Tensor | None],
     variables: Sequence[keras.Variable],
 ) -> None:
-    """Makes a step between replicas, of gradients that all of them have."""
+    """Makes a step between replicas, with gradients that all of them have."""
     strategy = tf.distribute.get_strategy()
     if not isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         strategy.run(_apply_part, args=(optimizer, gradients, variables))
         return
-    # What it does itself with gradients that are finite, as they are here.
+    # As the optimizer itself does with finite gradients, which these are.
     scale = tf.convert_to_tensor(optimizer.dynamic_scale.value)
     unscaled = [None if each is None else each / scale for each in gradients]
     _apply_once(optimizer.inner_optimizer, unscaled, variables)
@@ -480,13 +480,13 @@ def _apply_once(
 
 
 def added_losses(network: keras.Model) -> Tensor | float:
-    """Returns what a network itself adds to the loss it is trained by.
+    """Returns the losses that a network adds to its training loss.
 
-    Its `kernel_regularizer` and the like, its `activity_regularizer` and
-    `add_loss` of its last call.
+    They come from its `kernel_regularizer` and the like, its
+    `activity_regularizer`, and `add_loss` in its last call.
 
     Args:
-        network: `keras.Model`. Has just been called.
+        network: `keras.Model`. Must have been called just before.
 
     Returns:
         scalar float32, or 0.0 where it adds nothing.
@@ -506,8 +506,8 @@ class TrainedVariables:
     its weights as they are.
 
     Args:
-        agent: `keras.Model`. Whose variables they are.
-        targets: `TargetNetworks`. Are never trained.
+        agent: `keras.Model`. The agent with the variables.
+        targets: `TargetNetworks`. Never trained.
     """
 
     def __init__(self, agent: keras.Model, targets: TargetNetworks) -> None:
@@ -517,15 +517,15 @@ class TrainedVariables:
         self._traced: frozenset[int] | None = None
 
     def forget(self) -> None:
-        """Is told that there is another optimizer."""
+        """Forgets the variables of the former optimizer."""
         self._optimized = None
 
     def keep_optimized(self) -> None:
-        """Is told that the optimizer has been built for what is trained."""
+        """Keeps the variables that the optimizer has been built for."""
         self._optimized = self._present
 
     def keep_traced(self) -> bool:
-        """Is told that updates are to be run.
+        """Keeps the variables that updates are about to be run for.
 
         Returns:
             bool: whether they have been traced for other variables.
@@ -534,10 +534,10 @@ class TrainedVariables:
         return traced is not None and traced != self._traced
 
     def check(self) -> None:
-        """Refuses to train nothing, or what the optimizer does not know.
+        """Raises if nothing is trained, or the optimizer lacks a variable.
 
         Raises:
-            ValueError: If all is frozen, or something no longer is.
+            ValueError: If all variables are frozen, or one is no longer frozen.
         """
         # `trainable = True` of the agent is said to its target networks too.
         self._targets.freeze()
@@ -555,16 +555,15 @@ class TrainedVariables:
 
     @property
     def _present(self) -> frozenset[int]:
-        """What is trained at present."""
+        """Identities of the variables that are trained at present."""
         return frozenset(map(id, self._agent.trainable_variables))
 
 
 def nothing_to_train(name: str | None = None) -> ValueError:
-    """Returns what is raised where an update would have nothing to change.
+    """Returns the error for an agent without trainable variables.
 
     Args:
-        name: str or None. Of the agent, where it is known. Defaults to
-            `None`.
+        name: str or None. Name of the agent, if known. Defaults to `None`.
     """
     what = "an agent" if name is None else repr(name)
     return ValueError(

@@ -529,7 +529,7 @@ def test_numbers_cannot_be_forbidden_one_by_one(name):
             super().__init__()
             self.action_space = spaces.Box(-1.0, 1.0, (5,), np.float32)
 
-    expected = "nothing of the action space can be forbidden one by one"
+    expected = "the action space has no single options to forbid"
     if "q_network" in case.networks:
         expected = f"an action space that {name} can act in"
     with raises(expected, "Box"):

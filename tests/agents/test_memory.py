@@ -163,7 +163,9 @@ def test_act_takes_a_state_and_gives_one():
     _, second = agent.act(observation, first, deterministic=True)
     assert np.abs(second[0] - first[0]).max() > 0
     # Without a state a call keeps none, which is said once.
-    with pytest.warns(UserWarning, match="was given no `state`") as caught:
+    with pytest.warns(
+        UserWarning, match="was called without a `state`"
+    ) as caught:
         alone = agent.act(observation, None, True, return_log_prob=True)
     (told,) = [each for each in caught if each.category is UserWarning]
     assert "agent.initial_state(1)" in str(told.message)

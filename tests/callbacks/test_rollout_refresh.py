@@ -68,7 +68,7 @@ def test_a_second_one_is_refused(agent, rollouts):
 
 def test_one_for_other_rollouts_is_refused(agent, rollouts):
     other = rl.RolloutDataset("CartPole-v1", horizon=64, batch_size=32)
-    with pytest.raises(ValueError, match="for the rollouts that `fit`"):
+    with pytest.raises(ValueError, match="for the same rollouts as `fit`"):
         agent.fit(rollouts, callbacks=[RolloutRefresh(other)], verbose=0)
     assert agent.env_steps == 0
 

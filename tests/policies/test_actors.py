@@ -305,7 +305,7 @@ def test_a_conversion_that_acts_otherwise_is_not_used(
         actor = ActorSnapshot(agent, num_envs)
     assert actor.backend == "tensorflow"
     (record,) = caplog.records
-    assert "gave other actions" in record.message
+    assert "returned other actions" in record.message
     assert_acts_alike(actor, agent, num_envs)
 
 

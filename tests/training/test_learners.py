@@ -270,7 +270,7 @@ def test_what_workers_would_have_to_tell_one_another_is_refused(
     steps = {k: data.pop(k) for k in list(data) if k == "total_steps"}
     dataset = EVERY_AGENT[name].make_dataset(make_env(), **data)
     monkeypatch.setattr(type(agent.learners), "workers", 2)
-    with pytest.raises(ValueError, match=f"of several workers.*{refused}"):
+    with pytest.raises(ValueError, match=f"for several workers.*{refused}"):
         agent.fit(dataset, verbose=0, **steps)
     assert agent.env_steps == 0
 
