@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.updates.observers import Observers
+from keras_rl2.updates.observing import Observers
 
 
 class StepsTaken(Protocol):

@@ -19,7 +19,7 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
 from keras_rl2.callbacks.event_writer import EventWriter
-from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.video import frames as video
 from keras_rl2.video import recording
 

@@ -12,8 +12,8 @@ from keras_rl2 import losses
 from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import OwnRollout
 from keras_rl2.distributions import Distribution
+from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.space_configs import GivenSpace
 
 

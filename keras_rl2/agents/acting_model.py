@@ -24,7 +24,7 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.distributions import Distribution
-from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.acting import Acting
 from keras_rl2.policies.policy_function import PolicyFunction

@@ -29,10 +29,10 @@ from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.basics.arguments import standing_for
 from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import RoundDataset
-from keras_rl2.data import Trajectory
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.distribute import replicas
-from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
@@ -52,8 +52,8 @@ from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
 from keras_rl2.updates import skipped_updates as finite_weights
-from keras_rl2.updates.normalizing import Normalizing
-from keras_rl2.updates.observers import Observers
+from keras_rl2.updates.observing import Normalizing
+from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import DEFAULT_LIMIT
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
@@ -106,7 +106,7 @@ def make_for_env(
     asked = present(**options)
     _check({**options, **_own_options(kind), **asked}, memory, seed)
     # Whoever gives networks and spaces needs no environment.
-    from keras_rl2.envs import as_vector_env
+    from keras_rl2.envs.adapt import as_vector_env
 
     adapter = as_vector_env(env)
     kind = cast("type[MadeAgent]", kind.for_action_space(adapter.action_space))

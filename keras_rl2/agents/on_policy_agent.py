@@ -17,9 +17,8 @@ from keras_rl2.agents.stochastic_policy import StochasticPolicy
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import OwnRollout
-from keras_rl2.data import Trajectory
-from keras_rl2.data import unpack
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.collecting.trajectory import unpack
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
@@ -34,6 +33,7 @@ from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.inputs import unroll
+from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.supported import space_tree

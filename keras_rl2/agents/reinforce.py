@@ -10,7 +10,7 @@ import keras
 
 from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
-from keras_rl2.data import OwnRollout
+from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.space_configs import GivenSpace
 
 

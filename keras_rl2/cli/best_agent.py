@@ -12,7 +12,7 @@ from keras_rl2.cli.axis import Axis
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import write_json
-from keras_rl2.data import EvaluationDataset
+from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.files.plain_files import read_json
 
 _NUMBERS = ("episode_return", "episode_return_std", "episode_length")

@@ -63,7 +63,7 @@ def _findings(
     from keras_rl2.cli import checks
     from keras_rl2.cli import environments
     from keras_rl2.cli import random_rollout
-    from keras_rl2.envs import as_vector_env
+    from keras_rl2.envs.adapt import as_vector_env
 
     with environments.make(env_id, env_kwargs) as env:
         spaces = checks.check_spaces(env.observation_space, env.action_space)

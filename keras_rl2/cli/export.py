@@ -221,7 +221,7 @@ def _representative(
     """Makes the environment in which int8 finds its ranges."""
     if arguments.quantize != formats.INT8 or env is None:
         return None
-    from keras_rl2.envs import as_vector_env
+    from keras_rl2.envs.adapt import as_vector_env
     from keras_rl2.export.representative import NUM_ENVS
 
     env_id, env_kwargs = env

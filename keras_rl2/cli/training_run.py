@@ -14,8 +14,8 @@ from keras_rl2.cli.best_agent import BestAgent
 from keras_rl2.cli.evaluate import describe
 from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
-from keras_rl2.data import EvaluationDataset
-from keras_rl2.data import OfflineDataset
+from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
 from keras_rl2.runs.training import Training
 

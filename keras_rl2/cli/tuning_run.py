@@ -22,7 +22,7 @@ from keras_rl2.cli.progress_file import ProgressFile
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.cli.run_folder import write_json
 from keras_rl2.cli.tuning_plan import TuningPlan
-from keras_rl2.data import EvaluationDataset
+from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.runs.training import Training
 from keras_rl2.tuning import fit_seeds
 

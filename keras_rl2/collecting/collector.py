@@ -19,10 +19,10 @@ from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.sent_policy import SendingActor
 from keras_rl2.collecting.trajectory import Record
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.envs import MismatchError
-from keras_rl2.envs import VectorEnvAdapter
+from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.state_keeper import StateKeeper
 from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves

@@ -27,18 +27,18 @@ from keras_rl2.collecting.episode_collector import EpisodeCollector
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.envs import EnvWrapper
-from keras_rl2.envs import TimedEnv
-from keras_rl2.envs import VectorEnvAdapter
-from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.timed_env import TimedEnv
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.actors import SentActor
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.replay.ring import StateLog
-from keras_rl2.workers import WorkerCollector
-from keras_rl2.workers import WorkerEnv
-from keras_rl2.workers import Workers
+from keras_rl2.workers.worker_collector import WorkerCollector
+from keras_rl2.workers.worker_env import WorkerEnv
+from keras_rl2.workers.workers import Workers
 
 # Longer than the episodes of nearly all tasks.
 _MANY_STEPS = 100_000

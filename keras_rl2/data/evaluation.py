@@ -18,8 +18,8 @@ from keras_rl2.basics.arguments import standing_for
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.envs import EnvWrapper
-from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.supported import is_masked

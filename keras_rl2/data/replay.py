@@ -28,7 +28,7 @@ from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.round_dataset import tensor_specs
-from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
@@ -45,7 +45,7 @@ from keras_rl2.replay.sizes import check_sequences_fit
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers import Workers
+from keras_rl2.workers.workers import Workers
 
 logger = logging.getLogger(__name__)
 

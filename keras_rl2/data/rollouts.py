@@ -24,8 +24,8 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.round_dataset import tensor_specs
-from keras_rl2.envs import EnvWrapper
-from keras_rl2.envs import RewardScaler
+from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.reward_scaler import RewardScaler
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.policies.agent_protocols import LearnsFromRollouts
@@ -33,8 +33,8 @@ from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
-from keras_rl2.workers import WorkerEnv
-from keras_rl2.workers import Workers
+from keras_rl2.workers.worker_env import WorkerEnv
+from keras_rl2.workers.workers import Workers
 
 # Assumed steps of an episode without a time limit.
 _LONG_EPISODE = 1000

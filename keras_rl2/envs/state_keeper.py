@@ -62,7 +62,7 @@ class StateKeeper:
 
     Example:
 
-    >>> from keras_rl2.envs import as_vector_env
+    >>> from keras_rl2.envs.adapt import as_vector_env
     >>> env, other = (as_vector_env("CartPole-v1") for _ in range(2))
     >>> observation = env.reset(seed=0)
     >>> state = StateKeeper(env).read()

@@ -20,7 +20,7 @@ class TimedEnv:
 
     Example:
 
-    >>> from keras_rl2.envs import as_vector_env
+    >>> from keras_rl2.envs.adapt import as_vector_env
     >>> from keras_rl2.basics.stopwatch import Stopwatch
     >>> stopwatch = Stopwatch()
     >>> env = TimedEnv(as_vector_env("CartPole-v1"), stopwatch)

@@ -67,7 +67,7 @@ class VectorEnvAdapter(abc.ABC):
     Example:
 
     >>> import gymnasium
-    >>> from keras_rl2.envs import as_vector_env
+    >>> from keras_rl2.envs.adapt import as_vector_env
     >>> env = as_vector_env(gymnasium.make("CartPole-v1"))
     >>> env.reset(seed=0).shape
     (1, 4)

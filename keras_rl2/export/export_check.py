@@ -12,7 +12,7 @@ import numpy.typing as npt
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import PolicyActor
-from keras_rl2.data import EvaluationDataset
+from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.export.export_manifest import manifest_of
 from keras_rl2.export.formats import format_of
 from keras_rl2.export.manifest import has_manifest

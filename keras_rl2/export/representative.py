@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.collecting.litert import for_environment
-from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.supported import ACTION_MASK

@@ -10,7 +10,7 @@ import keras
 from keras_rl2.agents import DQN
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import standing_for
-from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.migrate.legacy_weights import load_weights
 from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.spaces.space_configs import GivenSpace

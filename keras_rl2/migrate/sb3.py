@@ -16,8 +16,8 @@ from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refuse_unknown
-from keras_rl2.envs import VectorEnvAdapter
-from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.migrate import sb3_networks
 from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.migrate.sb3_file import SB3File

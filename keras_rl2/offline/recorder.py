@@ -23,10 +23,10 @@ from keras_rl2.collecting.random_actor import random_actions
 from keras_rl2.collecting.random_actor import random_actor
 from keras_rl2.collecting.random_actor import steps_for_environments
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.envs import EnvWrapper
-from keras_rl2.envs import VectorEnvAdapter
-from keras_rl2.envs import as_vector_env
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
+from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.offline.array_source import ArraySource
 from keras_rl2.offline.minari_writing import check_new
 from keras_rl2.offline.minari_writing import write_minari

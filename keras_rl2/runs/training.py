@@ -11,10 +11,10 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.callbacks import protocols
-from keras_rl2.data import OfflineDataset
-from keras_rl2.data import ReplayDataset
-from keras_rl2.data import RolloutDataset
-from keras_rl2.envs import as_vector_env
+from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.rollouts import RolloutDataset
+from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
 from keras_rl2.training import from_preset
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import keras
 import numpy as np
 
-from keras_rl2.updates.normalizing import Normalizing
+from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 
 

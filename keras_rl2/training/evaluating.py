@@ -6,8 +6,8 @@ from typing import Protocol
 
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import refuse_unknown
-from keras_rl2.data import EvaluationDataset
-from keras_rl2.data import OfflineDataset
+from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.offline.offline_evaluation import EvaluatedAgent
 from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 

@@ -13,13 +13,13 @@ from keras_rl2 import presets
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
-from keras_rl2.data import OfflineDataset
-from keras_rl2.data import ReplayDataset
-from keras_rl2.data import RolloutDataset
-from keras_rl2.envs import as_vector_env
+from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.rollouts import RolloutDataset
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.exploration import GaussianNoise
+from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.presets import Preset
 from keras_rl2.presets.algorithms import ALGORITHMS

@@ -11,7 +11,7 @@ import keras
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.callbacks.protocols import SavedAgent
-from keras_rl2.data import RoundDataset
+from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments

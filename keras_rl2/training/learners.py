@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import RoundDataset
+from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.distribute import replicas
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks import checks as network_checks

@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.data import RoundDataset
-from keras_rl2.data import minibatch
 from keras_rl2.data.round_dataset import Round
+from keras_rl2.data.round_dataset import RoundDataset
+from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.checks import drawing_layers
 from keras_rl2.networks.checks import layers_within

@@ -14,10 +14,10 @@ import numpy as np
 from keras_rl2.agents import Agent
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.data import EvaluationDataset
-from keras_rl2.data import ReplayDataset
-from keras_rl2.data import RolloutDataset
-from keras_rl2.data import RoundDataset
+from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.data.replay import ReplayDataset
+from keras_rl2.data.rollouts import RolloutDataset
+from keras_rl2.data.round_dataset import RoundDataset
 
 __all__ = ["fit_seeds"]
 

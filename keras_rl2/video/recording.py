@@ -23,8 +23,8 @@ import cloudpickle
 import gymnasium
 
 from keras_rl2.collecting.litert import LiteRTPolicy
-from keras_rl2.envs import EnvWrapper
 from keras_rl2.envs import make_env
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import find_spec
 from keras_rl2.files import fresh_python
 from keras_rl2.files.atomic_files import replacing

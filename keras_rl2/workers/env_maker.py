@@ -10,7 +10,7 @@ import cloudpickle
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import find_spec
 from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.making import refuse_arguments_of_function

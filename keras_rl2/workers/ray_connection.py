@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from typing import ClassVar
 
-from keras_rl2.envs import WorkerError
+from keras_rl2.envs.errors import WorkerError
 from keras_rl2.files import fresh_python
 
 # Ray's own attempt at an address without a listener takes minutes.

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.collecting import Actor
-from keras_rl2.collecting import BrokenEpisodes
-from keras_rl2.collecting import Collector
-from keras_rl2.collecting import EpisodeCollector
-from keras_rl2.collecting import PolicyActor
-from keras_rl2.collecting import SentPolicy
-from keras_rl2.collecting import Trajectory
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
+from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
-from keras_rl2.envs import as_vector_env
+from keras_rl2.collecting.episode_collector import EpisodeCollector
+from keras_rl2.collecting.policy_actor import Actor
+from keras_rl2.collecting.policy_actor import PolicyActor
+from keras_rl2.collecting.sent_policy import SentPolicy
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.files import plain_data
 from keras_rl2.spaces.action_format import ActionFormat

@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from keras_rl2.envs import WorkerError
+from keras_rl2.envs.errors import WorkerError
 from keras_rl2.workers.calls import Call
 from keras_rl2.workers.calls import CallQueues
 from keras_rl2.workers.calls import Loss

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_rl2.collecting import BrokenEpisodes
-from keras_rl2.collecting import Trajectory
+from keras_rl2.collecting.broken_episodes import BrokenEpisodes
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.files import plain_data
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.calls import Call

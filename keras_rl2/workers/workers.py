@@ -8,7 +8,7 @@ from typing import Any
 from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.envs import EnvWrapper
+from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import Share

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 
 import keras_rl2 as rl
-from keras_rl2.updates.observers import Observers
+from keras_rl2.updates.observing import Observers
 from support.agents import assert_equal_weights
 from support.trainings import eager_dqn
 
