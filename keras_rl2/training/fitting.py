@@ -77,6 +77,8 @@ def train(
     each_call = int(agent.steps_per_execution)
     of_epoch = (callbacks.params or {})["steps"]
     done = run.rounds * dataset.updates_per_round
+    # A setting of Keras for trying a program out.
+    last_epoch = min(last_epoch, keras.config.max_epochs() or last_epoch)
     agent.stop_training = False
     agent.make_train_function()
     logs: dict[str, Any] = {}
