@@ -289,9 +289,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 length = self._settle_sequences()
             elif self.sequence_length is not None:
                 raise ValueError(
-                    "Expected `sequence_length=None` for an agent that "
-                    "remembers nothing. "
-                    f"Received: sequence_length={self.sequence_length}"
+                    "Expected `sequence_length=None` for an agent that is not "
+                    f"recurrent. Received: sequence_length={self.sequence_length}"
                 )
         except ValueError:
             if self.agent is not None:

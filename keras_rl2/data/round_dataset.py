@@ -294,6 +294,7 @@ def tensor_specs(one: Any, *leading: int) -> Any:
 
     Example:
 
+    >>> from keras_rl2.spaces.array_spec import ArraySpec
     >>> tensor_specs({"reward": ArraySpec((), "float32")}, 4, 32)["reward"]
     TensorSpec(shape=(4, 32), dtype=tf.float32, name=None)
     """

@@ -370,13 +370,13 @@ _TAKEN = (
 )
 # Arguments of Keras, and their counterparts here.
 _SAID_ELSEWHERE = {
-    "y": "nothing: actions and returns come from the environment",
+    "y": "no targets: actions and returns come from the environment",
     "batch_size": "`batch_size` of the dataset",
     "steps_per_epoch": "`rounds_per_epoch` of the dataset",
     "validation_steps": "`episodes` of the `EvaluationDataset`",
     "validation_batch_size": "`num_envs` of the `EvaluationDataset`",
     "validation_split": "`validation_data`, an `EvaluationDataset`",
-    "class_weight": "nothing: there are no classes",
+    "class_weight": "no weights of classes: there are none",
     "sample_weight": "`weight` of each minibatch, from the dataset",
 }
 
@@ -428,7 +428,7 @@ def _refuse_said_elsewhere(
             continue
         if name in _SAID_ELSEWHERE and value is not None:
             raise ValueError(
-                f"Expected `fit` without `{name}`; its counterpart is "
+                f"Expected `fit` without `{name}`; use "
                 f"{_SAID_ELSEWHERE[name]}. Received: {name}={value!r}"
             )
 

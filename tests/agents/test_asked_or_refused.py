@@ -153,7 +153,7 @@ def test_fit_names_what_it_does_not_take(name, value):
     env = make_env()
     agent = make_agent(EVERY_AGENT["PPO"], env)
     before = weights_of(agent)
-    with pytest.raises(ValueError, match=f"`fit` without `{name}`; what says"):
+    with pytest.raises(ValueError, match=f"`fit` without `{name}`; use"):
         agent.fit(make_rollouts(env), **{name: value})
     assert_equal_weights(agent, before)
 

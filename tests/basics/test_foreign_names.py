@@ -97,8 +97,8 @@ def wrong(call):
         (
             lambda: rl.DQN(None, exploration_fraction=0.1),
             "Expected an argument that DQN takes: `exploration_fraction` is "
-            "`epsilon` here: a Keras schedule over environment steps falls as "
-            "it is told. Received: exploration_fraction=0.1",
+            "`epsilon` here: a Keras schedule over environment steps can make "
+            "it fall. Received: exploration_fraction=0.1",
         ),
         (
             lambda: rl.SAC(None, None, ent_coef=0.1),
