@@ -290,7 +290,8 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             elif self.sequence_length is not None:
                 raise ValueError(
                     "Expected `sequence_length=None` for an agent that is not "
-                    f"recurrent. Received: sequence_length={self.sequence_length}"
+                    "recurrent. "
+                    f"Received: sequence_length={self.sequence_length}"
                 )
         except ValueError:
             if self.agent is not None:
