@@ -113,8 +113,8 @@ OTHERS = {
     "handle": (lambda: Handle, "do not repeat the steps"),
     "hidden": (lambda: Hidden, r"cannot be saved: Hidden\.counter"),
     "within an episode": (lambda: Player, r"cannot be saved: Player\.game"),
-    "instance within an episode": (Player, r"nobody knows .* Player\.game"),
-    "instance": (Hidden, r"nobody knows .* Hidden\.counter"),
+    "instance within an episode": (Player, r"it is unknown .* Player\.game"),
+    "instance": (Hidden, r"it is unknown .* Hidden\.counter"),
     "processes": (
         lambda: in_processes([Walk, Hidden]),
         r"cannot be saved: Hidden\.counter",

@@ -62,7 +62,7 @@ def test_a_path_of_another_format(ending, form, tmp_path):
 def test_an_operation_that_a_format_has_not(form, tmp_path):
     path = tmp_path / f"policy{ENDINGS[form]}"
     path.write_text("what was there")
-    with pytest.raises(ValueError, match=f"a policy that {form} can hold"):
+    with pytest.raises(ValueError, match=f"a policy that {form} supports"):
         export(agent_with(Inverse()), tmp_path, form)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     assert path.read_text() == "what was there"
@@ -94,7 +94,7 @@ _HOLDS = {
 def test_half_precision_acts_alike_or_is_refused(form, dtype, tmp_path):
     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), dtype=dtype, seed=0)
     if form not in _HOLDS[dtype]:
-        with pytest.raises(ValueError, match=f"a policy that {form} can hold"):
+        with pytest.raises(ValueError, match=f"a policy that {form} supports"):
             export(agent, tmp_path, form)
         assert not list(tmp_path.iterdir())
         return
