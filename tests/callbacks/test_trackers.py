@@ -158,6 +158,8 @@ def metric(mlflow, run, name):
     """Returns steps and values of a run, read back by MLflow's client."""
     client = mlflow.tracking.MlflowClient()
     found = client.get_metric_history(run.info.run_id, name)
+    # Those of one millisecond come in any order.
+    found.sort(key=lambda each: each.step)
     return [each.step for each in found], [each.value for each in found]
 
 
