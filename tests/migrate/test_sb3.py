@@ -342,7 +342,7 @@ def floats(*shape):
         ({"data": b"[" * 9999}, "at most 100 levels"),
         ({"data": b"{}" + b" " * 2**25}, "would be"),
         ({"policy.pth": b"x"}, "no file of PyTorch"),
-        ({"policy.pth": weights(more=floats(2))}, "not known: more"),
+        ({"policy.pth": weights(more=floats(2))}, "unknown parts: more"),
         (
             {"policy.pth": weights(**{"value_net.bias": None})},
             "without value_net.bias",
