@@ -37,13 +37,16 @@ def is_running(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    status = Path(f"/proc/{pid}/stat")
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        # A system without them.
+        return not Path("/proc/self/stat").exists()
+    except ProcessLookupError:
+        # It ended while it was looked at.
+        return False
     # One that has ended may be waiting for somebody who asks how.
-    return not (
-        status.exists()
-        and status.read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-        == "Z"
-    )
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def kill(process):
