@@ -39,6 +39,7 @@ from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.initialization import KINDS
 from keras_rl2.networks.inputs import Memory
+from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.saving import agent_state
 from keras_rl2.saving import saved_networks
 from keras_rl2.saving import saving
@@ -469,7 +470,7 @@ class Agent(ActingModel):
 
     def _learning_layers(self) -> list[keras.layers.Layer]:
         """Returns all layers of the networks that are trained."""
-        return network_checks.all_layers(self)
+        return all_layers(self)
 
     @property
     def learns_offline(self) -> bool:

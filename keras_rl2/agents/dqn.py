@@ -22,7 +22,6 @@ from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.checks import check_value_ending
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
@@ -31,6 +30,7 @@ from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.network_copies import copy_of
+from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head

@@ -20,10 +20,10 @@ from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.checks import check_value_ending
-from keras_rl2.networks.checks import one_value_each
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks.outputs import check_value_ending
+from keras_rl2.networks.outputs import one_value_each
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead

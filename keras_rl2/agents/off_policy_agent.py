@@ -14,7 +14,7 @@ from keras_rl2.agents.agent import Agent
 from keras_rl2.basics import seeds
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
-from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.target_networks import TargetUpdate
 from keras_rl2.updates.target_networks import check_sync
@@ -131,7 +131,7 @@ class OffPolicyAgent(Agent):
         targets = {
             id(layer)
             for target, _ in self.target_pairs
-            for layer in network_checks.all_layers(target)
+            for layer in all_layers(target)
         }
         layers = super()._learning_layers()
         return [layer for layer in layers if id(layer) not in targets]

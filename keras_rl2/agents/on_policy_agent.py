@@ -24,8 +24,6 @@ from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks import is_image
 from keras_rl2.networks.builder import NetworkBuilder
-from keras_rl2.networks.checks import check_value_ending
-from keras_rl2.networks.checks import one_value_each
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
@@ -33,6 +31,8 @@ from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.inputs import unroll
+from keras_rl2.networks.outputs import check_value_ending
+from keras_rl2.networks.outputs import one_value_each
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace

@@ -8,10 +8,10 @@ from keras import ops
 from keras_rl2.agents.agent import Agent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
-from keras_rl2.networks.checks import as_logits
-from keras_rl2.networks.checks import check_policy_ending
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks.outputs import as_logits
+from keras_rl2.networks.outputs import check_policy_ending
 
 
 class StochasticPolicy(Agent):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keras_rl2.envs.making import EnvWrapper
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
-    from keras_rl2.envs.reward_scaler import RunningMoments
+    from keras_rl2.envs.running_moments import RunningMoments
     from keras_rl2.envs.timed_env import TimedEnv
     from keras_rl2.envs.vector_env import VectorEnvAdapter
 
@@ -54,7 +54,7 @@ __getattr__, __dir__ = lazy(
         "atari": "keras_rl2.envs.make_atari",
         "make_env": "keras_rl2.envs.making",
         "RewardScaler": "keras_rl2.envs.reward_scaler",
-        "RunningMoments": "keras_rl2.envs.reward_scaler",
+        "RunningMoments": "keras_rl2.envs.running_moments",
         "TimedEnv": "keras_rl2.envs.timed_env",
         "VectorEnvAdapter": "keras_rl2.envs.vector_env",
     },

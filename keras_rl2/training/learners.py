@@ -14,7 +14,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.distribute import replicas
 from keras_rl2.layers import ObservationNormalization
-from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.training.compile_arguments import CompileArguments
 
 TrainStep = Callable[[Any], dict[str, Tensor]]
@@ -181,7 +181,7 @@ class Learners:
                 "a `tf.distribute.Strategy`: XLA compiles no update that "
                 "several devices make. Received: jit_compile=True"
             )
-        for layer in network_checks.all_layers(agent):
+        for layer in all_layers(agent):
             if isinstance(layer, keras.layers.BatchNormalization) or (
                 getattr(layer, "activity_regularizer", None) is not None
             ):
@@ -236,7 +236,7 @@ class Learners:
         received = None
         if any(
             isinstance(layer, ObservationNormalization)
-            for layer in network_checks.all_layers(agent)
+            for layer in all_layers(agent)
         ):
             received = "a network with ObservationNormalization"
         elif getattr(x, "prioritized", False):

@@ -15,9 +15,9 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import minibatch
-from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.checks import drawing_layers
-from keras_rl2.networks.checks import layers_within
+from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.model_layers import drawing_layers
+from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
@@ -198,7 +198,7 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     Returns:
         bool.
     """
-    layers = network_checks.all_layers(agent)
+    layers = all_layers(agent)
     largest = max(
         (math.prod(v.shape) for v in agent.trainable_variables), default=0
     )
@@ -233,7 +233,7 @@ def _convolves(agent: Learner) -> bool:
     """Returns whether kernels, except attention's, have over two axes."""
     products = {
         id(variable)
-        for layer in network_checks.all_layers(agent)
+        for layer in all_layers(agent)
         for each in layers_within(layer)
         if isinstance(each, keras.layers.EinsumDense)
         for variable in each.trainable_variables

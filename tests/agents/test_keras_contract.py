@@ -10,8 +10,8 @@ from keras import layers
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
-from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks.checks import drawing_layers
+from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.networks.model_layers import drawing_layers
 from keras_rl2.training import round_execution
 from support.agents import EVERY_AGENT
 from support.agents import assert_equal_weights
@@ -362,7 +362,7 @@ def test_a_frozen_layer_stays_while_the_rest_is_trained(name):
     agent = make_eager_agent(case, make_env(case.pair))
     layer = next(
         each
-        for each in network_checks.all_layers(agent.acting_networks[0])
+        for each in all_layers(agent.acting_networks[0])
         if each.trainable_weights
     )
     layer.trainable = False

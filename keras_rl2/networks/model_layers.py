@@ -1,0 +1,123 @@
+"""The layers of a model: all of them, those within others, random ones."""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+from typing import cast
+
+import keras
+
+# Random numbers of an update up to which XLA is not slower on a CPU.
+_FEW = 512
+
+
+# Attributes with the rate of the noise; a layer whose rate is 0 draws none.
+_RATES = ("rate", "dropout", "recurrent_dropout", "stddev")
+
+
+class HasLayers(Protocol):
+    """A model, or a layer with nested layers."""
+
+    @property
+    def layers(self) -> Sequence[keras.layers.Layer]:
+        """The nested networks or layers."""
+
+
+def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
+    """Returns all layers of an agent's networks, each once.
+
+    Args:
+        agent: `keras.Model`. Its networks may be nested and may share layers.
+
+    Returns:
+        list of `keras.layers.Layer` in order of appearance.
+    """
+    found: dict[int, keras.layers.Layer] = {}
+
+    def visit(model: HasLayers) -> None:
+        for layer in model.layers:
+            if id(layer) not in found:
+                found[id(layer)] = layer
+                if hasattr(layer, "layers"):
+                    visit(cast(keras.Model, layer))
+
+    visit(agent)
+    return list(found.values())
+
+
+def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Returns a layer and its nested layers, e.g. the cell of an RNN.
+
+    Args:
+        layer: `keras.layers.Layer`.
+
+    Returns:
+        list of `keras.layers.Layer`, each of them once, the layer first.
+    """
+    found: dict[int, keras.layers.Layer] = {}
+
+    def visit(value: object) -> None:
+        if isinstance(value, (list, tuple)):
+            for each in value:
+                visit(each)
+        elif isinstance(value, keras.layers.Layer) and id(value) not in found:
+            found[id(value)] = value
+            for each in vars(value).values():
+                visit(each)
+
+    visit(layer)
+    return list(found.values())
+
+
+def drawing_layers(
+    agent: HasLayers, rows: int | None = None
+) -> list[keras.layers.Layer]:
+    """Returns the layers that draw random numbers when they are trained.
+
+    Args:
+        agent: `keras.Model`. The agent with the networks.
+        rows: int or None. Size of a minibatch. Leaves out layers that draw
+            only few numbers for it, e.g. an RNN with Dropout of its few
+            inputs, which is the same at each step. Defaults to `None`.
+
+    Returns:
+        list of `keras.layers.Layer`, e.g. Dropout and noise.
+
+    Example:
+
+    >>> from keras import layers
+    >>> network = keras.Sequential(
+    ...     [layers.Dropout(0.0), layers.Dropout(0.1, name="one")])
+    >>> [layer.name for layer in drawing_layers(network)]
+    ['one']
+    """
+    return [
+        layer
+        for layer in all_layers(agent)
+        if any(
+            _draws(each) and not (rows and _numbers(each) * rows <= _FEW)
+            for each in layers_within(layer)
+        )
+    ]
+
+
+def _draws(layer: keras.layers.Layer) -> bool:
+    """Returns whether a layer itself draws random numbers."""
+    seeds = (keras.random.SeedGenerator,)
+    if not any(isinstance(each, seeds) for each in vars(layer).values()):
+        return False
+    rates = [getattr(layer, name, None) for name in _RATES]
+    given = [rate for rate in rates if rate is not None]
+    return any(given) or not given
+
+
+def _numbers(layer: keras.layers.Layer) -> float:
+    """Returns the number of random numbers per row, as far as known."""
+    cells = (
+        keras.layers.LSTMCell,
+        keras.layers.GRUCell,
+        keras.layers.SimpleRNNCell,
+    )
+    if not isinstance(layer, cells) or layer.recurrent_dropout:
+        return math.inf
+    return float(layer.kernel.shape[0])
