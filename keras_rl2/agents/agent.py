@@ -42,7 +42,6 @@ from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.saving import agent_state
 from keras_rl2.saving import saved_networks
-from keras_rl2.saving import saving
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.training import compile_arguments
@@ -857,6 +856,8 @@ class Agent(ActingModel):
         """
         finite_weights.refuse_non_finite(self, "save")
         saved_networks.check_can_be_loaded(self.given_networks())
+        from keras_rl2.saving import saving
+
         saving.save(super().save, filepath, overwrite, zipped)
 
     def save_weights(
@@ -880,6 +881,8 @@ class Agent(ActingModel):
             OSError: If the file cannot be written.
         """
         finite_weights.refuse_non_finite(self, "save")
+        from keras_rl2.saving import saving
+
         saving.save_weights(
             super().save_weights, filepath, overwrite, max_shard_size
         )

@@ -17,8 +17,6 @@ from typing import cast
 
 import numpy as np
 
-from keras_rl2.basics import foreign_names
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 Given = TypeVar("Given")
 
@@ -284,6 +282,9 @@ def refuse_unknown(
     for name, value in given.items():
         if name in allowed:
             continue
+        # Only an error needs the names of other libraries.
+        from keras_rl2.basics import foreign_names
+
         answer = foreign_names.answer(name, allowed)
         if answer is not None:
             raise TypeError(
