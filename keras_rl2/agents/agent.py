@@ -397,6 +397,13 @@ class Agent(ActingModel):
         """
         self.rollouts = dataset
 
+    def reset_targets(self) -> None:
+        """Restores the agent's own updates of target networks.
+
+        An interrupted `fit` may have left those of a callback.
+        """
+        self.target_networks.forget()
+
     def train_step(self, data: Any) -> dict[str, Tensor]:
         """Makes one update from a minibatch; see `keras.Model.train_step`.
 

@@ -4,7 +4,6 @@ import abc
 from typing import Any
 from typing import cast
 
-import gymnasium
 import keras
 import numpy as np
 import tensorflow as tf
@@ -110,21 +109,29 @@ class OffPolicyAgent(Agent):
 
     # Networks.
 
-    def bind(
-        self,
-        observation_space: gymnasium.Space[Any],
-        action_space: gymnasium.Space[Any],
-    ) -> None:
-        """Binds the agent to spaces; see `ActingModel.bind`."""
-        was_bound = self.is_bound
-        super().bind(observation_space, action_space)
-        if not was_bound:
-            self.target_networks.follow(
-                TargetUpdate(
-                    target, source.weights, self.tau, self.target_every
-                )
-                for target, source in self.target_pairs
-            )
+    def _build(self) -> None:
+        """Makes all that depends on the spaces, and pairs the targets."""
+        super()._build()
+        self._follow()
+
+    def _follow(self) -> None:
+        """Sets how target networks follow, by the present `tau`."""
+        check_sync(self.tau, self.target_every, "target_every")
+        self.target_networks.follow(
+            TargetUpdate(target, source.weights, self.tau, self.target_every)
+            for target, source in self.target_pairs
+        )
+
+    def reset_targets(self) -> None:
+        """Restores the agent's own updates of target networks.
+
+        Before the first update, targets are copies of their networks, whose
+        weights may have been set since.
+        """
+        super().reset_targets()
+        self._follow()
+        if int(self.updates.numpy()) == 0:
+            self.target_networks.copy()
 
     def _learning_layers(self) -> list[keras.layers.Layer]:
         """Returns all layers except those of target networks."""

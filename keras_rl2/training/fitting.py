@@ -36,7 +36,6 @@ from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
 from keras_rl2.callbacks.run import Run
-from keras_rl2.callbacks.target_network_sync import TargetNetworkSync
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.offline.offline import OfflineDataset
@@ -44,7 +43,6 @@ from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 from keras_rl2.training import round_execution
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import Learner
-from keras_rl2.training.learner import TargetLearner
 
 Callbacks = list[keras.callbacks.Callback]
 
@@ -179,8 +177,6 @@ def fit(
     given = _list(callbacks)
     give_directions(given)
     given = [*_evaluation(validation_data, validation_freq), *given]
-    # An earlier `fit` may have been interrupted.
-    agent.target_networks.forget()
     if isinstance(x, RoundDataset):
         _refuse_arguments(x, total_steps, kwargs)
         return _fit_rounds(
@@ -191,12 +187,13 @@ def fit(
     if not agent.compiled:
         agent.compile()
     agent.trained.check()
+    agent.reset_targets()
     round_execution.prepare_minibatches(agent)
     return keras_fit(
         x,
         epochs=epochs or 1,
         initial_epoch=initial_epoch,
-        callbacks=_with_sync(agent, given),
+        callbacks=given,
         verbose=verbose,
         **kwargs,
     )
@@ -259,6 +256,7 @@ def _batches(
     agent.begin_training(dataset)
     if not agent.compiled:
         agent.compile()
+    agent.reset_targets()
     agent.trained.check()
     agent.build_optimizer()
     size = round_execution.prepare_rounds(agent, dataset)
@@ -283,11 +281,10 @@ def _ordered(
     A `Checkpoint` comes first, to see all of the others before a round begins;
     then `RolloutRefresh`, which writes logs for the callbacks after it.
     """
-    callbacks = _with_sync(agent, given)
-    first = [c for c in callbacks if isinstance(c, Checkpoint)]
-    refresh = [c for c in callbacks if isinstance(c, RolloutRefresh)]
+    first = [c for c in given if isinstance(c, Checkpoint)]
+    refresh = [c for c in given if isinstance(c, RolloutRefresh)]
     others = [
-        c for c in callbacks if not isinstance(c, Checkpoint | RolloutRefresh)
+        c for c in given if not isinstance(c, Checkpoint | RolloutRefresh)
     ]
     if len(refresh) > 1 or any(c.rollouts is not dataset for c in refresh):
         raise ValueError(
@@ -297,17 +294,6 @@ def _ordered(
     if verbose == "auto" and not any(isinstance(c, Progress) for c in others):
         others.append(Progress())
     return [*first, *(refresh or [RolloutRefresh(dataset)]), *others]
-
-
-def _with_sync(agent: Learner, callbacks: Callbacks) -> Callbacks:
-    """Adds the agent's own sync of target networks, if there is none."""
-    if agent.on_policy or any(
-        isinstance(callback, TargetNetworkSync) for callback in callbacks
-    ):
-        return callbacks
-    learner = cast(TargetLearner, agent)
-    own = TargetNetworkSync(tau=learner.tau, every=learner.target_every)
-    return [own, *callbacks]
 
 
 def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:

@@ -115,6 +115,9 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     def target_networks(self) -> TargetNetworks:
         """Target networks, and how they follow."""
 
+    def reset_targets(self) -> None:
+        """Restores the agent's own updates of target networks."""
+
     @property
     def learns_from_trajectories(self) -> bool:
         """Whether a round of one update may skip `prepare`."""
@@ -166,15 +169,3 @@ class TrajectoryLearner(Learner, Protocol):
         self, arrays: dict[str, Tensor]
     ) -> dict[str, Tensor]:
         """Makes one update from a whole rollout, from one forward pass."""
-
-
-class TargetLearner(Learner, Protocol):
-    """A learner with its own settings for target networks."""
-
-    @property
-    def tau(self) -> float:
-        """Share of a network in an update of its target."""
-
-    @property
-    def target_every(self) -> int:
-        """Number of updates between two moves of target networks."""
