@@ -1,5 +1,6 @@
 """The policy outside of training: traced once, then called for actions."""
 
+import functools
 import warnings
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,20 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics import seeds
-from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.checks import check_actions
 from keras_rl2.collecting.checks import check_mask
 from keras_rl2.collecting.litert import for_environment
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy import Stochastic
 from keras_rl2.policies.policy_function import PolicyFunction
-from keras_rl2.policies.policy_function import actions
+from keras_rl2.policies.policy_function import actions_and_log_prob
 from keras_rl2.policies.policy_function import policy_function
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+
+# Probabilities of the actions that are returned.
+_CLIPPED = functools.partial(actions_and_log_prob, clipped=True)
 
 
 class Acting:
@@ -68,7 +71,7 @@ class Acting:
                 deterministic,
                 num_envs,
                 variables,
-                actions_and_log_probs if with_log_prob else None,
+                _CLIPPED if with_log_prob else None,
             )
         return self._functions[key]
 
@@ -189,35 +192,3 @@ class Acting:
         waiting = np.zeros(count, np.bool_)
         head = self._agent.policy_head.format
         check_mask(head, batch, waiting, "the observation of `act`", 0)
-
-
-def actions_and_log_probs(
-    agent: ModelPolicy,
-    observation: Any,
-    noise: Tensor | None = None,
-    memory: Sequence[Tensor] = (),
-) -> list[Tensor]:
-    """Chooses actions as the environment takes them, with log-probabilities.
-
-    Args:
-        agent: `keras_rl2.Agent`. Its policy must be a distribution.
-        observation: `[B, ...]`. Raw observations.
-        noise: `[B, *noise_shape]` float32 or None. Defaults to `None`.
-        memory: See `keras_rl2.data.actions`. Defaults to `()`.
-
-    Returns:
-        list: see `keras_rl2.data.actions`, with the log-probability `[B]`
-        float32 before the state.
-    """
-    head = agent.policy_head
-    own = actions(agent, observation, noise, memory)[0]
-    for_env = head.to_environment(own)
-    # For the returned action: bounds may have clipped the drawn one.
-    taken = head.from_environment(for_env)
-    state: Sequence[Tensor] = ()
-    if memory:
-        policy, state = agent.policy_step(observation, memory[0], memory[1:])
-    else:
-        assert isinstance(agent, Stochastic)
-        policy = agent.distribution(observation)
-    return [own, *leaves(for_env), policy.log_prob(taken), *state]

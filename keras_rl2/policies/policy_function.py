@@ -208,6 +208,8 @@ def actions_and_log_prob(
     observation: Tree[Tensor],
     noise: Tensor | None = None,
     memory: Sequence[Tensor] = (),
+    *,
+    clipped: bool = False,
 ) -> list[Tensor]:
     """Chooses actions, with their log-probabilities, in the graph.
 
@@ -217,10 +219,13 @@ def actions_and_log_prob(
         noise: `[B, *noise_shape]` float32 or None. See `actions`. Defaults
             to `None`.
         memory: Sequence. See `actions`. Defaults to `()`.
+        clipped: bool. Whether the log-probability is that of the action that
+            the environment takes, which bounds may have clipped, instead of
+            that of the drawn one. Defaults to `False`.
 
     Returns:
-        list: see `actions`, with the log-probability `[B]` float32 of the
-        policy's own action before the state.
+        list: see `actions`, with the log-probability `[B]` float32 before the
+        state.
     """
     outputs = actions(agent, observation, noise, memory)
     policy: Distribution
@@ -228,9 +233,8 @@ def actions_and_log_prob(
         policy, _ = agent.policy_step(observation, memory[0], memory[1:])
     else:
         policy = cast(Stochastic, agent).distribution(observation)
+    taken, head = outputs[0], agent.policy_head
+    if clipped:
+        taken = head.from_environment(head.to_environment(taken))
     count = len(outputs) - max(len(memory) - 1, 0)
-    return [
-        *outputs[:count],
-        policy.log_prob(outputs[0]),
-        *outputs[count:],
-    ]
+    return [*outputs[:count], policy.log_prob(taken), *outputs[count:]]
