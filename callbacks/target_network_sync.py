@@ -232,8 +232,7 @@ def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
         if source is not None:
             source = _layer(model, "source", source)
         pairs = [(target, source)]
-    # `fit` adds this callback for every agent that learns from replay, also for
-    # one without targets.
+    # Programs that train several agents pass it to those without targets too.
     if not pairs and not hasattr(model, "target_networks"):
         raise ValueError(
             "Expected a model with target networks. "
