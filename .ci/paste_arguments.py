@@ -380,7 +380,7 @@ def for_env(known: dict[str, Place], name: str) -> str:
     signature = "".join(f"        {each},\n" for each in lines)
     return (
         "    @classmethod\n    @as_given\n"
-        f"    def for_env({ignored}\n        cls,\n        env: Any,\n"
+        f"    def for_env({ignored}\n        cls,\n        env: GivenEnv,\n"
         f"        *,\n{signature}    ) -> Self:\n"
         f"{docstring(base, words)}\n        raise NotImplementedError\n"
     )

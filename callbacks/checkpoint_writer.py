@@ -76,7 +76,7 @@ class CheckpointWriter:
         paths = self._folder.paths()
         return paths[-1] if paths else None
 
-    def write(self, state: Any, end: RunEnd | None = None) -> None:
+    def write(self, state: object, end: RunEnd | None = None) -> None:
         """Writes a checkpoint.
 
         Args:
@@ -91,7 +91,7 @@ class CheckpointWriter:
             self._write(*plain_data.to_json(state), end)
         self.report()
 
-    def write_beside(self, state: Any, end: RunEnd | None = None) -> None:
+    def write_beside(self, state: object, end: RunEnd | None = None) -> None:
         """Starts writing a copy of a state, and returns.
 
         Args:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_rl2.callbacks.protocols import env_steps
@@ -40,7 +41,7 @@ _LONGEST_SETTING = 200
 _NO_HYPER_PARAMETERS = ("name", "dtype", "seed")
 
 
-def position(model: Any, logs: Mapping[str, Any], epochs: int) -> int:
+def position(model: keras.Model, logs: Mapping[str, Any], epochs: int) -> int:
     """Returns the position on the axis: environment steps so far.
 
     Args:
@@ -57,7 +58,7 @@ def position(model: Any, logs: Mapping[str, Any], epochs: int) -> int:
     return epochs if steps is None else int(steps)
 
 
-def scalars(model: Any, logs: Mapping[str, Any]) -> dict[str, float]:
+def scalars(model: keras.Model, logs: Mapping[str, Any]) -> dict[str, float]:
     """Returns all numbers after an epoch, by their tags.
 
     Args:
@@ -79,7 +80,7 @@ def scalars(model: Any, logs: Mapping[str, Any]) -> dict[str, float]:
     return by_tag
 
 
-def settings(model: Any) -> dict[str, Any]:
+def settings(model: keras.Model) -> dict[str, Any]:
     """Returns settings of agent, optimizers and dataset by dotted names.
 
     The names are those of presets for all algorithms: `agent.gamma`,
@@ -110,7 +111,7 @@ def settings(model: Any) -> dict[str, Any]:
     }
 
 
-def hyper_parameters(model: Any) -> dict[str, Any]:
+def hyper_parameters(model: keras.Model) -> dict[str, Any]:
     """Returns the settings that distinguish kinds of runs.
 
     Seeds are left out: runs that differ only in them are of one kind.
@@ -138,7 +139,7 @@ def _tag(key: str) -> str:
     return f"train/{key}"
 
 
-def _clip_ratio(model: Any) -> float | None:
+def _clip_ratio(model: keras.Model) -> float | None:
     """Returns the present clip ratio; None if there is none."""
     clip_ratio = getattr(model, "clip_ratio", None)
     if callable(clip_ratio):
@@ -146,7 +147,7 @@ def _clip_ratio(model: Any) -> float | None:
     return None if clip_ratio is None else float(clip_ratio)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Returns a setting as one value; None for networks and the like."""
     if isinstance(value, float):
         # Optimizers return float32 numbers with all digits of a float.

@@ -10,11 +10,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.callbacks.protocols import LearningAgent
 from keras_rl2.callbacks.protocols import StepsTaken
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.spaces.supported import ACTION
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 
@@ -177,14 +179,14 @@ def relative_change(
     return _norm(changes) / max(_norm(before), 1e-12)
 
 
-def _is_graph(network: Any) -> TypeGuard[keras.Model]:
+def _is_graph(network: keras.layers.Layer) -> TypeGuard[keras.Model]:
     """Returns whether a layer is a model whose layers Keras knows."""
     return isinstance(network, keras.Model) and bool(
         getattr(network, "inputs", None)
     )
 
 
-def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
+def _hidden_outputs(network: keras.Model, seen: set[int]) -> list[Any]:
     """Returns the outputs of hidden ReLU layers that are not in `seen`."""
     last = {id(output) for output in network.outputs}
     outputs = []
@@ -207,7 +209,9 @@ def _hidden_outputs(network: Any, seen: set[int]) -> list[Any]:
     return outputs
 
 
-def _if_wanted(probe: keras.Model, encoded: Any, action: Any) -> Any:
+def _if_wanted(
+    probe: keras.Model, encoded: Tree[Tensor] | None, action: Any
+) -> Any:
     """Returns the actions for a network with actions among its inputs."""
     if is_leaf(encoded):
         wanted = len(probe.inputs) == 2
@@ -224,7 +228,7 @@ def _takes(inputs: list[Any], given: list[Any]) -> bool:
     )
 
 
-def _list(outputs: Any) -> list[Any]:
+def _list(outputs: object) -> list[Any]:
     """Returns one output or several as a list."""
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 

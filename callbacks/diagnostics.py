@@ -259,7 +259,7 @@ def _stopwatch_of(rounds: Rounds | None) -> Stopwatch:
     return rounds.stopwatch
 
 
-def _rules_of(model: Any, rounds: Rounds | None) -> list[Rule]:
+def _rules_of(model: keras.Model, rounds: Rounds | None) -> list[Rule]:
     """Returns the rules that apply to a model."""
     return rules_for(
         discrete=isinstance(getattr(model, "action_space", None), _CHOICES),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -13,7 +14,7 @@ from keras_rl2.spaces.trees import map_leaves
 _SAMPLE_KEYS = ("advantage", "returns", "action")
 
 
-def of_samples(model: Any) -> dict[str, np.ndarray]:
+def of_samples(model: keras.Model) -> dict[str, np.ndarray]:
     """Returns advantages, returns and actions of the last rollout, by tags.
 
     Args:
@@ -58,7 +59,7 @@ def of_steps(agent: LearningAgent, steps: RecentSteps) -> dict[str, np.ndarray]:
     return arrays
 
 
-def of_weights(model: Any) -> dict[str, np.ndarray]:
+def of_weights(model: keras.Model) -> dict[str, np.ndarray]:
     """Returns all weights by tags that begin with the network's name.
 
     Args:

@@ -15,7 +15,9 @@ import keras
 import numpy as np
 
 from keras_rl2.basics.outliers import Outliers
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates.observing import Observers
 
 
@@ -92,10 +94,10 @@ class Rounds(Protocol):
     def shielded(self) -> AbstractContextManager[None]:
         """Keeps signals from processes of environments, if it has any."""
 
-    def get_state(self, log: Any = None) -> dict[str, Any]:
+    def get_state(self, log: object = None) -> dict[str, Any]:
         """Returns the state that later rounds depend on, as plain data."""
 
-    def set_state(self, state: dict[str, Any], log: Any = None) -> None:
+    def set_state(self, state: dict[str, Any], log: object = None) -> None:
         """Restores the state that `get_state` returned."""
 
 
@@ -133,10 +135,12 @@ class LearningAgent(Protocol):
     def memory(self) -> Any:
         """The recurrent network of the policy, if there is one."""
 
-    def values_of_taken(self, observation: Any, action: Any) -> list[Any]:
+    def values_of_taken(
+        self, observation: Tree[Tensor], action: Tree[Tensor]
+    ) -> list[Any]:
         """Returns each critic's Q-values of the given actions, `[B]`."""
 
-    def encode(self, observation: Any) -> Any:
+    def encode(self, observation: Tree[Tensor]) -> Any:
         """Turns observations `[B, ...]` into inputs of the networks."""
 
     def policy_function(self, deterministic: bool = True) -> Any:
@@ -162,7 +166,7 @@ def as_agent(model: Any) -> LearningAgent | None:
     return model if hasattr(model, "policy_function") else None
 
 
-def env_steps(model: Any) -> int | None:
+def env_steps(model: object) -> int | None:
     """Returns the environment steps of a model so far.
 
     Args:
@@ -174,7 +178,7 @@ def env_steps(model: Any) -> int | None:
     return getattr(model, "env_steps", None)
 
 
-def rollouts_of(model: Any) -> Rounds | None:
+def rollouts_of(model: object) -> Rounds | None:
     """Returns the dataset of a model's last training.
 
     Args:
@@ -186,7 +190,7 @@ def rollouts_of(model: Any) -> Rounds | None:
     return getattr(model, "rollouts", None)
 
 
-def updates(model: Any) -> int:
+def updates(model: keras.Model) -> int:
     """Returns the updates of a model so far.
 
     Args:

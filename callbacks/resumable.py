@@ -89,7 +89,7 @@ class Resumable(Protocol):
     def get_state(self) -> Any:
         """Returns the state as plain data."""
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         """Restores the state that `get_state` returned."""
 
 
@@ -251,7 +251,7 @@ def _marks(callback: keras.callbacks.Callback) -> dict[str, Any]:
     }
 
 
-def _mark(value: Any, depth: int = 4) -> Any:
+def _mark(value: object, depth: int = 4) -> Any:
     """Returns a mark that changes with a value; for objects as far as plain."""
     if isinstance(value, keras.Variable | keras.metrics.Metric):
         value = [v.numpy() for v in getattr(value, "variables", [value])]

@@ -100,6 +100,6 @@ def _learning_rates(optimizer: keras.optimizers.Optimizer) -> dict[str, float]:
     }
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: keras.Variable) -> float:
     """Returns a variable or a tensor as a float."""
     return float(value.numpy())

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 
-def identity(agent: Any, rounds: Any) -> dict[str, Any]:
+def identity(agent: object, rounds: object) -> dict[str, Any]:
     """Returns the properties that distinguish trainings.
 
     Args:
@@ -54,7 +54,7 @@ def check_identity(
         raise ValueError("; ".join(differing))
 
 
-def model_as_json(agent: Any) -> str | None:
+def model_as_json(agent: object) -> str | None:
     """Returns the config of an agent, from which Keras makes it.
 
     Args:

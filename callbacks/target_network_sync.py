@@ -85,8 +85,8 @@ class TargetNetworkSync(keras.callbacks.Callback):
         self,
         tau: float = 1.0,
         every: int = 1,
-        target: Any = None,
-        source: Any = None,
+        target: keras.layers.Layer | str | None = None,
+        source: keras.layers.Layer | str | None = None,
     ) -> None:
         super().__init__()
         check_sync(tau, every)
@@ -102,7 +102,7 @@ class TargetNetworkSync(keras.callbacks.Callback):
         self.source = source
         self._syncs: list[_Switched] = []
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: keras.Model) -> None:
         """Sets the updates of an agent's targets, or adds them to a model."""
         _check_counted(model)
         updates = [
@@ -152,7 +152,7 @@ class _SyncedTraining:
     instance for each model, with all its syncs, keyed by their targets.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: keras.Model) -> None:
         self._model = model
         self._syncs: dict[int, _Switched] = {}
         self._make_train_function = model.make_train_function
@@ -162,7 +162,7 @@ class _SyncedTraining:
         model.train_function = None
 
     @classmethod
-    def of(cls, model: Any) -> "_SyncedTraining":
+    def of(cls, model: keras.Model) -> "_SyncedTraining":
         """Returns the instance of a model, made by the first call."""
         owner = getattr(model.train_step, "__self__", None)
         return owner if isinstance(owner, cls) else cls(model)
@@ -198,7 +198,7 @@ class _SyncedTraining:
         return logs
 
 
-def _count(model: Any) -> Any:
+def _count(model: keras.Model) -> Any:
     """Returns the number of updates made so far as a scalar int64."""
     updates = getattr(model, "updates", None)
     if not _is_variable(updates):
@@ -207,7 +207,7 @@ def _count(model: Any) -> Any:
     return tf.cast(tf.convert_to_tensor(updates), "int64")
 
 
-def _check_counted(model: Any) -> None:
+def _check_counted(model: keras.Model) -> None:
     """Raises an error for a model without a count of updates."""
     if _is_variable(getattr(model, "updates", None)):
         return
@@ -218,12 +218,16 @@ def _check_counted(model: Any) -> None:
         )
 
 
-def _is_variable(value: Any) -> bool:
+def _is_variable(value: object) -> bool:
     """Returns whether a value is a variable."""
     return isinstance(value, keras.Variable | tf.Variable)
 
 
-def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
+def _pairs(
+    model: keras.Model,
+    target: keras.layers.Layer | str | None,
+    source: keras.layers.Layer | str | None,
+) -> list[tuple[Any, list[Any]]]:
     """Returns targets, each with the weights of its source."""
     pairs = getattr(model, "target_pairs", None)
     if target is not None or source is not None or pairs is None:
@@ -244,7 +248,7 @@ def _pairs(model: Any, target: Any, source: Any) -> list[tuple[Any, list[Any]]]:
     ]
 
 
-def _layer(model: Any, argument: str, value: Any) -> Any:
+def _layer(model: keras.Model, argument: str, value: object) -> Any:
     """Returns the layer to which an argument refers."""
     layer = getattr(model, value, None) if isinstance(value, str) else value
     if not isinstance(layer, keras.layers.Layer):
@@ -256,7 +260,11 @@ def _layer(model: Any, argument: str, value: Any) -> Any:
     return layer
 
 
-def _source_weights(model: Any, target: Any, source: Any) -> list[Any]:
+def _source_weights(
+    model: keras.Model,
+    target: keras.layers.Layer,
+    source: keras.layers.Layer | None,
+) -> list[Any]:
     """Returns a target's source, checked weight by weight."""
     if source is target:
         raise ValueError(
@@ -286,6 +294,6 @@ def _shapes(weights: list[Any]) -> list[tuple[int, ...]]:
     return [tuple(weight.shape) for weight in weights]
 
 
-def _describe(layer: Any) -> str:
+def _describe(layer: keras.layers.Layer) -> str:
     """Returns a layer's class and name for error messages."""
     return f"{type(layer).__name__} {getattr(layer, 'name', '')!r}"

@@ -188,7 +188,7 @@ class TensorBoard(keras.callbacks.Callback):
         return curves.position(self.model, logs, self._epochs)
 
 
-def _descriptions(model: Any) -> dict[str, str]:
+def _descriptions(model: keras.Model) -> dict[str, str]:
     """Returns settings and summary of the model, as Markdown."""
     rows = [
         f"| {name} | {_cell(value)} |"
@@ -206,13 +206,13 @@ def _descriptions(model: Any) -> dict[str, str]:
     }
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """Returns a setting as text for a table."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.replace("|", "\\|")
 
 
-def _check_hyper_parameters(given: Any) -> None:
+def _check_hyper_parameters(given: object) -> None:
     """Checks that the HParams tab can show the values, before training."""
     if isinstance(given, Mapping) and all(
         isinstance(name, str)

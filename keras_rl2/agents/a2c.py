@@ -13,6 +13,7 @@ from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.space_configs import GivenSpace
 
@@ -127,7 +128,7 @@ class A2C(OnPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -17,6 +17,7 @@ from typing import cast
 import gymnasium
 import keras
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.basics import arguments
 from keras_rl2.basics.arguments import check_flag
@@ -25,6 +26,7 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import LiteRTPolicy
 from keras_rl2.distributions import Distribution
 from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.acting import Acting
 from keras_rl2.policies.policy_function import PolicyFunction
@@ -104,11 +106,11 @@ class ActingModel(keras.Model, abc.ABC):
     # Defined by subclasses.
 
     @abc.abstractmethod
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy `[B, ...]` from standard noise."""
 
     @abc.abstractmethod
-    def greedy_action(self, observation: Any) -> Tensor:
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the policy's most probable actions `[B, ...]`."""
 
     @property
@@ -233,7 +235,7 @@ class ActingModel(keras.Model, abc.ABC):
         """Whether observations contain a mask of the allowed actions."""
         return self.task.is_masked
 
-    def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
+    def allowed(self, observation: Tree[Tensor], parameters: Tensor) -> Tensor:
         """Applies the action mask of observations to the outputs of a network.
 
         Args:
@@ -253,7 +255,7 @@ class ActingModel(keras.Model, abc.ABC):
 
     def act(
         self,
-        observation: Any,
+        observation: Tree[npt.ArrayLike],
         state: Sequence[Any] | bool | None = None,
         deterministic: bool = False,
         *,
@@ -356,7 +358,7 @@ class ActingModel(keras.Model, abc.ABC):
         return tuple(map(np.asarray, memory.initial_state(batch_size)))
 
     def policy_step(
-        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it, in a graph.
 
@@ -395,7 +397,7 @@ class ActingModel(keras.Model, abc.ABC):
         self,
         generator: np.random.Generator,
         shape: tuple[int, ...],
-        state: Any = None,
+        state: object = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` turns into actions.
 
@@ -418,7 +420,7 @@ class ActingModel(keras.Model, abc.ABC):
         *,
         deterministic: bool = True,
         quantize: Literal["float16", "int8"] | None = None,
-        representative: Any = None,
+        representative: str | GivenEnv | Tree[npt.ArrayLike] | None = None,
         batch_size: int | None = None,
         accept: Callable[[Path], None] | None = None,
         verbose: bool | None = None,
@@ -514,7 +516,7 @@ class ActingModel(keras.Model, abc.ABC):
     def _check_export(
         self,
         filepath: str | os.PathLike[str],
-        env: Any,
+        env: GivenEnv,
         *,
         tolerance: float | None = None,
         loss: float = 0.1,
@@ -533,7 +535,7 @@ class ActingModel(keras.Model, abc.ABC):
     def check_export(
         self,
         filepath: str | os.PathLike[str],
-        env: Any,
+        env: GivenEnv,
         *,
         tolerance: float | None = None,
         loss: float = 0.1,

@@ -5,8 +5,10 @@ import os
 import shutil
 import textwrap
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import MutableMapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
@@ -17,6 +19,7 @@ from typing import cast
 import gymnasium
 import keras
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.agents.acting_model import ActingModel
@@ -33,6 +36,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.distribute import replicas
 from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.metrics import MeanOfEach
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
@@ -40,10 +44,12 @@ from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.initialization import KINDS
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.presets import Preset
 from keras_rl2.saving import agent_state
 from keras_rl2.saving import saved_networks
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.training import compile_arguments
 from keras_rl2.training import overriding
 from keras_rl2.training import round_execution
@@ -75,9 +81,9 @@ _OPTIONS = (
 
 def make_for_env(
     kind: "type[MadeAgent]",
-    env: Any,
+    env: GivenEnv,
     *,
-    memory: Any = None,
+    memory: keras.layers.Layer | None = None,
     seed: int | None = None,
     **given: Any,
 ) -> "MadeAgent":
@@ -232,7 +238,7 @@ class Agent(ActingModel):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
@@ -291,9 +297,9 @@ class Agent(ActingModel):
     @classmethod
     def from_preset(
         cls,
-        preset: Any,
+        preset: str | Preset,
         *,
-        env: Any = None,
+        env: GivenEnv | None = None,
         num_envs: int | None = None,
         seed: int | None = None,
     ) -> Self:
@@ -357,7 +363,7 @@ class Agent(ActingModel):
         return cls
 
     def values_of_taken(
-        self, observation: Any, action: Tensor, training: bool = False
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns each critic's Q-values of the given actions.
 
@@ -504,7 +510,9 @@ class Agent(ActingModel):
 
     # Methods of Keras.
 
-    def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
+    def _compile(
+        self, optimizer: GivenOptimizer = "auto", **given_arguments: Any
+    ) -> None:
         """Compiles the agent; see `compile`."""
         overriding.refuse_unheard(self)
         given = CompileArguments(optimizer, **given_arguments)
@@ -615,7 +623,7 @@ class Agent(ActingModel):
         overriding.refuse_losses_of_keras(self)
         return minibatch_of(data)
 
-    def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:
+    def _fit(self, x: object = None, **given: Any) -> keras.callbacks.History:
         """Trains the agent; see `fit`."""
         # An agent that only acts does not import datasets and callbacks.
         from keras_rl2.training import fitting
@@ -627,12 +635,12 @@ class Agent(ActingModel):
     @arguments.standing_for(_fit)
     def fit(
         self,
-        x: Any = None,
+        x: object = None,
         *,
         epochs: int | None = None,
         total_steps: int | None = None,
         callbacks: GivenCallbacks = None,
-        validation_data: Any = None,
+        validation_data: object = None,
         validation_freq: int = 1,
         initial_epoch: int = 0,
         verbose: int | Literal["auto"] = "auto",
@@ -712,7 +720,7 @@ class Agent(ActingModel):
             )
         return self.train_function
 
-    def _evaluate(self, x: Any = None, **given: Any) -> dict[str, float]:
+    def _evaluate(self, x: object = None, **given: Any) -> dict[str, float]:
         """Evaluates the agent; see `evaluate`."""
         from keras_rl2.training import evaluating
 
@@ -721,7 +729,7 @@ class Agent(ActingModel):
     @arguments.standing_for(_evaluate)
     def evaluate(
         self,
-        x: Any = None,
+        x: object = None,
         *,
         episodes: int = 10,
         deterministic: bool = True,
@@ -733,7 +741,7 @@ class Agent(ActingModel):
         updates: int = 5000,
         verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
-        callbacks: Any = None,
+        callbacks: object = None,
     ) -> dict[str, float]:
         """Plays episodes greedily and returns their mean return and length.
 
@@ -782,7 +790,7 @@ class Agent(ActingModel):
     def summary(
         self,
         line_length: int | None = None,
-        positions: Any = None,
+        positions: Sequence[float] | None = None,
         print_fn: Callable[[str], object] | None = None,
         expand_nested: bool = False,
         show_trainable: bool = False,
@@ -944,17 +952,19 @@ class Agent(ActingModel):
 
     @classmethod
     def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
+        cls,
+        config: dict[str, Any],
+        custom_objects: Mapping[str, Any] | None = None,
     ) -> Self:
         """Makes an agent from `get_config`."""
         return cls(**saved_networks.from_config(config, custom_objects))
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Saves the count of environment steps with the weights."""
         super().save_own_variables(store)
         store["env_steps"] = np.array(self.env_steps, np.int64)
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Loads the variables of `save_own_variables`."""
         # The store of Keras has `keys` but cannot be iterated over.
         values = {key: store[key] for key in list(store.keys())}
@@ -1017,10 +1027,10 @@ class Agent(ActingModel):
 
     def train_on_batch(
         self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
+        x: Mapping[str, Any],
+        y: None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        class_weight: None = None,
         return_dict: bool = False,
     ) -> Any:
         """Makes one update; see `keras.Model.train_on_batch`.
@@ -1056,9 +1066,9 @@ class Agent(ActingModel):
 
     def test_on_batch(
         self,
-        x: Any = None,
-        y: Any = None,
-        sample_weight: Any = None,
+        x: object = None,
+        y: object = None,
+        sample_weight: object = None,
         return_dict: bool = False,
     ) -> Any:
         """Raises an error: a batch does not measure a policy.
@@ -1081,11 +1091,11 @@ class Agent(ActingModel):
 
     def predict(
         self,
-        x: Any,
+        x: object,
         batch_size: int | None = None,
         verbose: int | str = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: Iterable[keras.callbacks.Callback] | None = None,
     ) -> Any:
         """Returns the outputs of `call`; see `keras.Model.predict`.
 
@@ -1116,7 +1126,7 @@ class Agent(ActingModel):
             callbacks=callbacks,
         )
 
-    def predict_on_batch(self, x: Any) -> Any:
+    def predict_on_batch(self, x: object) -> Any:
         """Returns the outputs of `call` for one batch; see `predict`.
 
         Args:
@@ -1165,7 +1175,11 @@ def _refuse_unknown(
     refuse_unknown(kind.__name__, settings, taken)
 
 
-def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
+def _check(
+    options: Mapping[str, Any],
+    memory: keras.layers.Layer | None,
+    seed: int | None,
+) -> None:
     """Raises an error for invalid properties before a network is made."""
     check_arguments(
         activation=options["activation"],
@@ -1251,7 +1265,7 @@ def _optimizers(agent: "Agent") -> Iterator[str]:
             yield f"{name} (learning_rate={_short(rate)})"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """Formats a setting; a serialised object as `Name(argument=value)`."""
     if isinstance(value, Mapping) and "class_name" in value:
         settings = value.get("config") or {}

@@ -15,6 +15,7 @@ from keras_rl2.basics.arguments import check_at_least
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.spaces.space_configs import GivenSpace
 
 
@@ -156,7 +157,7 @@ class APPO(PPO):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.stochastic_actor import StochasticActor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
@@ -108,7 +109,7 @@ class BehaviorCloning(StochasticActor):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

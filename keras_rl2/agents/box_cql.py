@@ -17,11 +17,13 @@ from keras_rl2.agents.cql import check_weight
 from keras_rl2.agents.sac import SAC
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
@@ -163,7 +165,7 @@ class BoxCQL(CQL, SAC):
     @as_given
     def for_env(  # type: ignore[override]
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
@@ -341,7 +343,7 @@ class BoxCQL(CQL, SAC):
         )
 
     def _of_policy(
-        self, observation: Any, shape: tuple[Any, ...], stream: int
+        self, observation: Tree[Tensor], shape: tuple[Any, ...], stream: int
     ) -> tuple[Tensor, Tensor]:
         """Draws actions `[B, N, A]` of the policy, with log-probabilities."""
         batch_size, samples, size = shape

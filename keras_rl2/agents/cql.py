@@ -18,6 +18,7 @@ from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.spaces.space_configs import GivenSpace
@@ -192,7 +193,7 @@ class CQL(OffPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

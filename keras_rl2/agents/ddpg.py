@@ -9,6 +9,7 @@ import keras
 
 from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.td3 import TD3
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
@@ -119,7 +120,7 @@ class DDPG(TD3):
     @as_given
     def for_env(  # type: ignore[override]
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -1,7 +1,6 @@
 """Conservative Q-learning of Discrete actions."""
 
 from collections.abc import Sequence
-from typing import Any
 from typing import Literal
 from typing import Self
 
@@ -14,6 +13,7 @@ from keras_rl2.agents.cql import CQL
 from keras_rl2.agents.cql import check_weight
 from keras_rl2.agents.dqn import DQN
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
@@ -153,7 +153,7 @@ class DiscreteCQL(CQL, DQN):
     @as_given
     def for_env(  # type: ignore[override]
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -18,6 +18,7 @@ from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.losses.value_distributions import as_support
 from keras_rl2.losses.value_distributions import value_distribution
 from keras_rl2.networks import checks as network_checks
@@ -36,6 +37,7 @@ from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Objective
@@ -212,7 +214,7 @@ class DQN(OffPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
@@ -379,7 +381,7 @@ class DQN(OffPolicyAgent):
         """The pair of the target network and the network that it follows."""
         return [(self.target_network, self.q_network)]
 
-    def call(self, observation: Any, training: bool = False) -> Tensor:
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
         encoded = self.encode(observation)
         return self.q_values(self._outputs(self.q_network, encoded, training))
@@ -395,7 +397,7 @@ class DQN(OffPolicyAgent):
         """
         return self._values.mean(outputs)
 
-    def value(self, observation: Any) -> Tensor:
+    def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the value of the best allowed action.
 
         Args:
@@ -407,7 +409,7 @@ class DQN(OffPolicyAgent):
         return ops.max(self._choices(observation), axis=-1)
 
     def values_of_taken(
-        self, observation: Any, action: Tensor, training: bool = False
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns the network's Q-values of given actions, `[B]` float32."""
         index = ops.cast(action, "int32")[:, None]
@@ -415,12 +417,15 @@ class DQN(OffPolicyAgent):
         # [B, n] -> [B]
         return [ops.take_along_axis(values, index, axis=1)[:, 0]]
 
-    def _choices(self, observation: Any) -> Tensor:
+    def _choices(self, observation: Tree[Tensor]) -> Tensor:
         """Returns Q-values `[B, n]`, much lower for forbidden actions."""
         return self.allowed(observation, self(observation))
 
     def _outputs(
-        self, network: keras.Model, encoded: Any, training: bool = False
+        self,
+        network: keras.Model,
+        encoded: Tree[Tensor],
+        training: bool = False,
     ) -> Tensor:
         """Returns the outputs of a network by action, `[B, n, N]` float32."""
         return self._of_actions(run_network(network, encoded, training))
@@ -438,7 +443,7 @@ class DQN(OffPolicyAgent):
     def run_sequences(
         self,
         network: keras.Model,
-        observation: Any,
+        observation: Tree[Tensor],
         begins: Tensor,
         state: Sequence[Tensor],
         training: bool = False,
@@ -469,7 +474,7 @@ class DQN(OffPolicyAgent):
     # Acting.
 
     def policy_step(
-        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the greedy policy of one step and the state after it."""
         outputs, after = self.run_sequences(
@@ -481,11 +486,11 @@ class DQN(OffPolicyAgent):
         values = self.allowed(observation, self.q_values(outputs[:, 0]))
         return self.policy_head(values), after
 
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Returns the best actions, or random ones selected by the noise."""
         return self.policy_head(self._choices(observation)).sample(noise)
 
-    def greedy_action(self, observation: Any) -> Tensor:
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the best actions `[B]`."""
         return self.policy_head(self._choices(observation)).mode()
 
@@ -505,7 +510,7 @@ class DQN(OffPolicyAgent):
         self,
         generator: np.random.Generator,
         shape: tuple[int, ...],
-        state: Any = None,
+        state: object = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
         noise = self._exploring.draw(
@@ -564,7 +569,7 @@ class DQN(OffPolicyAgent):
             "td_error": td_error,
         }
 
-    def _following(self, observation: Any) -> Batch:
+    def _following(self, observation: Tree[Tensor]) -> Batch:
         """Returns the outputs of the next step, from which targets are made.
 
         Args:

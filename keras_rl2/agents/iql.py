@@ -18,6 +18,7 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import Distribution
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
@@ -28,6 +29,7 @@ from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
 from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
 from keras_rl2.updates.updater import Batch
@@ -182,7 +184,7 @@ class IQL(StochasticActor):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
@@ -330,7 +332,7 @@ class IQL(StochasticActor):
         return [v for each in networks for v in each.trainable_variables]
 
     def values_of_taken(
-        self, observation: Any, action: Tensor, training: bool = False
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
@@ -341,18 +343,22 @@ class IQL(StochasticActor):
             training,
         )
 
-    def value(self, observation: Any) -> Tensor:
+    def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         return self._value(observation)
 
-    def _value(self, observation: Any, training: bool = False) -> Tensor:
+    def _value(
+        self, observation: Tree[Tensor], training: bool = False
+    ) -> Tensor:
         """Returns values of states, optionally from a training forward pass."""
         encoded = self.encode(observation)
         return one_value_each(
             run_network(self.value_network, encoded, training)
         )
 
-    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
+    def policy_of(
+        self, parameters: Tensor, observation: Tree[Tensor]
+    ) -> Distribution:
         """Returns the distribution of actions with the given parameters.
 
         Args:
@@ -370,7 +376,7 @@ class IQL(StochasticActor):
 
     # Acting.
 
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy, clipped to the unit box for a Box."""
         action = super().sample_action(observation, noise)
         return action if self.is_discrete else ops.clip(action, -1.0, 1.0)

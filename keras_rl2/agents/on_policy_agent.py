@@ -426,13 +426,13 @@ class OnPolicyAgent(StochasticPolicy):
             )
         return list(self.critic.trainable_variables)
 
-    def call(self, observation: Any, training: bool = False) -> Tensor:
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
         outputs = run_network(self.actor, self.encode(observation), training)
         return self._parts(outputs)[0]
 
     def policy_and_value(
-        self, observation: Any, training: bool = False
+        self, observation: Tree[Tensor], training: bool = False
     ) -> tuple[Distribution, Tensor]:
         """Runs the networks once.
 
@@ -446,7 +446,7 @@ class OnPolicyAgent(StochasticPolicy):
         return self.evaluate_rows(observation, None, training)
 
     def evaluate_rows(
-        self, rows: Any, steps: int | None, training: bool
+        self, rows: Tree[Tensor], steps: int | None, training: bool
     ) -> tuple[Distribution, Tensor]:
         """Returns the policy of the first rows and the values of all rows.
 
@@ -459,7 +459,7 @@ class OnPolicyAgent(StochasticPolicy):
             The policy `[steps]`, and values `[M]` float32.
         """
 
-        def acted_on(tree: Any) -> Any:
+        def acted_on(tree: Tree[Tensor]) -> Any:
             return map_leaves(operator.itemgetter(slice(steps)), tree)
 
         encoded = self.encode(rows)
@@ -473,7 +473,7 @@ class OnPolicyAgent(StochasticPolicy):
         return self.policy_of(parameters, acted_on(rows)), value
 
     def policy_step(
-        self, observation: Any, begins: Tensor, state: Sequence[Tensor]
+        self, observation: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
     ) -> tuple[Distribution, Sequence[Tensor]]:
         """Returns the policy of one step and the state after it."""
         parameters, _, after = self.run_sequences(
@@ -483,7 +483,7 @@ class OnPolicyAgent(StochasticPolicy):
 
     def run_sequences(
         self,
-        observation: Any,
+        observation: Tree[Tensor],
         begins: Tensor,
         state: Sequence[Tensor],
         training: bool = False,
@@ -512,7 +512,7 @@ class OnPolicyAgent(StochasticPolicy):
         sequences = sequences_like(begins)
         return sequences(parameters), sequences(value), after
 
-    def value(self, observation: Any) -> Tensor:
+    def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
         encoded = self.encode(observation)
         if self.critic is None:

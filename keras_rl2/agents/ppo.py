@@ -17,6 +17,7 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Distribution
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.losses import statistics
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.updater import Objective
@@ -160,7 +161,7 @@ class PPO(OnPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -10,6 +10,7 @@ import keras
 
 from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.space_configs import GivenSpace
 
@@ -118,7 +119,7 @@ class REINFORCE(OnPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -21,6 +21,7 @@ from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Categorical
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration import PinkNoise
 from keras_rl2.exploration.action_noise import ActionNoise
@@ -203,7 +204,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

@@ -1,7 +1,5 @@
 """Agents with a distribution of actions from a network."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -12,6 +10,7 @@ from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import as_logits
 from keras_rl2.networks.outputs import check_policy_ending
+from keras_rl2.spaces.trees import Tree
 
 
 class StochasticPolicy(Agent):
@@ -74,18 +73,20 @@ class StochasticPolicy(Agent):
         """Variables of the policy that are in no network."""
         return [] if self.log_std is None else [self.log_std]
 
-    def call(self, observation: Any, training: bool = False) -> Tensor:
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
         parameters: Tensor = run_network(
             self.actor, self.encode(observation), training
         )
         return parameters
 
-    def distribution(self, observation: Any) -> Distribution:
+    def distribution(self, observation: Tree[Tensor]) -> Distribution:
         """Returns the distribution of actions for raw observations."""
         return self.policy_of(self(observation), observation)
 
-    def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
+    def policy_of(
+        self, parameters: Tensor, observation: Tree[Tensor]
+    ) -> Distribution:
         """Returns the distribution of actions with the given parameters.
 
         Args:
@@ -108,10 +109,10 @@ class StochasticPolicy(Agent):
 
     # Acting.
 
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Draws actions of the policy from standard noise."""
         return self.distribution(observation).sample(noise)
 
-    def greedy_action(self, observation: Any) -> Tensor:
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the policy's most probable actions."""
         return self.distribution(observation).mode()

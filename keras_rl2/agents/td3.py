@@ -1,6 +1,7 @@
 """Twin delayed deep deterministic policy gradient."""
 
 import functools
+from collections.abc import MutableMapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
@@ -18,6 +19,7 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import standing_for
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration import ExplorationNoise
 from keras_rl2.exploration.action_noise import ActionNoise
 from keras_rl2.exploration.get import GivenNoise
@@ -30,6 +32,7 @@ from keras_rl2.networks.outputs import check_action_ending
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.updates import critics
 from keras_rl2.updates.critics import GivenCritics
@@ -193,7 +196,7 @@ class TD3(OffPolicyAgent):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
@@ -326,7 +329,7 @@ class TD3(OffPolicyAgent):
         """Trainable variables that a `critic_optimizer` updates."""
         return [v for c in self.critics for v in c.trainable_variables]
 
-    def call(self, observation: Any, training: bool = False) -> Tensor:
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
         output: Tensor = run_network(
             self.actor, self.encode(observation), training
@@ -334,7 +337,7 @@ class TD3(OffPolicyAgent):
         return output
 
     def values_of_taken(
-        self, observation: Any, action: Tensor, training: bool = False
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         encoded = self.encode(observation)
@@ -399,11 +402,11 @@ class TD3(OffPolicyAgent):
         """The `ExplorationNoise` of actions, or None."""
         return self._noise.exploration
 
-    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Adds noise of `draw_noise` to the policy's actions."""
         return ops.clip(self.greedy_action(observation) + noise, -1.0, 1.0)
 
-    def greedy_action(self, observation: Any) -> Tensor:
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
         """Returns the policy's actions in the unit box `[B, A]`."""
         return self._action(self(observation))
 
@@ -422,7 +425,7 @@ class TD3(OffPolicyAgent):
         self,
         generator: np.random.Generator,
         shape: tuple[int, ...],
-        state: Any = None,
+        state: object = None,
     ) -> tuple[np.ndarray, Any]:
         """Draws the noise that `sample_action` adds, with its current scale."""
         [size] = self.policy_head.noise_shape
@@ -435,7 +438,7 @@ class TD3(OffPolicyAgent):
     def values(
         self,
         networks: list[keras.Model],
-        observation: Any,
+        observation: Tree[Tensor],
         action: Tensor,
     ) -> list[Tensor]:
         """Returns the Q-values of given actions, for users' own losses.
@@ -517,7 +520,7 @@ class TD3(OffPolicyAgent):
         smallest = functools.reduce(ops.minimum, values)
         return batch["reward"] + batch["discount"] * smallest
 
-    def target_action(self, encoded: Any) -> Tensor:
+    def target_action(self, encoded: Tree[Tensor]) -> Tensor:
         """Returns the next actions of the targets.
 
         Args:
@@ -567,7 +570,7 @@ class TD3(OffPolicyAgent):
 
     # Saving.
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Loads the variables of `save_own_variables`."""
         values = {key: store[key] for key in list(store.keys())}
         if self.last_actor_loss is None:

@@ -12,6 +12,7 @@ from keras_rl2.agents.agent import as_given
 from keras_rl2.agents.td3 import TD3
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.exploration.get import GivenNoise
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.updates.critics import GivenCritics
@@ -134,7 +135,7 @@ class TD3BC(TD3):
     @as_given
     def for_env(
         cls,
-        env: Any,
+        env: GivenEnv,
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,

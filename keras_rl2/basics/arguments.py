@@ -178,7 +178,7 @@ def check_flag(**flags: Any) -> None:
             raise _refused(name, value, "True or False")
 
 
-def check_seed(seed: Any, name: str = "seed") -> None:
+def check_seed(seed: object, name: str = "seed") -> None:
     """Raises unless a value is a seed.
 
     Args:
@@ -249,7 +249,7 @@ def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:
             raise _refused(name, value, either(map(repr, allowed)))
 
 
-def _refused(name: str, value: Any, what: str) -> ValueError:
+def _refused(name: str, value: object, what: str) -> ValueError:
     """Returns the error for an argument of another kind."""
     return ValueError(
         f"Expected `{name}` to be {what}. Received: {name}={value!r}"

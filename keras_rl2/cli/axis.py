@@ -1,6 +1,5 @@
 """The unit of a training's length."""
 
-from typing import Any
 from typing import NamedTuple
 
 from keras_rl2.presets import Preset
@@ -24,7 +23,7 @@ class Axis(NamedTuple):
     words: str
     option: str
 
-    def count(self, agent: Any) -> int:
+    def count(self, agent: object) -> int:
         """Returns the count of an agent.
 
         Args:

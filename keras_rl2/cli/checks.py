@@ -15,6 +15,7 @@ from gymnasium.spaces import MultiDiscrete
 from keras_rl2.cli.random_rollout import RandomRollout
 from keras_rl2.cli.random_rollout import random_action
 from keras_rl2.envs.action_mask import where_mask_is
+from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.presets import ALGORITHMS
 from keras_rl2.spaces import supported as spaces
@@ -400,7 +401,7 @@ def check_autoreset(env: VectorEnvAdapter, steps: int, seed: int) -> Finding:
     return Finding(name, True, text)
 
 
-def _random_actions(env: VectorEnvAdapter, observation: Any) -> Any:
+def _random_actions(env: VectorEnvAdapter, observation: Observation) -> Any:
     """Draws an allowed action for each environment."""
     seen = spaces.space_tree(env.observation_space)
     actions = []

@@ -13,6 +13,8 @@ from keras_rl2.cli.argument_types import whole_number
 from keras_rl2.cli.run_folder import AGENT_PATH_HELP
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.export import formats
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import named_leaves
 
@@ -269,7 +271,7 @@ def _described(path: Path, check: "ExportCheck") -> str:
     )
 
 
-def _shapes(spec: Any) -> str:
+def _shapes(spec: Tree[ArraySpec]) -> str:
     """Describes a batch of observations, each array with its path."""
     return ", ".join(
         f"{f'{path} ' if path else ''}"

@@ -50,7 +50,7 @@ class RandomRollout:
         return np.diff(ends, prepend=0)
 
 
-def play(env: Any, steps: int, seed: int) -> RandomRollout:
+def play(env: gymnasium.Env[Any, Any], steps: int, seed: int) -> RandomRollout:
     """Takes random steps, reproducible by the seed.
 
     Args:
@@ -145,7 +145,7 @@ def random_action(
     )
 
 
-def _copied(space: gymnasium.Space[Any], observation: Any) -> Any:
+def _copied(space: gymnasium.Space[Any], observation: object) -> Any:
     """Copies an observation, since an environment may change it."""
     return map_leaves(
         lambda _, array: np.array(array), space_tree(space), observation

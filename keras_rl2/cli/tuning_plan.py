@@ -199,7 +199,7 @@ def _with_normalization(
     return space.with_ranges({_NORMALIZE: [False, True]})
 
 
-def _differences(one: Any, other: Any, name: str = "") -> list[str]:
+def _differences(one: object, other: object, name: str = "") -> list[str]:
     """Returns the dotted names of unequal values in nested dicts."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return [] if one == other else [name]

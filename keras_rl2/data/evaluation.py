@@ -20,9 +20,11 @@ from keras_rl2.collecting.checks import first_not_finite
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.actors import ActorSnapshot
 from keras_rl2.policies.policy import Policy
 from keras_rl2.spaces.supported import is_masked
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 
@@ -31,7 +33,9 @@ _MANY_STEPS = 100_000
 
 
 def _dataset_of(
-    kind: "type[EvaluationDataset]", x: Any, **given: Any
+    kind: "type[EvaluationDataset]",
+    x: Any,
+    **given: Any,
 ) -> "EvaluationDataset":
     """Implements `EvaluationDataset.of`."""
     if not isinstance(x, kind):
@@ -88,7 +92,7 @@ class EvaluationDataset:
     @refusing_unknown
     def __init__(
         self,
-        env: Any,
+        env: GivenEnv,
         episodes: int = 10,
         *,
         deterministic: bool = True,
@@ -121,7 +125,7 @@ class EvaluationDataset:
     @standing_for(_dataset_of)
     def of(
         cls,
-        x: Any,
+        x: "GivenEnv | EvaluationDataset",
         *,
         episodes: int = 10,
         deterministic: bool = True,
@@ -262,7 +266,7 @@ class EvaluationDataset:
                 current_length[index] = 0
         return returns, lengths
 
-    def _check_finite(self, key: str, tree: Any) -> None:
+    def _check_finite(self, key: str, tree: Tree[np.ndarray]) -> None:
         """Raises an error for NaN or infinity, naming the source."""
         for path, array in named_leaves(tree):
             where = first_not_finite(array)

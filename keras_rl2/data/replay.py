@@ -29,6 +29,7 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import LearnsFromReplay
 from keras_rl2.policies.agent_protocols import ReplayAgent
@@ -167,7 +168,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
     @refusing_unknown
     def __init__(
         self,
-        env: Any,
+        env: GivenEnv,
         capacity: int = 1_000_000,
         batch_size: int | str = "auto",
         *,

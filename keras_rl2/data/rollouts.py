@@ -26,6 +26,7 @@ from keras_rl2.data.collecting_dataset import CollectingDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.reward_scaler import RewardScaler
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.policies.agent_protocols import LearnsFromRollouts
@@ -139,7 +140,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
     @refusing_unknown
     def __init__(
         self,
-        env: Any,
+        env: GivenEnv,
         horizon: int | None = None,
         passes: int | None = None,
         batch_size: int | str | None = "auto",
@@ -548,7 +549,7 @@ def _check_sizes(
         )
 
 
-def _longest_episode(env: Any) -> int:
+def _longest_episode(env: GivenEnv) -> int:
     """Returns the time limit of an environment, or a default without one."""
     limit: int | None = getattr(
         getattr(env, "spec", None), "max_episode_steps", None

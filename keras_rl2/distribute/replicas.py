@@ -77,7 +77,7 @@ def by_rows(run: Callable[..., Any], *inputs: Any) -> Any:
     return tf.nest.map_structure(_of_all_shares, run(*shares))
 
 
-def of_all_workers(tree: Any) -> Any:
+def of_all_workers(tree: object) -> Any:
     """Concatenates the minibatches of several processes, in their order.
 
     Args:

@@ -51,7 +51,9 @@ class ActionMask(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation, info = self.env.reset(**kwargs)
         return self._with_mask(observation, info), info
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: object
+    ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return (

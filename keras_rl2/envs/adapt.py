@@ -2,9 +2,11 @@
 
 import functools
 import weakref
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeGuard
 
 import gymnasium
 from gymnasium.vector import AutoresetMode
@@ -19,6 +21,7 @@ from keras_rl2.envs.gymnasium_vector_env import SameStepEnv
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.single_env import SingleEnv
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 
 _MODES: dict[AutoresetMode, type[GymnasiumVectorEnv]] = {
@@ -35,7 +38,7 @@ _ADAPTERS: weakref.WeakValueDictionary[int, VectorEnvAdapter] = (
 
 
 def as_vector_env(
-    env: Any,
+    env: GivenEnv,
     num_envs: int = 1,
     *,
     env_kwargs: Mapping[str, Any] | None = None,
@@ -117,7 +120,9 @@ def as_vector_env(
     return adapter
 
 
-def is_maker(env: Any) -> bool:
+def is_maker(
+    env: object,
+) -> TypeGuard[str | Callable[[], gymnasium.Env[Any, Any]]]:
     """Returns whether an argument makes environments, or is one already.
 
     Args:
@@ -130,7 +135,7 @@ def is_maker(env: Any) -> bool:
     return isinstance(env, str) or (callable(env) and not isinstance(env, made))
 
 
-def _adapt(env: Any) -> VectorEnvAdapter:
+def _adapt(env: object) -> VectorEnvAdapter:
     """Creates the adapter of an environment."""
     # First, as an EnvPool environment is both this and a `gymnasium.Env`.
     if isinstance(env, VectorEnv):

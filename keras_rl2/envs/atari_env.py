@@ -68,7 +68,7 @@ class AtariEnv(FirstOfVectorEnv):
         return super().reset(seed=seed, options=options)
 
     def step(
-        self, action: Any
+        self, action: object
     ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one step on both consoles."""
         if self._screen is not None:

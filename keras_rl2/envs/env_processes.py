@@ -26,7 +26,7 @@ _NAME = "keras_rl2_call"
 _handlers: dict[int, Any] = {}
 
 
-def can_be_asked(env: Any) -> bool:
+def can_be_asked(env: object) -> bool:
     """Returns whether an environment runs in processes of Gymnasium's own.
 
     Args:
@@ -98,7 +98,7 @@ def end_episodes(
     env.step(create_empty_array(env.single_action_space, env.num_envs))
 
 
-def ignore_signals(env: Any, ignore: bool) -> None:
+def ignore_signals(env: object, ignore: bool) -> None:
     """Ignores SIGINT and SIGTERM in this process, or handles them again.
 
     Args:
@@ -132,10 +132,10 @@ class _Called:
 
     answer: Any = (True, None)
 
-    def __get__(self, env: Any, kind: type) -> Any:
+    def __get__(self, env: object, kind: type) -> Any:
         return self.answer
 
-    def __set__(self, env: Any, call: tuple[Any, ...]) -> None:
+    def __set__(self, env: object, call: tuple[Any, ...]) -> None:
         # An error would end the process.
         try:
             function = cloudpickle.loads(call[0])
@@ -151,10 +151,12 @@ def _add_name() -> str:
     return _NAME
 
 
-def _pretend(env: Any, ended: bool, observation: Any) -> None:
+def _pretend(
+    env: gymnasium.Env[Any, Any], ended: bool, observation: object
+) -> None:
     """Replaces the next step of an environment by one without effect."""
 
-    def step(action: Any) -> Any:
+    def step(action: object) -> Any:
         del env.step
         return observation, 0.0, ended, False, {}
 

@@ -16,9 +16,10 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector import VectorEnv
 
 from keras_rl2.envs import env_processes
+from keras_rl2.envs.env_values import GymnasiumEnv
 
 
-def seed_layers(env: Any, seed: int) -> None:
+def seed_layers(env: GymnasiumEnv, seed: int) -> None:
     """Seeds `np_random` and the spaces of an environment and its wrappers.
 
     In a vector environment, environment i gets `seed + i`. In processes with a
@@ -63,7 +64,7 @@ def seed_layers(env: Any, seed: int) -> None:
             inner.np_random = np.random.default_rng((seed, 0))
 
 
-def _spaces(env: Any) -> Iterator[gymnasium.Space[Any]]:
+def _spaces(env: GymnasiumEnv | None) -> Iterator[gymnasium.Space[Any]]:
     """Yields the spaces of each layer, from the outermost inwards."""
     single = ("single_action_space", "single_observation_space")
     names = ("action_space", "observation_space")

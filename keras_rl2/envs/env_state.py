@@ -24,6 +24,7 @@ from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_values
 from keras_rl2.envs.env_values import AllMade
 from keras_rl2.envs.env_values import Copyable
+from keras_rl2.envs.env_values import GymnasiumEnv
 from keras_rl2.envs.env_values import Made
 from keras_rl2.envs.env_values import Path
 from keras_rl2.files import plain_data
@@ -36,7 +37,7 @@ _BATCHED = (*_OF_CLASSES, "_action_space", "_observation_space")
 _OF_CONSTRAINTS = ("efc_", "efm_", "iefc_", "ifrc_", "iacc")
 
 
-def read(env: Any, made: AllMade | None = None) -> dict[str, Any]:
+def read(env: GymnasiumEnv, made: AllMade | None = None) -> dict[str, Any]:
     """Returns the state of an environment as far as it can be saved.
 
     Args:
@@ -53,7 +54,9 @@ def read(env: Any, made: AllMade | None = None) -> dict[str, Any]:
     return taken
 
 
-def write(env: Any, state: dict[str, Any], made: AllMade | None = None) -> None:
+def write(
+    env: GymnasiumEnv, state: dict[str, Any], made: AllMade | None = None
+) -> None:
     """Restores a state that `read` returned.
 
     Args:
@@ -70,7 +73,7 @@ def write(env: Any, state: dict[str, Any], made: AllMade | None = None) -> None:
     _write(env, plain_data.copied(state))
 
 
-def put_back(env: Any, made: AllMade) -> None:
+def put_back(env: GymnasiumEnv, made: AllMade) -> None:
     """Resets attributes to their values when the environment was made.
 
     Args:
@@ -89,7 +92,7 @@ def put_back(env: Any, made: AllMade) -> None:
                 own[name] = env_values.replaced(own.get(name), value)
 
 
-def kinds(env: Any) -> list[Any]:
+def kinds(env: GymnasiumEnv) -> list[Any]:
     """Returns the names of the classes of an environment and of its wrappers.
 
     Args:
@@ -100,7 +103,7 @@ def kinds(env: Any) -> list[Any]:
     ]
 
 
-def has_own_methods(env: Any) -> bool:
+def has_own_methods(env: GymnasiumEnv) -> bool:
     """Returns whether an environment has methods for its state.
 
     Args:
@@ -114,7 +117,7 @@ def has_own_methods(env: Any) -> bool:
     return isinstance(inner, Copyable)
 
 
-def all_spaces(env: Any) -> list[gymnasium.Space[Any]]:
+def all_spaces(env: GymnasiumEnv) -> list[gymnasium.Space[Any]]:
     """Returns the spaces of an environment and of those within it.
 
     Args:
@@ -128,7 +131,7 @@ def all_spaces(env: Any) -> list[gymnasium.Space[Any]]:
     ]
 
 
-def not_kept(env: Any) -> list[str]:
+def not_kept(env: GymnasiumEnv) -> list[str]:
     """Returns the names of the attributes that cannot be saved.
 
     Args:
@@ -153,7 +156,7 @@ def not_kept(env: Any) -> list[str]:
     return [*names]
 
 
-def writes_files(env: Any) -> bool:
+def writes_files(env: GymnasiumEnv) -> bool:
     """Returns whether another environment like it would write to its files.
 
     Args:
@@ -248,7 +251,7 @@ def write_simulation(model: Any, data: Any, state: Any) -> None:
             computed[...] = before
 
 
-def _read(env: Any, made: AllMade, path: Path) -> Any:
+def _read(env: GymnasiumEnv, made: AllMade, path: Path) -> Any:
     """Returns the state of an environment and of those within it."""
     if isinstance(env, Copyable):
         return {_METHODS: env.get_state()}
@@ -329,7 +332,7 @@ def _model_of(env: Any, simulation: Any) -> Any:
     return env.model if model is None else model
 
 
-def _same_generator(attributes: dict[str, Any], value: Any) -> str | None:
+def _same_generator(attributes: dict[str, Any], value: object) -> str | None:
     """Returns the name of an attribute with the same random generator."""
     if not isinstance(value, np.random.Generator):
         return None
@@ -338,7 +341,7 @@ def _same_generator(attributes: dict[str, Any], value: Any) -> str | None:
     )
 
 
-def _has_changed(value: Any, made: Made | None) -> bool:
+def _has_changed(value: object, made: Made | None) -> bool:
     """Returns whether an attribute can be saved, and has changed."""
     mark = env_values.mark(value)
     if not mark:
@@ -348,22 +351,22 @@ def _has_changed(value: Any, made: Made | None) -> bool:
     return made is None or drawn or mark != made.mark
 
 
-def _read_here(env: Any) -> dict[str, Any]:
+def _read_here(env: GymnasiumEnv) -> dict[str, Any]:
     """Returns the state of the environment of this process."""
     return read(env, env_values.made_here)
 
 
-def _write_here(env: Any, state: dict[str, Any]) -> None:
+def _write_here(env: GymnasiumEnv, state: dict[str, Any]) -> None:
     """Restores the state of the environment of this process."""
     write(env, state, env_values.made_here)
 
 
-def _put_back_here(env: Any) -> None:
+def _put_back_here(env: GymnasiumEnv) -> None:
     """Resets the attributes of the environment of this process."""
     put_back(env, env_values.made_here)
 
 
-def _own_spaces(env: Any) -> dict[str, gymnasium.Space[Any]]:
+def _own_spaces(env: GymnasiumEnv) -> dict[str, gymnasium.Space[Any]]:
     """Returns the spaces of an environment, keyed by attribute.
 
     Spaces of the environments within it are left out, and so are batched
@@ -393,7 +396,7 @@ def _with_inner_spaces(
                 yield from _with_inner_spaces(each)
 
 
-def _is_simulation(value: Any) -> bool:
+def _is_simulation(value: object) -> bool:
     """Returns whether a value is a MuJoCo simulation."""
     mujoco: Any = sys.modules.get("mujoco")
     return mujoco is not None and isinstance(value, mujoco.MjData)

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 from typing import Protocol
+from typing import TypeAlias
 from typing import runtime_checkable
 
 import gymnasium
@@ -55,6 +56,10 @@ _INERT = (
 )
 
 
+# An environment as Gymnasium has them, single or several in one.
+GymnasiumEnv: TypeAlias = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
+
+
 @runtime_checkable
 class Copyable(Protocol):
     """An environment that returns its state and restores it."""
@@ -62,7 +67,7 @@ class Copyable(Protocol):
     def get_state(self) -> Any:
         """Returns the state that later steps depend on, as plain data."""
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         """Restores a state that `get_state` returned."""
 
 
@@ -89,7 +94,7 @@ AllMade = dict[Path, dict[str, Made]]
 made_here: AllMade = {}
 
 
-def as_made(env: Any) -> AllMade:
+def as_made(env: GymnasiumEnv) -> AllMade:
     """Returns the values of an environment's attributes, for comparison.
 
     Args:
@@ -114,7 +119,7 @@ def as_made(env: Any) -> AllMade:
     return made
 
 
-def layers(env: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def layers(env: GymnasiumEnv, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Yields an environment and those within it, with their paths.
 
     Args:
@@ -136,7 +141,7 @@ def layers(env: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
                 yield from layers(each, (*path, name, index))
 
 
-def is_within(value: Any) -> bool:
+def is_within(value: object) -> bool:
     """Returns whether an attribute is an environment, or a list of some.
 
     Args:
@@ -261,7 +266,7 @@ def mark(value: Any) -> bytes | None:
     return digest.digest()
 
 
-def is_kept(value: Any) -> bool:
+def is_kept(value: object) -> bool:
     """Returns whether a value can be saved, examining all of it.
 
     Args:
@@ -301,7 +306,7 @@ def is_inert(value: Any) -> bool:
         return False
 
 
-def replaced(before: Any, value: Any) -> Any:
+def replaced(before: object, value: object) -> Any:
     """Returns the object to assign to an attribute for a new value.
 
     Random generators and statistics are updated in place, since other objects
@@ -387,7 +392,7 @@ def _looked_through(value: Any) -> tuple[bool, int]:
     return simple, count
 
 
-def _note_here(env: Any) -> None:
+def _note_here(env: GymnasiumEnv) -> None:
     """Notes the attributes of the environment of this process."""
     made_here.clear()
     made_here.update(as_made(env))

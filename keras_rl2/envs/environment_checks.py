@@ -10,6 +10,7 @@ import numpy as np
 from keras_rl2.envs.errors import MismatchError
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import named_leaves
 
 # How far an observation may lie outside of its space, in widths of the space
@@ -35,7 +36,7 @@ class EnvironmentChecks:
         self,
         name: str,
         observation_space: gymnasium.Space[Any],
-        observation_spec: Any,
+        observation_spec: Tree[ArraySpec],
         leading: tuple[int, ...],
     ) -> None:
         self._name = name
@@ -43,7 +44,7 @@ class EnvironmentChecks:
         self._spec = observation_spec
         self._leading = leading
 
-    def check_reset(self, given: Any, in_range: bool) -> None:
+    def check_reset(self, given: object, in_range: bool) -> None:
         """Raises an error unless a reset returned `(observation, info)`.
 
         Args:
@@ -64,7 +65,7 @@ class EnvironmentChecks:
         if in_range:
             self._check_range(given[0])
 
-    def check_step(self, given: Any) -> None:
+    def check_step(self, given: object) -> None:
         """Raises an error if a step or its observation has another form.
 
         Args:
@@ -102,7 +103,10 @@ class EnvironmentChecks:
                 )
 
     def check_observation(
-        self, observation: Any, spec: Any = None, path: str = ""
+        self,
+        observation: object,
+        spec: Tree[ArraySpec] | None = None,
+        path: str = "",
     ) -> None:
         """Raises an error if an observation has another form, shape or kind.
 
@@ -145,7 +149,7 @@ class EnvironmentChecks:
                 observation[key], spec[key], f"{path}[{key!r}]"
             )
 
-    def _check_range(self, observation: Any) -> None:
+    def _check_range(self, observation: object) -> None:
         """Raises an error if numbers lie far outside of their space.
 
         Numbers that are not finite pass: they are checked elsewhere.
@@ -231,14 +235,14 @@ def _bounds(space: Any) -> tuple[Any, Any, Any]:
     return first, first + (space.nvec if count is None else count) - 1, 0
 
 
-def _keys(tree: Any) -> list[Any]:
+def _keys(tree: Tree[Any]) -> list[Any]:
     """Returns keys or positions of a branch."""
     if isinstance(tree, tuple):
         return [*range(len(tree))]
     return sorted(tree, key=str)
 
 
-def _words(given: Any) -> str:
+def _words(given: object) -> str:
     """Describes a return value for messages."""
     if isinstance(given, tuple):
         kinds = ", ".join(type(each).__name__ for each in given)

@@ -76,7 +76,7 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         return _first(observation), info
 
     def step(
-        self, action: Any
+        self, action: object
     ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one step."""
         batch = map_leaves(_batch_of_one, self._action_spec, action)
@@ -106,12 +106,12 @@ class FirstOfVectorEnv(gymnasium.Env[Any, Any]):
         self._vector.close()
 
 
-def _batch_of_one(spec: ArraySpec, array: Any) -> np.ndarray:
+def _batch_of_one(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
     """Returns one array of an action as a batch, `[1, ...]`."""
     return np.asarray(array, spec.dtype)[None]
 
 
-def _first(batch: Any) -> Any:
+def _first(batch: np.ndarray) -> Any:
     """Returns a copy of the first row of each array."""
     return map_leaves(lambda array: np.array(array[0]), batch)
 

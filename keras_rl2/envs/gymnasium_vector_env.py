@@ -23,6 +23,7 @@ from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces import supported as spaces
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 # Raised by Gymnasium where an environment returns a value other than it
@@ -122,7 +123,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         inner = self.env.unwrapped
         return inner if isinstance(inner, AsyncVectorEnv) else None
 
-    def _step(self, action: Any) -> Step:
+    def _step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step in every environment."""
         given = self.env.step(self._to_action(action))
         if self.steps == 1:
@@ -138,7 +139,7 @@ class GymnasiumVectorEnv(VectorEnvAdapter):
         return self._end_episodes(step, info)
 
     @abc.abstractmethod
-    def _end_episodes(self, step: Step, info: Any) -> Step:
+    def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Returns the step as adapters report the ends of episodes.
 
         Args:
@@ -308,7 +309,7 @@ class NextStepEnv(GymnasiumVectorEnv):
 
     masks_reset_rows = True
 
-    def _end_episodes(self, step: Step, info: Any) -> Step:
+    def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Masks the rows that are resets."""
         del info
         observation, reward, terminated, truncated, _ = step
@@ -355,7 +356,7 @@ class SameStepEnv(GymnasiumVectorEnv):
     (2, 4)
     """
 
-    def _end_episodes(self, step: Step, info: Any) -> Step:
+    def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Takes final observations from the information of the step."""
         observation, reward, terminated, truncated, _ = step
         ended = terminated | truncated
@@ -399,7 +400,7 @@ class ManualResetEnv(GymnasiumVectorEnv):
     (2, 4)
     """
 
-    def _end_episodes(self, step: Step, info: Any) -> Step:
+    def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Resets the environments whose episode ended."""
         del info
         observation, reward, terminated, truncated, _ = step

@@ -243,7 +243,9 @@ def _make_first_of_vector(
     return _drawn_by_single_env(env_id, vector, **kwargs)
 
 
-def _drawn_by_single_env(env_id: str, vector: Any, **kwargs: Any) -> Any:
+def _drawn_by_single_env(
+    env_id: str, vector: VectorEnv[Any, Any, Any], **kwargs: Any
+) -> Any:
     """Makes the single environment if it has the spaces of the native one."""
     single = gymnasium.make(env_id, **kwargs)
     seen = vector.single_observation_space, vector.single_action_space

@@ -85,7 +85,9 @@ class RunningMoments:
             np.isfinite(self.mean).all() and np.isfinite(self.variance).all()
         )
 
-    def merge(self, mean: Any, variance: Any, count: float) -> None:
+    def merge(
+        self, mean: np.ndarray, variance: np.ndarray, count: float
+    ) -> None:
         """Includes the moments of other examples, unchecked.
 
         Args:

@@ -7,9 +7,11 @@ import gymnasium
 import numpy as np
 
 from keras_rl2.envs.env_seeds import seed_layers
+from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 
@@ -31,7 +33,7 @@ class SingleEnv(VectorEnvAdapter):
         spec = self.observation_spec
         self._shape = spec.shape if isinstance(spec, ArraySpec) else ()
 
-    def _step(self, action: Any) -> Step:
+    def _step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step, and a reset if it ended the episode."""
         batch = self._to_action(action)
         given = self.env.step(
@@ -72,7 +74,7 @@ class SingleEnv(VectorEnvAdapter):
         """Returns the only environment, `[1]`."""
         return np.ones(1, np.bool_)
 
-    def _batch(self, observation: Any) -> Any:
+    def _batch(self, observation: Observation) -> Any:
         """Copies, since some environments write to one array for ever."""
         if self._dtype is not None:
             copy = np.array(observation, self._dtype)

@@ -28,7 +28,9 @@ from keras_rl2.envs import env_processes
 from keras_rl2.envs import env_state
 from keras_rl2.envs import env_values
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.env_values import GymnasiumEnv
 from keras_rl2.envs.envpool_env import EnvPoolEnv
+from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import allowed_choice
@@ -95,7 +97,7 @@ class StateKeeper:
             return None
         return {"state": state, "proven": self._is_proven}
 
-    def write(self, kept: dict[str, Any], observation: Any) -> bool:
+    def write(self, kept: dict[str, Any], observation: Observation) -> bool:
         """Restores a state in environments that have not been used.
 
         Args:
@@ -203,7 +205,7 @@ def _repeats(env: VectorEnvAdapter) -> bool | None:
 
 
 def _goes_on(
-    env: VectorEnvAdapter, state: dict[str, Any], observation: Any
+    env: VectorEnvAdapter, state: dict[str, Any], observation: Observation
 ) -> bool:
     """Returns whether an environment repeats its steps when restored twice.
 
@@ -230,7 +232,7 @@ def _goes_on(
     return False
 
 
-def _maker_of(env: Any) -> Maker | None:
+def _maker_of(env: GymnasiumEnv) -> Maker | None:
     """Returns a function that makes another environment, by its spec."""
     spec = getattr(env, "spec", None)
     # Rendering for humans would open another window.
@@ -246,7 +248,7 @@ def _maker_of(env: Any) -> Maker | None:
     return functools.partial(gymnasium.make, spec)
 
 
-def _one_repeats(make: Maker, env: Any) -> bool | None:
+def _one_repeats(make: Maker, env: GymnasiumEnv) -> bool | None:
     """Returns whether a new environment repeats the steps of another one.
 
     Args:
@@ -277,14 +279,14 @@ def _one_repeats(make: Maker, env: Any) -> bool | None:
         return played == _play(second, observation)[0]
 
 
-def _repeats_here(env: Any, maker: bytes | None) -> bool | None:
+def _repeats_here(env: GymnasiumEnv, maker: bytes | None) -> bool | None:
     """Tries the environment of this process as `_one_repeats` does."""
     if maker is None:
         return True
     return _one_repeats(cloudpickle.loads(maker), env)
 
 
-def _close(env: Any) -> None:
+def _close(env: GymnasiumEnv) -> None:
     """Closes an environment that was made for a trial."""
     with contextlib.suppress(Exception):
         env.close()
@@ -304,7 +306,9 @@ def _same_draws(spaces: Sequence[gymnasium.Space[Any]]) -> Iterator[None]:
             env_state.write_draws(space, states)
 
 
-def _play(env: VectorEnvAdapter, observation: Any) -> tuple[bytes | None, Any]:
+def _play(
+    env: VectorEnvAdapter, observation: Observation
+) -> tuple[bytes | None, Any]:
     """Takes random steps, always the same, also after a reset.
 
     Args:
@@ -361,7 +365,7 @@ class _Actions:
         return self._choices.start + allowed_choice(mask, scores)
 
 
-def _arrays(action: Any) -> Any:
+def _arrays(action: object) -> Any:
     """Converts a sampled action to a tree of arrays."""
     if isinstance(action, dict):
         return {key: _arrays(each) for key, each in action.items()}

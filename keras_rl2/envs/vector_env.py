@@ -4,8 +4,11 @@ import abc
 import contextlib
 from collections.abc import Callable
 from typing import Any
+from typing import TypeAlias
 
+import gymnasium
 import numpy as np
+import numpy.typing as npt
 from gymnasium import Space
 
 from keras_rl2.envs import env_values
@@ -141,7 +144,7 @@ class VectorEnvAdapter(abc.ABC):
         self.resets += 1
         return observation
 
-    def step(self, action: Any) -> Step:
+    def step(self, action: Tree[np.ndarray]) -> Step:
         """Takes one step in every environment.
 
         An observation may live in memory that the environment reuses: it is
@@ -231,7 +234,7 @@ class VectorEnvAdapter(abc.ABC):
         )
 
     @abc.abstractmethod
-    def _step(self, action: Any) -> Step:
+    def _step(self, action: Tree[np.ndarray]) -> Step:
         """Steps the environment itself; see `step`."""
 
     @abc.abstractmethod
@@ -328,19 +331,28 @@ class VectorEnvAdapter(abc.ABC):
             )
         return action.astype(spec.dtype)
 
-    def _to_observation(self, observation: Any) -> Any:
+    def _to_observation(self, observation: object) -> Any:
         """Casts an observation, without a copy where that is possible."""
         if self._dtype is not None:
             return np.asarray(observation, self._dtype)
         return map_leaves(_cast, self.observation_spec, observation)
 
 
-def _cast(expected: ArraySpec, array: Any) -> np.ndarray:
+#: An environment as users pass it; see `keras_rl2.envs.adapt`.
+GivenEnv: TypeAlias = (
+    str
+    | env_values.GymnasiumEnv
+    | VectorEnvAdapter
+    | Callable[[], gymnasium.Env[Any, Any]]
+)
+
+
+def _cast(expected: ArraySpec, array: npt.ArrayLike) -> np.ndarray:
     """Casts an array to the expected dtype."""
     return np.asarray(array, expected.dtype)
 
 
-def _name(env: Any) -> str:
+def _name(env: object) -> str:
     """Returns the id of an environment, or its class's name."""
     env_id = getattr(getattr(env, "spec", None), "id", None)
     if isinstance(env_id, str):

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv
+from gymnasium.vector import VectorEnv
 
 from keras_rl2.envs.errors import WorkerError
 
@@ -242,7 +243,7 @@ def _release(env: Workers) -> None:
     env.error_queue.close()
 
 
-def close_workers(env: Any, workers: Workers) -> None:
+def close_workers(env: VectorEnv[Any, Any, Any], workers: Workers) -> None:
     """Closes environments, and ends processes that do not close in time.
 
     Args:

@@ -90,7 +90,7 @@ def _from_config(config: dict[str, Any]) -> ExplorationNoise:
     return _checked(noise, config)
 
 
-def _checked(noise: Any, config: dict[str, Any]) -> ExplorationNoise:
+def _checked(noise: object, config: dict[str, Any]) -> ExplorationNoise:
     """Raises an error for the config of another kind of object."""
     if not isinstance(noise, ExplorationNoise):
         raise ValueError(

@@ -13,6 +13,7 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.data.evaluation import EvaluationDataset
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export.export_manifest import manifest_of
 from keras_rl2.export.formats import format_of
 from keras_rl2.export.manifest import has_manifest
@@ -23,6 +24,7 @@ from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import check_same
 from keras_rl2.spaces.supported import same_space
 from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training.evaluating import refuse_settings
@@ -92,7 +94,7 @@ class ExportCheck:
 def check_export(
     agent: ModelPolicy,
     filepath: str | os.PathLike[str],
-    env: Any,
+    env: GivenEnv,
     *,
     tolerance: float | None,
     loss: float,
@@ -179,7 +181,7 @@ class _FunctionRunner:
 
     def __call__(
         self,
-        observation: Any,
+        observation: Tree[np.ndarray],
         noise: npt.NDArray[Any] | None,
         memory: Sequence[npt.NDArray[Any]] = (),
     ) -> list[npt.NDArray[Any]]:
@@ -199,7 +201,7 @@ class _FileRunner:
 
     def __call__(
         self,
-        observation: Any,
+        observation: Tree[np.ndarray],
         noise: npt.NDArray[Any] | None,
         memory: Sequence[npt.NDArray[Any]] = (),
     ) -> list[npt.NDArray[Any]]:
@@ -217,7 +219,7 @@ class _FileRunner:
         return [*_as_outputs(action), *after]
 
 
-def _as_outputs(action: Any) -> list[npt.NDArray[Any]]:
+def _as_outputs(action: Tree[np.ndarray]) -> list[npt.NDArray[Any]]:
     """Returns an action in the order of a policy's outputs."""
     arrays = leaves(action)
     return [arrays[0], *arrays]
@@ -253,7 +255,9 @@ class _Compared(PolicyActor):
         self.difference = 0.0
 
     def __call__(
-        self, observation: Any, noise: npt.NDArray[Any] | None = None
+        self,
+        observation: Tree[np.ndarray],
+        noise: npt.NDArray[Any] | None = None,
     ) -> Actions:
         """Runs both, and returns the agent's action."""
         own, action = super().__call__(observation, noise)
@@ -271,7 +275,9 @@ class _Compared(PolicyActor):
         super().begin(envs)
         self._other.begin(envs)
 
-    def _compare(self, action: Any, other: Any) -> None:
+    def _compare(
+        self, action: Tree[np.ndarray], other: Tree[np.ndarray]
+    ) -> None:
         """Updates the largest difference and the disagreements."""
         same = np.ones(self.num_envs, np.bool_)
         for space, ours, theirs in zip(

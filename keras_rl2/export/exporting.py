@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy.typing as npt
 import tensorflow as tf
 from keras import ops
 
@@ -19,6 +20,7 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.litert import for_environment
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export import formats
 from keras_rl2.export.export_manifest import manifest_of
 from keras_rl2.export.export_manifest import name_batch_axes
@@ -32,6 +34,7 @@ from keras_rl2.files.atomic_files import replacing
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.saving.saving import require_replaceable
 from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import named_leaves
 
@@ -127,7 +130,7 @@ def export(
     format: str,
     deterministic: bool,
     quantize: str | None = None,
-    representative: Any = None,
+    representative: str | GivenEnv | Tree[npt.ArrayLike] | None = None,
     batch_size: int | None = None,
     accept: Callable[[Path], None] | None = None,
     **kwargs: Any,
@@ -201,7 +204,7 @@ def check_arguments(
     filepath: str | os.PathLike[str],
     format: str,
     quantize: str | None,
-    representative: Any,
+    representative: str | GivenEnv | Tree[npt.ArrayLike] | None,
 ) -> None:
     """Checks the arguments of an export before anything is written.
 

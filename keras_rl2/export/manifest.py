@@ -113,7 +113,7 @@ def has_manifest(path: str | os.PathLike[str]) -> bool:
     return _READERS[formats.format_of(path)](Path(path)) is not None
 
 
-def check(manifest: Any, name: str) -> dict[str, Any]:
+def check(manifest: object, name: str) -> dict[str, Any]:
     """Checks that a manifest is valid.
 
     Args:
@@ -166,12 +166,12 @@ def check(manifest: Any, name: str) -> dict[str, Any]:
     return manifest
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _dict(value: object) -> dict[str, Any]:
     """Returns a dict, and an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def _check_array(each: Any, roles: tuple[str, ...], where: str) -> None:
+def _check_array(each: object, roles: tuple[str, ...], where: str) -> None:
     """Checks the description of an array that is to be allocated."""
     each = _dict(each)
     shape, name = each.get("shape"), each.get("name")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
+from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.export import formats
 from keras_rl2.export import manifest as manifests
 from keras_rl2.export.runtimes import runtime_of
@@ -18,6 +19,7 @@ from keras_rl2.spaces.batches import as_batch
 from keras_rl2.spaces.space_configs import space_from_config
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import observation_spec
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
@@ -120,9 +122,9 @@ class PolicyFile:
 
     def act(
         self,
-        observation: Any,
+        observation: Tree[npt.ArrayLike],
         state: Sequence[Any] | None = None,
-        noise: Any = None,
+        noise: TensorLike | None = None,
     ) -> Any:
         """Chooses an action, or a batch of actions, as `Agent.act` does.
 
@@ -204,7 +206,7 @@ class PolicyFile:
         self,
         observation: Mapping[str, npt.NDArray[Any]],
         state: Sequence[npt.NDArray[Any]],
-        noise: Any,
+        noise: TensorLike | None,
         single: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Runs the file with an array for each input."""

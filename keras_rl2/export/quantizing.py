@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.export.formats import FLOAT16
 from keras_rl2.export.representative import Row
 from keras_rl2.export.representative import representative_rows
 from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.spaces.trees import Tree
 
 
 def refuse_eight_bits(agent: ModelPolicy, deterministic: bool) -> None:
@@ -47,7 +49,7 @@ def refuse_eight_bits(agent: ModelPolicy, deterministic: bool) -> None:
 def converter_arguments(
     agent: ModelPolicy,
     quantize: str | None,
-    representative: Any,
+    representative: str | GivenEnv | Tree[npt.ArrayLike] | None,
     inputs: list[keras.InputSpec],
     deterministic: bool,
 ) -> dict[str, Any]:

@@ -30,7 +30,9 @@ NUM_ENVS = 16
 
 
 def representative_rows(
-    agent: ModelPolicy, representative: Any, deterministic: bool
+    agent: ModelPolicy,
+    representative: Any,
+    deterministic: bool,
 ) -> list[Row]:
     """Returns the inputs of an agent's policy in steps of episodes.
 

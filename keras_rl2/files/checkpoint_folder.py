@@ -181,7 +181,7 @@ class CheckpointFolder:
 
     def write(
         self,
-        state: Any,
+        state: object,
         log: SegmentLog | None = None,
         ended: Mapping[str, Any] | None = None,
     ) -> Path:
@@ -205,7 +205,7 @@ class CheckpointFolder:
 
     def write_parts(
         self,
-        taken: Any,
+        taken: object,
         arrays: Mapping[str, np.ndarray],
         log: SegmentLog | None = None,
         ended: Mapping[str, Any] | None = None,

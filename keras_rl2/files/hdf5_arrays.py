@@ -26,7 +26,7 @@ class Hdf5Error(ValueError):
     """A part of a file that cannot be used; the message names it."""
 
 
-def open_member(group: Any, path: str) -> Any:
+def open_member(group: h5py.h5g.GroupID, path: str) -> Any:
     """Opens a group or an array of the file itself.
 
     Args:
@@ -60,7 +60,7 @@ def open_member(group: Any, path: str) -> Any:
     return member
 
 
-def _check_storage(array: Any, path: str) -> None:
+def _check_storage(array: h5py.h5d.DatasetID, path: str) -> None:
     """Raises an error for arrays stored elsewhere, or not of plain numbers."""
     plist = array.get_create_plist()
     virtual = plist.get_layout() == h5py.h5d.VIRTUAL
@@ -83,7 +83,7 @@ def _check_storage(array: Any, path: str) -> None:
         )
 
 
-def names(group: Any) -> list[str]:
+def names(group: h5py.h5g.GroupID) -> list[str]:
     """Returns the names of the members of a group.
 
     Args:
@@ -92,7 +92,9 @@ def names(group: Any) -> list[str]:
     return [name.decode() for name in group]
 
 
-def read(array: Any, start: int = 0, stop: int | None = None) -> np.ndarray:
+def read(
+    array: h5py.h5d.DatasetID, start: int = 0, stop: int | None = None
+) -> np.ndarray:
     """Reads rows of an array.
 
     Args:

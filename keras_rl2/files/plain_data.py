@@ -19,7 +19,7 @@ _KINDS = "biufcSU"
 _DEEPEST = 100
 
 
-def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
+def to_json(value: object) -> tuple[Any, dict[str, np.ndarray]]:
     """Converts a value to JSON data and arrays.
 
     Args:
@@ -42,7 +42,7 @@ def to_json(value: Any) -> tuple[Any, dict[str, np.ndarray]]:
     return _taken_apart(value, arrays, 0), arrays
 
 
-def from_json(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def from_json(value: object, arrays: Mapping[str, np.ndarray]) -> Any:
     """Restores a value converted by `to_json`.
 
     Args:
@@ -95,7 +95,7 @@ def plain_attributes(owner: object) -> dict[str, Any]:
     }
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """Returns whether `to_json` supports a value.
 
     Args:
@@ -111,7 +111,7 @@ def is_plain(value: Any) -> bool:
     return True
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> Any:
     """Returns a copy that shares nothing with the value.
 
     Args:
@@ -128,7 +128,7 @@ def _taken_apart(value: Any, arrays: dict[str, np.ndarray], depth: int) -> Any:
     if depth > _DEEPEST:
         raise TypeError(f"Expected a tree of at most {_DEEPEST} levels.")
 
-    def inner(each: Any) -> Any:
+    def inner(each: object) -> Any:
         return _taken_apart(each, arrays, depth + 1)
 
     # Exactly these types: a subclass may hold more than its value.
@@ -180,7 +180,7 @@ def _generator(state: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     return np.random.Generator(bits)
 
 
-def _deque(value: Any, arrays: Mapping[str, np.ndarray]) -> deque[Any]:
+def _deque(value: list[Any], arrays: Mapping[str, np.ndarray]) -> deque[Any]:
     """Returns a deque of a maximum length."""
     maxlen, items = value
     return deque(from_json(items, arrays), maxlen=maxlen)

@@ -133,7 +133,7 @@ def parse_json(content: bytes, name: str) -> Any:
     return value
 
 
-def _levels(value: Any) -> int:
+def _levels(value: object) -> int:
     """Returns the nesting depth of lists and objects."""
     levels, here = 0, [value]
     while here and levels <= _MOST_LEVELS:

@@ -15,6 +15,7 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.outliers import FEWEST_EXAMPLES
 from keras_rl2.basics.outliers import MAX_DEVIATIONS
+from keras_rl2.basics.shapes import Shape
 from keras_rl2.basics.shapes import Tensor
 
 __all__ = ["ObservationNormalization"]
@@ -247,7 +248,7 @@ class ObservationNormalization(keras.layers.Layer):
         self.mean.assign(self.running_mean)
         self.variance.assign(self.running_variance)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Shape) -> Any:
         """Returns the shape of the input, which normalising keeps."""
         return input_shape
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_rl2.basics.shapes import TensorLike
+
 # The slots of an optimizer that had made no update are not in the file.
 _TIMES = 8
 # Variables of small networks beside weights: counts, seeds, statistics.
@@ -48,7 +50,9 @@ def no_more_weights_than(elements: int) -> Iterator[None]:
         yield
 
 
-def _elements(initial_value: Any) -> int | None:
+def _elements(
+    initial_value: TensorLike | Callable[[], TensorLike],
+) -> int | None:
     """Returns how many elements a variable will have; None if unknown."""
     shape = _traced_shape(initial_value)
     sizes = tf.TensorShape(shape).as_list()

@@ -84,7 +84,7 @@ _PLAIN = frozenset(
 )
 
 
-def check(config: Any, custom_objects: Mapping[str, Any]) -> None:
+def check(config: object, custom_objects: Mapping[str, Any]) -> None:
     """Raises an error for a config of anything but an agent.
 
     Args:
@@ -109,7 +109,7 @@ def check(config: Any, custom_objects: Mapping[str, Any]) -> None:
             _check_calls(part["inbound_nodes"])
 
 
-def _parts(config: Any) -> Iterator[dict[str, Any]]:
+def _parts(config: object) -> Iterator[dict[str, Any]]:
     """Yields all objects within a config, itself first."""
     rest, count = [config], 0
     while rest:

@@ -41,7 +41,7 @@ def check(content: bytes) -> int:
     return sum(count for count, _ in sizes)
 
 
-def _arrays(file: Any, most: int) -> list[Any]:
+def _arrays(file: h5py.h5f.FileID, most: int) -> list[Any]:
     """Returns all arrays of a file, none of which is anywhere else.
 
     A group may hold itself: its content has no end then.

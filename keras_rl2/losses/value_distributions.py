@@ -4,7 +4,7 @@
 """
 
 import abc
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
@@ -168,7 +168,10 @@ class QuantileValues(ValueDistribution):
 
 
 def value_distribution(
-    distributional: str | None, atoms: Any, support: Any, loss: str
+    distributional: str | None,
+    atoms: int,
+    support: tuple[float, float],
+    loss: str,
 ) -> ValueDistribution:
     """Makes the interpretation that arguments of `DQN` select.
 
@@ -201,7 +204,7 @@ def value_distribution(
     return CategoricalValues(int(atoms), support)
 
 
-def as_support(support: Any) -> tuple[float, float]:
+def as_support(support: Sequence[float]) -> tuple[float, float]:
     """Returns the ends of a support as two floats.
 
     Args:

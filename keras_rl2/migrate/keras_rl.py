@@ -11,6 +11,7 @@ from keras_rl2.agents import DQN
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import standing_for
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.migrate.legacy_weights import load_weights
 from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.spaces.space_configs import GivenSpace
@@ -19,7 +20,7 @@ from keras_rl2.spaces.space_configs import GivenSpace
 def _from_keras_rl(
     path: str | os.PathLike[str],
     network: keras.Model,
-    env: Any = None,
+    env: GivenEnv | None = None,
     **settings: Any,
 ) -> DQN:
     """Implements `from_keras_rl`."""
@@ -51,7 +52,7 @@ def _from_keras_rl(
 def from_keras_rl(
     path: str | os.PathLike[str],
     network: keras.Model,
-    env: Any = None,
+    env: GivenEnv | None = None,
     *,
     double: bool = True,
     dueling: bool = False,

@@ -81,7 +81,7 @@ def _of_hdf5(
     return read
 
 
-def _names(group: Any, attribute: str) -> list[str]:
+def _names(group: h5py.Group, attribute: str) -> list[str]:
     """Returns the names in an attribute, which may be split into several."""
     attributes = h5py.Group(group).attrs
     if attribute in attributes:

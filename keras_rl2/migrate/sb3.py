@@ -17,6 +17,7 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refuse_unknown
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.migrate import sb3_networks
 from keras_rl2.migrate.refusals import blamed_on
@@ -59,7 +60,7 @@ _EXPECTED = "a model of Stable-Baselines3 with an MlpPolicy or CnnPolicy"
 
 def from_sb3(
     path: str | os.PathLike[str],
-    env: Any = None,
+    env: GivenEnv | None = None,
     *,
     normalization: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -175,7 +176,7 @@ def _in_words(optimizer: keras.optimizers.Optimizer) -> str:
     return f"{type(optimizer).__name__}, learning rate {rate:g}"
 
 
-def _check_normalization(given: Any) -> None:
+def _check_normalization(given: object) -> None:
     """Raises an error for malformed statistics, before the file is read."""
     if given is None:
         return
@@ -196,7 +197,10 @@ def _kind(file: SB3File, layers: TorchLayers) -> type[Agent]:
 
 
 def _on_policy(
-    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+    kind: type[agents.PPO],
+    layers: TorchLayers,
+    seen: Seen,
+    arguments: Mapping[str, Any],
 ) -> Agent:
     """Makes an agent of PPO or A2C."""
     agent: agents.PPO = kind(
@@ -208,7 +212,10 @@ def _on_policy(
 
 
 def _dqn(
-    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+    kind: type[agents.DQN],
+    layers: TorchLayers,
+    seen: Seen,
+    arguments: Mapping[str, Any],
 ) -> Agent:
     """Makes an agent of DQN."""
     network = sb3_networks.q_network(layers, seen, "q_net")
@@ -219,7 +226,10 @@ def _dqn(
 
 
 def _sac(
-    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+    kind: type[agents.SAC],
+    layers: TorchLayers,
+    seen: Seen,
+    arguments: Mapping[str, Any],
 ) -> Agent:
     """Makes an agent of SAC."""
     actor = sb3_networks.gaussian_actor(layers, seen)
@@ -233,7 +243,10 @@ def _sac(
 
 
 def _td3(
-    kind: Any, layers: TorchLayers, seen: Seen, arguments: Mapping[str, Any]
+    kind: type[agents.TD3],
+    layers: TorchLayers,
+    seen: Seen,
+    arguments: Mapping[str, Any],
 ) -> Agent:
     """Makes an agent of TD3 or DDPG."""
     actor = sb3_networks.deterministic_actor(layers, seen, "actor")
@@ -259,7 +272,7 @@ _AGENTS: dict[type[Agent], Callable[..., Agent]] = {
 
 
 def _critics(
-    kind: Any,
+    kind: type[agents.SAC] | type[agents.TD3],
     layers: TorchLayers,
     seen: Seen,
     arguments: Mapping[str, Any],

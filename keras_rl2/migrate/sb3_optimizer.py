@@ -154,7 +154,7 @@ _MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
 }
 
 
-def _checked(name: str, value: Any) -> float:
+def _checked(name: str, value: float) -> float:
     """Returns a number, checking that it is 0 or more."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0:

@@ -46,7 +46,7 @@ class NetworkBuilder:
         policy_head: PolicyHead,
         options: Mapping[str, Any],
         default_hidden: Sequence[int],
-        memory: Any,
+        memory: keras.layers.Layer | None,
         seed: int | None,
         dtype: str | None = None,
     ) -> None:

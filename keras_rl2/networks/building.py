@@ -1,5 +1,6 @@
 """Dense layers with seeded initial weights, shared by all builders."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ def check_arguments(
     *,
     units: int | Sequence[int] = 1,
     output_gain: float = 1.0,
-    activation: Any = None,
+    activation: str | Callable[..., Any] | None = None,
     name: str = "",
     scale: float = 1.0,
     normalize_observations: bool = False,
@@ -71,7 +72,7 @@ def check_arguments(
     check_activation(activation)
 
 
-def check_activation(activation: Any) -> None:
+def check_activation(activation: str | Callable[..., Any] | None) -> None:
     """Raises unless Keras knows the activation.
 
     Args:

@@ -15,6 +15,7 @@ from keras_rl2.networks.inputs import run_memory
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.model_layers import HasLayers
 from keras_rl2.networks.model_layers import all_layers
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -270,7 +271,7 @@ def _run(
         ) from error
 
 
-def _run_memory(network: Memory, encoded: Any) -> Outputs:
+def _run_memory(network: Memory, encoded: Tree[Tensor]) -> Outputs:
     """Calls a recurrent network for one step."""
 
     def symbol(shape: tuple[int | None, ...], dtype: str) -> Any:

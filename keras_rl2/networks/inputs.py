@@ -19,6 +19,7 @@ from keras_rl2.distribute import replicas
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import is_leaf
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
@@ -45,16 +46,20 @@ class Memory(Protocol):
         """
 
     def __call__(
-        self, observation: Any, begins: Any, state: Any, training: bool = False
+        self,
+        observation: Tree[Tensor],
+        begins: Tensor,
+        state: Sequence[Tensor],
+        training: bool = False,
     ) -> tuple[Any, Sequence[Any]]:
         """Runs through sequences."""
 
 
 def run_network(
     network: keras.Model,
-    encoded: Any,
+    encoded: Tree[Tensor],
     training: bool = False,
-    action: Any = None,
+    action: Tensor | None = None,
 ) -> Any:
     """Runs a network on observations; each replica runs its share.
 
@@ -68,7 +73,7 @@ def run_network(
         Output of the network.
     """
 
-    def run(encoded: Any, action: Any) -> Any:
+    def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
         inputs = inputs_for(network, encoded, action=action)
         return network(inputs, training=training)
 
@@ -77,8 +82,8 @@ def run_network(
 
 def run_memory(
     network: Memory,
-    encoded: Any,
-    begins: Any,
+    encoded: Tree[Tensor],
+    begins: Tensor,
     state: Sequence[Any],
     training: bool = False,
 ) -> tuple[Any, Sequence[Any]]:
@@ -95,7 +100,9 @@ def run_memory(
         Outputs `[B, T, ...]`, and the state after the last step.
     """
 
-    def run(encoded: Any, begins: Any, state: Any) -> Any:
+    def run(
+        encoded: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
+    ) -> Any:
         return network(encoded, begins, tuple(state), training=training)
 
     found: tuple[Any, Sequence[Any]]
@@ -103,14 +110,16 @@ def run_memory(
     return found
 
 
-def inputs_for(network: keras.Model, encoded: Any, action: Any = None) -> Any:
+def inputs_for(
+    network: keras.Model, encoded: Tree[Tensor], action: Tensor | None = None
+) -> Any:
     """Returns the inputs of a network.
 
     Args:
         network: `keras.Model`.
         encoded: tree of tensors, which may be symbolic. Encoded
             observations.
-        action: tensor or None. Actions, for a critic of them. Defaults to
+        action: `[B, A]` or None. Actions, for a critic of them. Defaults to
             `None`.
 
     Returns:
@@ -174,7 +183,7 @@ def _chosen(network: keras.Model, form: Any, given: dict[str, Any]) -> Any:
     return [*chosen.values()] if len(chosen) > 1 else chosen[0]
 
 
-def _without_mask(encoded: Any) -> Any:
+def _without_mask(encoded: Tree[Tensor]) -> Any:
     """Returns a tree without the action mask, or its only array."""
     if isinstance(encoded, Mapping) and ACTION_MASK in encoded:
         encoded = {k: v for k, v in encoded.items() if k != ACTION_MASK}
@@ -185,7 +194,7 @@ def _without_mask(encoded: Any) -> Any:
 def unroll(
     network: Memory,
     encode: Callable[[Any], Any],
-    observation: Any,
+    observation: Tree[Tensor],
     begins: Tensor,
     state: Sequence[Tensor],
     training: bool = False,

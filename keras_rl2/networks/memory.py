@@ -19,6 +19,7 @@ from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import of_one_step
 from keras_rl2.networks.inputs import sequences_like
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 
 
@@ -50,7 +51,7 @@ class ResettingCell(keras.layers.Layer):
             self.cell.build((*batch, int(width or 1) - 1))
 
     def call(
-        self, inputs: Tensor, states: Any, training: bool = False
+        self, inputs: Tensor, states: Sequence[Tensor], training: bool = False
     ) -> tuple[Tensor, Any]:
         """Runs one step, resetting the state where `begins` is 1."""
         goes_on = 1.0 - inputs[:, -1:]
@@ -63,7 +64,7 @@ class ResettingCell(keras.layers.Layer):
         )
         return result
 
-    def get_initial_state(self, batch_size: Any = None) -> Any:
+    def get_initial_state(self, batch_size: int | None = None) -> Any:
         """Returns zeros."""
         return self.cell.get_initial_state(batch_size=batch_size)
 
@@ -141,7 +142,7 @@ class MemoryNetwork(keras.Model):
 
     def call(
         self,
-        observation: Any,
+        observation: Tree[Tensor],
         begins: Tensor,
         state: Sequence[Tensor],
         training: bool = False,
@@ -200,7 +201,7 @@ class MemoryNetwork(keras.Model):
         return outputs, last
 
     @staticmethod
-    def _as_list(state_size: Any) -> Any:
+    def _as_list(state_size: int | Sequence[int]) -> Any:
         """Returns sizes of states as Keras' RNN layer nests them."""
         if isinstance(state_size, int):
             return [state_size]
@@ -218,7 +219,9 @@ class MemoryNetwork(keras.Model):
 
     @classmethod
     def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
+        cls,
+        config: dict[str, Any],
+        custom_objects: Mapping[str, Any] | None = None,
     ) -> "MemoryNetwork":
         """Makes a network from `get_config`."""
         read = keras.saving.deserialize_keras_object
@@ -257,7 +260,7 @@ def with_memory(
     return MemoryNetwork(encoder, cell, head, name)
 
 
-def seeded_cell(cell: Any, seed: int | None) -> Any:
+def seeded_cell(cell: object, seed: int | None) -> Any:
     """Returns a new cell like another one, with seeded initial weights.
 
     Args:
@@ -281,7 +284,7 @@ def seeded_cell(cell: Any, seed: int | None) -> Any:
     return made
 
 
-def _seeded(config: Any, seeds: Iterator[int]) -> Any:
+def _seeded(config: object, seeds: Iterator[int]) -> Any:
     """Returns a config in which each seed of None is replaced."""
     if isinstance(config, Mapping):
         return {

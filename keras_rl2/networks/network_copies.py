@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.spaces.trees import Tree
 
 
 def copy_of(network: keras.Model, name: str) -> keras.Model:
@@ -145,7 +146,7 @@ class NetworkCopy(keras.Model):
         sequential = isinstance(network, keras.Sequential)
         return network.inputs[0] if sequential else network.input
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tree[Tensor], training: bool = False) -> Any:
         """Runs the network with the weights of the copy."""
         network = self._original()
         known = {id(weight) for weight in network.weights}
@@ -238,7 +239,7 @@ def _from_config(
     return made
 
 
-def _reseeded(config: Any, index: int) -> Any:
+def _reseeded(config: object, index: int) -> Any:
     """Returns a config with another number for every fixed seed."""
     if isinstance(config, (list, tuple)):
         return type(config)(_reseeded(each, index) for each in config)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.spaces.trees import Tree
 
 # Operations that leave the values of an output unchanged.
 _PASSED = frozenset(
@@ -46,7 +47,9 @@ _FUNCTIONS = {
 _SMALLEST_PROBABILITY = 1e-30
 
 
-def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
+def ending_of(
+    network: keras.Model, inputs: Tree[Tensor], output: int = 0
+) -> str | None:
     """Returns the activation that a network ends in.
 
     The activation may be an argument of a layer, a layer or an operation in
@@ -77,7 +80,7 @@ def ending_of(network: keras.Model, inputs: Any, output: int = 0) -> str | None:
     return _ACTIVATIONS.get(operation.type)
 
 
-def ends_in_scaled_tanh(network: keras.Model, inputs: Any) -> bool:
+def ends_in_scaled_tanh(network: keras.Model, inputs: Tree[Tensor]) -> bool:
     """Returns whether a network's output is a scaled or shifted tanh.
 
     Args:
@@ -116,7 +119,7 @@ def _source(operation: tf.Operation) -> tf.Operation:
 
 
 def _last_operation(
-    network: keras.Model, inputs: Any, output: int
+    network: keras.Model, inputs: Tree[Tensor], output: int
 ) -> tf.Operation:
     """Returns the operation that computes an output, found in the graph."""
     # Takes some 30 ms for a small network.
@@ -182,7 +185,7 @@ def one_value_each(value: Tensor) -> Tensor:
 
 def check_policy_ending(
     actor: keras.Model,
-    inputs: Any,
+    inputs: Tree[Tensor],
     action_space: gymnasium.Space[Any],
     squash: bool = False,
 ) -> bool:
@@ -212,7 +215,7 @@ def check_policy_ending(
     return False
 
 
-def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
+def check_action_ending(actor: keras.Model, inputs: Tree[Tensor]) -> bool:
     """Returns whether a deterministic policy outputs squashed actions.
 
     Warns of any other ending that bounds it.
@@ -242,7 +245,7 @@ def check_action_ending(actor: keras.Model, inputs: Any) -> bool:
 
 
 def check_value_ending(
-    critic: keras.Model, inputs: Any, output: int = 0
+    critic: keras.Model, inputs: Tree[Tensor], output: int = 0
 ) -> None:
     """Warns if the output of a value network is bounded.
 

@@ -1,6 +1,7 @@
 """Self-attention over the last steps, as an RNN cell."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -107,14 +108,16 @@ class WindowAttentionCell(keras.layers.Layer):
             name="position",
         )
 
-    def get_initial_state(self, batch_size: Any = None) -> list[Tensor]:
+    def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
         """Returns an empty window."""
         return [
             ops.zeros((batch_size, size), dtype=self.compute_dtype)
             for size in self.state_size
         ]
 
-    def call(self, inputs: Tensor, states: Any) -> tuple[Tensor, list[Tensor]]:
+    def call(
+        self, inputs: Tensor, states: Sequence[Tensor]
+    ) -> tuple[Tensor, list[Tensor]]:
         """Runs one step.
 
         Args:

@@ -5,6 +5,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import piece_starts
@@ -113,7 +114,7 @@ class ArraySource:
             *zip(starts.tolist(), begin.tolist(), steps.tolist(), strict=True)
         ]
 
-        def steps_of(array: Any) -> np.ndarray:
+        def steps_of(array: np.ndarray | FileArray) -> np.ndarray:
             out = np.zeros((count, *array.shape[1:]), stored_dtype(array.dtype))
             for row, start, length in spans:
                 out[row : row + length] = array[start : start + length]
@@ -121,7 +122,10 @@ class ArraySource:
 
         followed = (stop < self._whole[episode]).tolist()
 
-        def observations_of(array: Any, following: Any) -> np.ndarray:
+        def observations_of(
+            array: np.ndarray | FileArray,
+            following: np.ndarray | FileArray | None,
+        ) -> np.ndarray:
             out = steps_of(array)
             for (row, start, length), inside in zip(
                 spans, followed, strict=True
@@ -204,7 +208,7 @@ def _check_lengths(given: Mapping[str, Any], name: str) -> int:
     return max(lengths)
 
 
-def _as_array(array: Any) -> Any:
+def _as_array(array: npt.ArrayLike | FileArray) -> Any:
     """Returns an array, or the file behind a memory map."""
     if isinstance(array, FileArray):
         return array
@@ -213,7 +217,9 @@ def _as_array(array: Any) -> Any:
     return np.asarray(array)
 
 
-def _column(array: Any, kinds: str, dtype: Any) -> np.ndarray:
+def _column(
+    array: np.ndarray | FileArray, kinds: str, dtype: npt.DTypeLike
+) -> np.ndarray:
     """Returns an array of one number for each step."""
     if array.dtype.kind not in kinds:
         raise ValueError(
@@ -223,7 +229,7 @@ def _column(array: Any, kinds: str, dtype: Any) -> np.ndarray:
     return np.asarray(array[0 : array.shape[0]]).astype(dtype)
 
 
-def _bytes_of_row(array: Any) -> int:
+def _bytes_of_row(array: np.ndarray | FileArray) -> int:
     """Returns the bytes of one row of an array in memory."""
     size = int(np.prod(array.shape[1:], dtype=np.int64))
     return size * stored_dtype(array.dtype).itemsize

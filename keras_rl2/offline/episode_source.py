@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from typing import Protocol
+from typing import TypeAlias
 
 import gymnasium
 import numpy as np
@@ -56,7 +57,30 @@ class EpisodeSource(Protocol):
         """Closes files or frees arrays, when nothing more is to be read."""
 
 
-def open_source(source: Any) -> EpisodeSource:
+class MinariDataset(Protocol):
+    """A `minari.MinariDataset`, which has files of its own."""
+
+    @property
+    def storage(self) -> Any:
+        """Its files, with `data_path` and `FORMAT`."""
+
+    @property
+    def episode_indices(self) -> Any:
+        """Its episodes, by their numbers in the files."""
+
+
+#: Recorded episodes as users pass them; see `OfflineDataset`.
+GivenSource: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | Mapping[str, Any]
+    | ReplayDataset
+    | EpisodeSource
+    | MinariDataset
+)
+
+
+def open_source(source: object) -> EpisodeSource:
     """Opens recorded episodes.
 
     Args:

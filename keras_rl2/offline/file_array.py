@@ -224,7 +224,9 @@ def open_npy_folder(path: Path) -> dict[str, Any]:
     return _nested({file.stem: FileArray.open(file) for file in files})
 
 
-def _numbers(loaded: Any, key: str, path: Path) -> np.ndarray:
+def _numbers(
+    loaded: Mapping[str, np.ndarray], key: str, path: Path
+) -> np.ndarray:
     """Reads a compressed array."""
     try:
         array: np.ndarray = loaded[key]
@@ -263,7 +265,7 @@ def _nested(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _with_tuples(branch) for key, branch in tree.items()}
 
 
-def _with_tuples(branch: Any) -> Any:
+def _with_tuples(branch: object) -> Any:
     """Makes tuples of dicts with the keys "0", "1" and so on."""
     if not isinstance(branch, dict):
         return branch

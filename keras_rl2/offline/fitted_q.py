@@ -16,6 +16,7 @@ from keras_rl2.networks.network_copies import copy_of
 from keras_rl2.offline.recorded_episodes import RecordedEpisodes
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates import critics
@@ -122,7 +123,7 @@ class FittedQ:
                 *self._noise(batch_size),
             )
 
-    def values(self, observation: Any) -> np.ndarray:
+    def values(self, observation: Tree[Tensor]) -> np.ndarray:
         """Returns the estimated state values `[B]`.
 
         Args:
@@ -138,7 +139,7 @@ class FittedQ:
         return (self._agent.draw_noise(self._generator, (count,))[0],)
 
     def _value(
-        self, network: keras.Model, observation: Any, *noise: Tensor
+        self, network: keras.Model, observation: Tree[Tensor], *noise: Tensor
     ) -> Tensor:
         """Returns the values `[B]` of the policy's actions."""
         action = (
@@ -149,7 +150,7 @@ class FittedQ:
         return self._of_taken(network, observation, action)
 
     def _of_taken(
-        self, network: keras.Model, observation: Any, action: Tensor
+        self, network: keras.Model, observation: Tree[Tensor], action: Tensor
     ) -> Tensor:
         """Returns the values `[B]` of actions."""
         [values] = critics.values_of_taken(

@@ -183,7 +183,9 @@ class _Column:
         """Bytes of a row in memory."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
-    def read(self, group: Any, begin: int, end: int, length: int) -> np.ndarray:
+    def read(
+        self, group: h5py.h5g.GroupID, begin: int, end: int, length: int
+    ) -> np.ndarray:
         """Reads the rows of some steps of an episode of a given length."""
         array = hdf5_arrays.open_member(group, self.path)
         if not isinstance(array, h5py.h5d.DatasetID):
@@ -197,7 +199,7 @@ class _Column:
         return hdf5_arrays.read(array, begin, end + self.more)
 
 
-def _columns(group: Any, path: str, more: int) -> Tree[_Column]:
+def _columns(group: h5py.h5g.GroupID, path: str, more: int) -> Tree[_Column]:
     """Returns the arrays at a place of an episode, as a tree."""
     found = hdf5_arrays.open_member(group, path)
     if isinstance(found, h5py.h5d.DatasetID):
@@ -219,7 +221,7 @@ def _columns(group: Any, path: str, more: int) -> Tree[_Column]:
     return inner
 
 
-def _rewards(group: Any) -> np.ndarray:
+def _rewards(group: h5py.h5g.GroupID) -> np.ndarray:
     """Reads the rewards of an episode, and checks its flags."""
     reward = hdf5_arrays.open_member(group, "rewards")
     if len(reward.shape) != 1 or not reward.shape[0]:

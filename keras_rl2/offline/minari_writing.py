@@ -48,7 +48,7 @@ def check_new(path: Path) -> None:
 
 
 def write_minari(
-    source: EpisodeSource, path: Path, env_spec: Any = None
+    source: EpisodeSource, path: Path, env_spec: object = None
 ) -> None:
     """Writes a dataset atomically.
 
@@ -112,7 +112,7 @@ def _content(source: EpisodeSource) -> memoryview:
     return memory.getbuffer()
 
 
-def _write_tree(group: Any, tree: dict[str, Any]) -> None:
+def _write_tree(group: h5py.h5g.GroupID, tree: dict[str, Any]) -> None:
     """Writes arrays into a group, and a group for each dict or tuple."""
     for name, branch in tree.items():
         if isinstance(branch, tuple):
@@ -124,7 +124,7 @@ def _write_tree(group: Any, tree: dict[str, Any]) -> None:
 
 
 def _metadata(
-    source: EpisodeSource, name: str, env_spec: Any, size: int
+    source: EpisodeSource, name: str, env_spec: object, size: int
 ) -> dict[str, Any]:
     """Returns Minari's description of a dataset."""
     plain = re.sub(r"[^-\w]", "_", name)

@@ -14,6 +14,7 @@ from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.episode_rows import EpisodeRows
+from keras_rl2.offline.episode_source import GivenSource
 from keras_rl2.offline.episode_source import open_source
 from keras_rl2.offline.offline_episodes import OfflineEpisodes
 from keras_rl2.offline.offline_episodes import TransitionStore
@@ -110,7 +111,7 @@ class OfflineDataset(RoundDataset):
     @refusing_unknown
     def __init__(
         self,
-        source: Any,
+        source: GivenSource,
         batch_size: int = 256,
         n_step: int = 1,
         seed: int | None = 0,

@@ -1,5 +1,6 @@
 """Evaluation of a policy by recorded episodes, without an environment."""
 
+from collections.abc import Callable
 from typing import Any
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.policies.policy import Stochastic
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.updates.updater import apply_gradients
@@ -37,7 +39,7 @@ class EvaluatedAgent(ModelPolicy, CollectingAgent, Protocol):
     """An agent whose return is estimated; see `keras_rl2.Agent`."""
 
     def values_of_taken(
-        self, observation: Any, action: Tensor, training: bool = False
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns the Q-values of actions, `[B]` of each critic.
 
@@ -238,7 +240,7 @@ class OfflineEvaluation:
 
 
 def _policy_of(
-    agent: EvaluatedAgent, network: keras.Model, observation: Any
+    agent: EvaluatedAgent, network: keras.Model, observation: Tree[Tensor]
 ) -> Any:
     """Returns the action distribution of a network with logits."""
     logits = run_network(network, agent.encode(observation), False)
@@ -254,7 +256,10 @@ def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:
     return mean
 
 
-def _in_pieces(function: Any, batch: dict[str, Any]) -> np.ndarray | None:
+def _in_pieces(
+    function: Callable[[dict[str, Any]], Any],
+    batch: dict[str, Any],
+) -> np.ndarray | None:
     """Applies a function to `_ROWS` rows at a time; returns None if it does."""
     count = len(leaves(batch["observation"])[0])
     found = []

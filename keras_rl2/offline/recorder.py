@@ -16,6 +16,7 @@ from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
+from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.random_actor import MaskedRandomActor
@@ -26,12 +27,14 @@ from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.adapt import is_maker
 from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.offline.array_source import ArraySource
 from keras_rl2.offline.minari_writing import check_new
 from keras_rl2.offline.minari_writing import write_minari
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.policies.actors import ActorSnapshot
+from keras_rl2.policies.policy import Policy
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.spaces.supported import action_spec
 from keras_rl2.spaces.supported import is_masked
@@ -44,8 +47,8 @@ _MOST_STEPS = 1024
 
 @refusing_unknown
 def record(
-    policy: Any,
-    env: Any,
+    policy: Policy | Callable[[Any], Any] | str | None,
+    env: GivenEnv,
     steps: int,
     path: str | os.PathLike[str] | None = None,
     seed: int | None = 0,
@@ -197,7 +200,7 @@ class _AgentPlayer(_Player):
 
     def __init__(
         self,
-        agent: Any,
+        agent: Policy,
         env: VectorEnvAdapter,
         seed: int | None,
         deterministic: bool,
@@ -244,7 +247,7 @@ class _FunctionPlayer(_Player):
         self._given = []
         return self
 
-    def __call__(self, observation: Any, noise: object) -> Actions:
+    def __call__(self, observation: Tree[Tensor], noise: object) -> Actions:
         """Calls the function once for each environment."""
         actions = []
         for index in range(self.env.num_envs):
@@ -257,7 +260,7 @@ class _FunctionPlayer(_Player):
         )
         return own, together
 
-    def _checked(self, action: Any) -> Any:
+    def _checked(self, action: object) -> Any:
         """Returns one action with the dtype of its space; checks it."""
         try:
             cast = map_leaves(
@@ -289,7 +292,10 @@ class _FunctionPlayer(_Player):
 
 
 def _player(
-    policy: Any, env: VectorEnvAdapter, seed: int | None, deterministic: bool
+    policy: Any,
+    env: VectorEnvAdapter,
+    seed: int | None,
+    deterministic: bool,
 ) -> _Player:
     """Returns the player for a policy."""
     if policy is None or (isinstance(policy, str) and policy == "random"):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import SquashedGaussian
@@ -74,8 +75,8 @@ class BoxHead(PolicyHead):
 
     def __init__(
         self,
-        low: Any,
-        high: Any,
+        low: TensorLike,
+        high: TensorLike,
         shape: Sequence[int],
         dtype: str = "float32",
         squash: bool = False,
@@ -210,7 +211,7 @@ class BoxHead(PolicyHead):
 
 
 def _bounds(
-    bound: Any, unbounded: float, shape: tuple[int, ...]
+    bound: TensorLike, unbounded: float, shape: tuple[int, ...]
 ) -> npt.NDArray[np.float64]:
     """Takes bounds as a float64 array of the space's shape."""
     array = np.asarray(bound, dtype=object)

@@ -219,7 +219,7 @@ class CompositeHead(PolicyHead):
         return cls([read(each) for each in heads])
 
 
-def _cut(array: Any, sizes: Sequence[int]) -> list[Any]:
+def _cut(array: Tensor, sizes: Sequence[int]) -> list[Any]:
     """Cuts the last axis into pieces of these sizes."""
     pieces, start = [], 0
     for size in sizes:

@@ -18,12 +18,12 @@ class Kind(NamedTuple):
     accepts: Callable[[Any], bool]
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     # `True` is an int.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -31,7 +31,7 @@ def _is_number(value: Any) -> bool:
     )
 
 
-def is_schedule(value: Any) -> bool:
+def is_schedule(value: object) -> bool:
     """Returns whether a value is a schedule over a run.
 
     Args:
@@ -59,7 +59,7 @@ def is_schedule(value: Any) -> bool:
     )
 
 
-def _is_noise(value: Any) -> bool:
+def _is_noise(value: object) -> bool:
     if isinstance(value, dict):
         return "class_name" in value or is_schedule(value)
     return value is None or isinstance(value, str) or _is_number(value)
@@ -103,7 +103,7 @@ def one_of(*choices: str) -> Kind:
     return Kind(words, lambda value: value in choices)
 
 
-def _is_settings(value: Any) -> bool:
+def _is_settings(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(k, str) for k in value)
 
 

@@ -89,7 +89,7 @@ def check(preset: Preset) -> None:
     check_env_kwargs(preset.env_kwargs)
 
 
-def check_env_kwargs(env_kwargs: Any) -> dict[str, Any]:
+def check_env_kwargs(env_kwargs: object) -> dict[str, Any]:
     """Raises an error for arguments of an environment that are no settings.
 
     Args:

@@ -204,7 +204,7 @@ def _present(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "agent": {**moves, **data.get("agent", {})}}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Returns a copy with lists for tuples, as JSON would give it back."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}

@@ -228,7 +228,7 @@ def nearest(name: str, choices: Iterable[str]) -> list[str]:
     return [choice for choice in near if likeness(choice) >= least]
 
 
-def _check_section(section: str, value: Any) -> None:
+def _check_section(section: str, value: object) -> None:
     """Raises an error for a section that is not a dict of settings."""
     if not isinstance(value, dict) or not all(
         isinstance(name, str) for name in value
@@ -255,7 +255,7 @@ def _check_length(data: Mapping[str, Any]) -> None:
         )
 
 
-def _check_value(key: str, value: Any, kind: Kind) -> None:
+def _check_value(key: str, value: object, kind: Kind) -> None:
     """Raises an error for a value of a wrong type."""
     if not kind.accepts(value):
         raise ValueError(

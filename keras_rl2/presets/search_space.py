@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import Protocol
@@ -25,7 +26,7 @@ _MOST_CHOICES = 1000
 class Trial(Protocol):
     """The methods of an `optuna.Trial` that a search space calls."""
 
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         """Returns one of the choices."""
 
     def suggest_float(
@@ -260,7 +261,7 @@ def read_space(path: str | os.PathLike[str]) -> SearchSpace:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _check(name: str, given: Any, kind: Kind) -> None:
+def _check(name: str, given: object, kind: Kind) -> None:
     """Raises an error for a value that is no range of a setting."""
     if isinstance(given, list):
         right = 2 <= len(given) <= _MOST_CHOICES and all(
@@ -297,7 +298,9 @@ def _is_interval(given: Mapping[str, Any], kind: Kind) -> bool:
     )
 
 
-def _suggest(trial: Trial, name: str, given: Any, kind: Kind) -> Any:
+def _suggest(
+    trial: Trial, name: str, given: list[Any] | dict[str, Any], kind: Kind
+) -> Any:
     """Draws one setting."""
     if isinstance(given, list):
         # Optuna stores plain values only, and widths are a list.
@@ -313,7 +316,7 @@ def _suggest(trial: Trial, name: str, given: Any, kind: Kind) -> Any:
     return trial.suggest_int(name, low, high, log=log)
 
 
-def _scaled(now: Any, value: Any) -> Any:
+def _scaled(now: Any, value: object) -> Any:
     """Returns a schedule that begins with a value, or the value."""
     if not is_schedule(now) or is_schedule(value) or value is None:
         return value

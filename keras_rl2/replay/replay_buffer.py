@@ -159,14 +159,14 @@ class ReplayBuffer:
 
     def add(
         self,
-        observation: Any,
+        observation: Tree[npt.ArrayLike],
         action: npt.ArrayLike,
         reward: npt.ArrayLike,
         terminated: npt.ArrayLike,
         truncated: npt.ArrayLike,
         valid: npt.ArrayLike,
-        next_observation: Any,
-        final_observation: Any = None,
+        next_observation: Tree[npt.ArrayLike],
+        final_observation: Tree[npt.ArrayLike] | None = None,
     ) -> None:
         """Stores one step of all environments.
 

@@ -1,6 +1,7 @@
 """Checks that the sizes of a replay fit each other."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import SupportsFloat
 
 from keras_rl2.basics.arguments import check_in_range
 
@@ -50,7 +51,9 @@ def check_replay_sizes(
         )
 
 
-def check_priorities(alpha: Any, beta: Any) -> None:
+def check_priorities(
+    alpha: float, beta: float | Callable[[int], SupportsFloat]
+) -> None:
     """Checks the exponents of priorities.
 
     Args:

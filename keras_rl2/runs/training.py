@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from typing import Literal
 
 import keras
 
@@ -14,6 +15,8 @@ from keras_rl2.callbacks import protocols
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.rollouts import RolloutDataset
 from keras_rl2.envs.adapt import as_vector_env
+from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.offline.episode_source import GivenSource
 from keras_rl2.offline.offline import OfflineDataset
 from keras_rl2.presets import Preset
 from keras_rl2.training import from_preset
@@ -67,10 +70,10 @@ class Training:
         cls,
         preset: Preset,
         *,
-        env: Any = None,
+        env: GivenEnv | None = None,
         num_envs: int | None = None,
         seed: int | None = None,
-        data: Any = None,
+        data: GivenSource | None = None,
     ) -> "Training":
         """Makes the agent and the dataset that a preset describes.
 
@@ -118,7 +121,7 @@ class Training:
     def default(
         cls,
         algorithm: str,
-        env: Any,
+        env: GivenEnv,
         *,
         num_envs: int | None = None,
         seed: int | None = None,
@@ -151,10 +154,10 @@ class Training:
     def run(
         self,
         callbacks: Iterable[Any] = (),
-        verbose: Any = 0,
+        verbose: int | Literal["auto"] = 0,
         total_steps: int | None = None,
         *,
-        validation_data: Any = None,
+        validation_data: object = None,
         validation_freq: int = 1,
         initial_epoch: int = 0,
         shuffle: bool = False,

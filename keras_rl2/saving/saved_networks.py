@@ -24,7 +24,7 @@ def to_config(networks: Mapping[str, object]) -> dict[str, Any]:
 
 
 def from_config(
-    config: Mapping[str, Any], custom_objects: Any = None
+    config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Returns the constructor arguments of an agent from its config.
 

@@ -21,7 +21,7 @@ _UNPACKED = frozenset(
 
 def save(
     keras_save: Callable[..., None],
-    filepath: Any,
+    filepath: str | os.PathLike[str],
     overwrite: bool = True,
     zipped: bool | None = None,
     **kwargs: Any,
@@ -57,7 +57,7 @@ def save(
 
 def save_weights(
     keras_save_weights: Callable[..., None],
-    filepath: Any,
+    filepath: str | os.PathLike[str],
     overwrite: bool = True,
     max_shard_size: float | None = None,
 ) -> None:

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
 
 
-def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
+def as_batch(
+    spec: Tree[ArraySpec], observation: Tree[npt.ArrayLike]
+) -> tuple[Any, bool]:
     """Takes one observation, or a batch, as a batch.
 
     Args:
@@ -58,7 +61,9 @@ def as_batch(spec: Any, observation: Any) -> tuple[Any, bool]:
     return map_leaves(lambda array: array[None], arrays), True
 
 
-def _as_array(path: str, spec: ArraySpec, given: Any) -> npt.NDArray[Any]:
+def _as_array(
+    path: str, spec: ArraySpec, given: npt.ArrayLike
+) -> npt.NDArray[Any]:
     """Returns an array of the expected dtype.
 
     Raises for other values than numbers, and for fractions in place of
@@ -74,7 +79,7 @@ def _as_array(path: str, spec: ArraySpec, given: Any) -> npt.NDArray[Any]:
     return array.astype(spec.dtype, copy=False)
 
 
-def _same_form(spec: Any, tree: Any) -> bool:
+def _same_form(spec: Tree[ArraySpec], tree: object) -> bool:
     """Returns whether a tree has the keys and lengths of a specification."""
     if isinstance(spec, Mapping):
         return (
@@ -91,7 +96,7 @@ def _same_form(spec: Any, tree: Any) -> bool:
     return not isinstance(tree, Mapping)
 
 
-def _form(tree: Any) -> str:
+def _form(tree: object) -> str:
     """Describes a tree by its keys."""
     if isinstance(tree, Mapping):
         return f"{{{', '.join(f'{k!r}: {_form(tree[k])}' for k in tree)}}}"

@@ -117,7 +117,7 @@ def _has_names(space: Dict) -> bool:
     return len(space) > 0 and all(isinstance(key, str) for key in space)
 
 
-def space_from_config(config: Any) -> Space[Any]:
+def space_from_config(config: object) -> Space[Any]:
     """Makes a space from the config of `space_to_config`.
 
     The dictionary may come from an untrusted file, so only known keys with
@@ -175,7 +175,7 @@ def _number_to_json(number: float) -> float | str:
 
 
 def _map_nested(
-    function: Callable[[Any], Any], value: Any, depth: int = 0
+    function: Callable[[Any], Any], value: object, depth: int = 0
 ) -> Any:
     """Applies a function to each element of nested lists."""
     if isinstance(value, list) and depth < _MAX_AXES:
@@ -198,14 +198,14 @@ def _read_number(number: Any) -> float:
     return float(number) if isinstance(number, float) else int(number)
 
 
-def _read_integer(value: Any) -> int:
+def _read_integer(value: object) -> int:
     """Reads an integer of 64 bits, which a bool is not."""
     if type(value) is not int or abs(value) >= 2**63:
         raise ValueError("expected integers")
     return value
 
 
-def _read_integers(value: Any) -> np.ndarray:
+def _read_integers(value: object) -> np.ndarray:
     """Reads nested lists of integers."""
     _require(isinstance(value, list) and len(value) > 0, "a list")
     return np.array(_map_nested(_read_integer, value), np.int64)
@@ -222,7 +222,7 @@ def _read_shape(value: Any) -> tuple[int, ...]:
     return shape
 
 
-def _read_dtype(value: Any, kinds: str) -> np.dtype[Any]:
+def _read_dtype(value: object, kinds: str) -> np.dtype[Any]:
     """Reads the name of a numeric dtype."""
     dtypes = [np.dtype(code) for code in np.typecodes["All"]]
     names = sorted({dtype.name for dtype in dtypes if dtype.kind in kinds})
@@ -231,7 +231,7 @@ def _read_dtype(value: Any, kinds: str) -> np.dtype[Any]:
 
 
 def _read_bounds(
-    value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+    value: object, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> np.ndarray:
     """Reads bounds that are one number or nested lists of the shape."""
     bounds = np.array(_map_nested(_read_number, value), dtype)
@@ -310,7 +310,7 @@ def _read_nested(config: dict[str, Any], depth: int) -> Space[Any]:
     return Tuple([_read_space(each, depth + 1) for each in given])
 
 
-def _sizes(config: Any, depth: int = 0) -> tuple[int, int]:
+def _sizes(config: object, depth: int = 0) -> tuple[int, int]:
     """Counts spaces and the elements of all boxes, as far as it can be read."""
     if not isinstance(config, dict) or depth > _MAX_DEPTH:
         return 0, 0

@@ -208,7 +208,7 @@ def check_critic_space(space: Space[Any]) -> None:
         )
 
 
-def check_observation_space(space: Any) -> None:
+def check_observation_space(space: object) -> None:
     """Raises if no agent can use an observation space.
 
     Args:
@@ -243,7 +243,7 @@ def check_observation_space(space: Any) -> None:
             f"these that is not empty. {_remedy(space, path)}. Received: "
             f"{f'{path}: ' if path else 'observation_space='}{leaf}"
         )
-    if is_masked(space) and len(space) == 1:
+    if isinstance(space, Dict) and is_masked(space) and len(space) == 1:
         raise ValueError(
             f"Expected an array to observe beside {ACTION_MASK!r}. "
             f"Received: observation_space={space}"
@@ -261,7 +261,7 @@ def _check_told_apart(names: list[str]) -> None:
         )
 
 
-def _leaf_spaces(space: Any) -> Iterator[tuple[str, Any]]:
+def _leaf_spaces(space: object) -> Iterator[tuple[str, Any]]:
     """Yields the leaves of a space, supported or not, with their paths."""
     if isinstance(space, Tuple):
         branches = {str(index): each for index, each in enumerate(space)}
@@ -278,7 +278,7 @@ def _leaf_spaces(space: Any) -> Iterator[tuple[str, Any]]:
             yield f"{key}.{path}" if path else key, leaf
 
 
-def _remedy(space: Any, path: str) -> str:
+def _remedy(space: object, path: str) -> str:
     """Returns a hint at the wrapper that removes an unsupported space."""
     if not path:
         return "`gymnasium.wrappers.TransformObservation` can return one"
@@ -290,7 +290,7 @@ def _remedy(space: Any, path: str) -> str:
     return f"`gymnasium.wrappers.FilterObservation(env, {kept})` leaves it out"
 
 
-def check_action_space(space: Any) -> None:
+def check_action_space(space: object) -> None:
     """Raises if no agent can use an action space.
 
     Args:

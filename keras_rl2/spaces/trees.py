@@ -24,7 +24,7 @@ Tree: TypeAlias = Union[
 """A leaf, or a dict or tuple of trees."""
 
 
-def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+def map_leaves(function: Callable[..., Any], tree: object, *others: Any) -> Any:
     """Applies a function to each leaf.
 
     Args:
@@ -56,7 +56,7 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     return function(tree, *others)
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: object) -> list[Any]:
     """Returns the leaves in order: keys of a dict alphabetically.
 
     Args:
@@ -73,7 +73,7 @@ def leaves(tree: Any) -> list[Any]:
     return [leaf for _, leaf in named_leaves(tree)]
 
 
-def named_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yields each leaf with its path, in the order of `leaves`.
 
     Args:
@@ -100,7 +100,7 @@ def named_leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from named_leaves(branch, f"{path}.{name}" if path else name)
 
 
-def with_leaves(tree: Any, replacing: list[Any]) -> Any:
+def with_leaves(tree: object, replacing: list[Any]) -> Any:
     """Returns a tree of the same shape with other leaves.
 
     Args:
@@ -120,7 +120,7 @@ def with_leaves(tree: Any, replacing: list[Any]) -> Any:
     """
     rest = iter(replacing)
 
-    def rebuilt(branch: Any) -> Any:
+    def rebuilt(branch: object) -> Any:
         if isinstance(branch, Mapping):
             return {key: rebuilt(branch[key]) for key in sorted(branch)}
         if isinstance(branch, tuple):
@@ -133,7 +133,7 @@ def with_leaves(tree: Any, replacing: list[Any]) -> Any:
     return rebuilt(tree)
 
 
-def is_leaf(tree: Any) -> bool:
+def is_leaf(tree: object) -> bool:
     """Returns whether a tree is a single leaf.
 
     Args:

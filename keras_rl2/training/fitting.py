@@ -296,7 +296,7 @@ def _ordered(
     return [*first, *(refresh or [RolloutRefresh(dataset)]), *others]
 
 
-def _evaluation(validation_data: object, validation_freq: int) -> Callbacks:
+def _evaluation(validation_data: Any, validation_freq: int) -> Callbacks:
     """Returns the callback for evaluation, if there is validation data."""
     if validation_data is None:
         return []

@@ -202,7 +202,7 @@ def _check(runs: Sequence[Run], total_steps: int, reports: int) -> None:
         )
 
 
-def _is_run(run: Any) -> bool:
+def _is_run(run: object) -> bool:
     """Returns whether a value is a pair of an agent and its dataset."""
     return (
         isinstance(run, Sequence)
@@ -212,7 +212,7 @@ def _is_run(run: Any) -> bool:
     )
 
 
-def _callbacks_of(given: Any, runs: int) -> list[list[Any]]:
+def _callbacks_of(given: object, runs: int) -> list[list[Any]]:
     """Returns a list of callbacks for each run, or raises an error."""
     each_given = given if isinstance(given, Sequence) else [given]
     lists = [

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from keras_rl2.basics import seeds
@@ -39,7 +40,7 @@ class Play:
 
     def __init__(
         self,
-        env: Any,
+        env: gymnasium.Env[Any, Any],
         policy: Callable[[Any], Any],
         episodes: int = 1,
         seed: int | None = 0,

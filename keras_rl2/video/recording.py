@@ -59,7 +59,7 @@ class ActingHere:
         """Resets the recurrent state for a new episode."""
         self._state = self._agent.initial_state(1)
 
-    def __call__(self, observation: Any) -> Any:
+    def __call__(self, observation: object) -> Any:
         """Chooses an action."""
         action, self._state = self._agent.act(
             observation, self._state, deterministic=True
@@ -138,7 +138,9 @@ class Recording:
     fps: float | None = None
     with_gif: bool = False
 
-    def play(self, env: Any, policy: Callable[[Any], Any]) -> Recorded:
+    def play(
+        self, env: gymnasium.Env[Any, Any], policy: Callable[[Any], Any]
+    ) -> Recorded:
         """Plays, and writes the frames one by one.
 
         Args:
@@ -224,7 +226,7 @@ def record(
         env.close()
 
 
-def frames_per_second(env: Any) -> float:
+def frames_per_second(env: gymnasium.Env[Any, Any]) -> float:
     """Returns the frame rate of an environment."""
     return float(env.metadata.get("render_fps") or 30)
 
@@ -239,7 +241,7 @@ def draw_without_a_screen() -> None:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
 
-def is_drawn_by_mujoco(env: Any) -> bool:
+def is_drawn_by_mujoco(env: gymnasium.Env[Any, Any]) -> bool:
     """Returns whether MuJoCo draws an environment.
 
     Args:
@@ -254,7 +256,7 @@ def is_drawn_by_mujoco(env: Any) -> bool:
     )
 
 
-def require_drawable(env: Any, why: str) -> None:
+def require_drawable(env: gymnasium.Env[Any, Any], why: str) -> None:
     """Raises an error if drawing would kill a process that has TensorFlow.
 
     Args:

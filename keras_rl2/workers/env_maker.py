@@ -14,6 +14,7 @@ from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.making import find_spec
 from keras_rl2.envs.making import make_vector_env
 from keras_rl2.envs.making import refuse_arguments_of_function
+from keras_rl2.envs.vector_env import GivenEnv
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ class EnvMaker:
     @classmethod
     def of(
         cls,
-        env: Any,
+        env: GivenEnv,
         env_kwargs: Mapping[str, Any] | None,
         wrappers: Sequence[EnvWrapper],
     ) -> "EnvMaker":

@@ -165,7 +165,7 @@ class LocalTransport(Transport):
         self._links = left + links
         return [*links]
 
-    def share(self, value: Any) -> Message:
+    def share(self, value: object) -> Message:
         """Writes something where all processes can read it."""
         return self._sender.pack(value)
 
@@ -199,7 +199,7 @@ class LocalTransport(Transport):
             link.kill()
         self._end()
 
-    def _launch(self, address: Any) -> tuple[int, Process]:
+    def _launch(self, address: str | tuple[str, int]) -> tuple[int, Process]:
         """Starts a process, which connects itself to an address."""
         number = len(self._processes)
         begin = Beginning(

@@ -135,7 +135,7 @@ class RayTransport(Transport):
         self._links += links
         return [*links]
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> Any:
         """Puts something into the object store, and returns a reference."""
         return self._ray.put(value)
 

@@ -63,7 +63,7 @@ class SharedMemorySender:
         self._free: list[_Block] = []
         self._taken: dict[str, _Block] = {}
 
-    def pack(self, message: Any) -> Message:
+    def pack(self, message: object) -> Message:
         """Writes a message.
 
         Args:

@@ -90,7 +90,7 @@ class Transport(abc.ABC):
         """
 
     @abc.abstractmethod
-    def share(self, value: Any) -> Any:
+    def share(self, value: object) -> Any:
         """Sends a value once, for all processes.
 
         Args:

@@ -18,6 +18,7 @@ from keras_rl2.envs.adapt import as_vector_env
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.files import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.workers.env_maker import EnvMaker
 
 
@@ -207,7 +208,7 @@ class Worker:
         """Begins new episodes; see `VectorEnvAdapter.reset`."""
         return self.env.reset(seed=self._seed_of((seed,)))
 
-    def step(self, action: Any) -> tuple[Step, np.ndarray]:
+    def step(self, action: Tree[np.ndarray]) -> tuple[Step, np.ndarray]:
         """Takes a step; see `VectorEnvAdapter.step`.
 
         Args:

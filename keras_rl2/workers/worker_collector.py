@@ -11,6 +11,7 @@ from keras_rl2.collecting.sent_policy import SendingActor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.files import plain_data
 from keras_rl2.spaces.action_format import ActionFormat
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.calls import Call
 from keras_rl2.workers.worker import Collected
@@ -191,7 +192,9 @@ class WorkerCollector(Collector):
         """Returns whether it belongs to the same number of workers."""
         return len(simulation.get("workers", ())) == len(self.pool.shares)
 
-    def go_on(self, simulation: dict[str, Any], observation: Any) -> bool:
+    def go_on(
+        self, simulation: dict[str, Any], observation: Tree[np.ndarray]
+    ) -> bool:
         """Continues in the environments where others were."""
         calls = [
             self.pool.submit(share.index, "set_state", state, repeatable=True)

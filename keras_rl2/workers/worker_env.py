@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker_pool import WorkerPool
 
@@ -53,7 +54,7 @@ class WorkerEnv(VectorEnvAdapter):
         self.pool.release(calls)
         return observation
 
-    def _step(self, action: Any) -> Step:
+    def _step(self, action: Tree[np.ndarray]) -> Step:
         """Steps the environments of all workers."""
         action = self._to_action(action)
         calls = []

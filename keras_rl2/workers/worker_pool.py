@@ -100,7 +100,7 @@ class WorkerPool:
         """Number of live processes."""
         return len(self._held)
 
-    def share(self, value: Any) -> Shared:
+    def share(self, value: object) -> Shared:
         """Shares a value with all workers; see `Transport.share`.
 
         Args:

@@ -9,6 +9,7 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
 from keras_rl2.envs.making import EnvWrapper
+from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.workers.env_maker import EnvMaker
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker import Share
@@ -73,7 +74,7 @@ class Workers(abc.ABC):
 
     def start(
         self,
-        env: Any,
+        env: GivenEnv,
         num_envs: int,
         *,
         env_kwargs: Mapping[str, Any] | None = None,
