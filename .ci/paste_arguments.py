@@ -90,12 +90,15 @@ SOURCES = {
     "network_for": ("mlp",),
     "record": ("OfflineDataset",),
 }
-# Agents that users make; their bases have no networks for `for_env`.
-AGENTS = (
-    *("A2C", "APPO", "BehaviorCloning", "BoxCQL", "CQL", "DDPG", "DQN"),
-    *("DiscreteCQL", "IQL", "PPO", "REINFORCE", "SAC", "TD3", "TD3BC"),
-)
-BASES = ("OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
+# Bases of agents; they have no networks for `for_env`.
+BASES = ("Agent", "OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
+# Agents that users make, by the list that `list_agents.py` writes.
+AGENTS = frozenset(
+    re.findall(
+        r"(?m)^from keras_rl2\.agents\.\w+ import (\w+)$",
+        (ROOT / "keras_rl2" / "agents" / "__init__.py").read_text("utf-8"),
+    )
+).difference(BASES)
 # Those of which a base takes more than they do.
 NARROWER = ("BoxCQL", "DDPG", "DiscreteCQL")
 # What `for_env` finds out itself.
@@ -426,7 +429,7 @@ def pasted() -> dict[Path, str]:
 
 def is_pasted(name: str) -> bool:
     """Says whether a place has words of another one."""
-    return name in SOURCES or name in AGENTS or name in BASES
+    return name in SOURCES or name in AGENTS or name in BASES[1:]
 
 
 def main() -> int:
