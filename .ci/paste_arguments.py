@@ -106,6 +106,14 @@ MADE = (
     *("actor", "critic", "networks", "q_network", "value_network"),
     *("observation_space", "action_space"),
 )
+# What a module with a `for_env` imports for it.
+IMPORTS = (
+    "from collections.abc import Sequence",
+    "from typing import Any",
+    "from typing import Literal",
+    "from typing import Self",
+    "from keras_rl2.agents.agent import as_given",
+)
 # After the hyper-parameters, in all signatures.
 LAST = ("seed", "name", "dtype")
 
@@ -423,6 +431,12 @@ def pasted() -> dict[Path, str]:
             if name in AGENTS:
                 put_for_env(name, lines, known)
             replaced(known[name], lines, known)
+        if AGENTS.intersection(here):
+            first = next(
+                i for i, each in enumerate(lines) if " import " in each
+            )
+            # Of a new agent, which `ruff check --fix` puts into order.
+            lines[first:first] = [e for e in IMPORTS if e not in lines]
         texts[path] = "\n".join(lines)
     return texts
 

@@ -161,6 +161,7 @@ _CRITICS: Mapping[str, Any] = {
 _TAU: Mapping[str, Any] = {"agent.tau": [0.001, 0.005, 0.01, 0.02, 0.05]}
 _NOISES: Mapping[str, Any] = {"agent.exploration": {"low": 0.05, "high": 0.5}}
 _ADAM = {"name": "Adam", "learning_rate": 3e-4}
+_DQN_ADAM = {"name": "Adam", "learning_rate": 5e-4}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 
 ALGORITHMS: Mapping[str, Algorithm] = {
@@ -231,7 +232,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "DQN": Algorithm(
         on_policy=False,
         settings=_DQN,
-        optimizer={"name": "Adam", "learning_rate": 5e-4},
+        optimizer=_DQN_ADAM,
         actions=("Discrete",),
         memory=("Discrete",),
         search={
@@ -264,6 +265,17 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         optimizer={**_ADAM, "epsilon": 1e-5},
         memory=None,
         search=_SEARCH_OF_PPO,
+    ),
+    "PQN": Algorithm(
+        on_policy=True,
+        settings={
+            "gamma": NUMBER,
+            "q_lambda": NUMBER,
+            "epsilon": either(NUMBER, SCHEDULE, NONE),
+            "max_gradient_norm": _OPTIONAL_NUMBER,
+        },
+        optimizer=_DQN_ADAM,
+        actions=("Discrete",),
     ),
     "REINFORCE": Algorithm(
         on_policy=True,
