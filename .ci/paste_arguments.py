@@ -90,18 +90,29 @@ SOURCES = {
     "network_for": ("mlp",),
     "record": ("OfflineDataset",),
 }
-# Agents that users make; their bases have no networks for `for_env`.
-AGENTS = (
-    *("A2C", "APPO", "BehaviorCloning", "BoxCQL", "CQL", "DDPG", "DQN"),
-    *("DiscreteCQL", "IQL", "PPO", "REINFORCE", "SAC", "TD3", "TD3BC"),
-)
-BASES = ("OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
+# Bases of agents; they have no networks for `for_env`.
+BASES = ("Agent", "OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
+# Agents that users make, by the list that `list_agents.py` writes.
+AGENTS = frozenset(
+    re.findall(
+        r"(?m)^from keras_rl2\.agents\.\w+ import (\w+)$",
+        (ROOT / "keras_rl2" / "agents" / "__init__.py").read_text("utf-8"),
+    )
+).difference(BASES)
 # Those of which a base takes more than they do.
 NARROWER = ("BoxCQL", "DDPG", "DiscreteCQL")
 # What `for_env` finds out itself.
 MADE = (
     *("actor", "critic", "networks", "q_network", "value_network"),
     *("observation_space", "action_space"),
+)
+# What a module with a `for_env` imports for it.
+IMPORTS = (
+    "from collections.abc import Sequence",
+    "from typing import Literal",
+    "from typing import Self",
+    "from keras_rl2.agents.agent import as_given",
+    "from keras_rl2.envs.vector_env import GivenEnv",
 )
 # After the hyper-parameters, in all signatures.
 LAST = ("seed", "name", "dtype")
@@ -420,13 +431,19 @@ def pasted() -> dict[Path, str]:
             if name in AGENTS:
                 put_for_env(name, lines, known)
             replaced(known[name], lines, known)
+        if AGENTS.intersection(here):
+            first = next(
+                i for i, each in enumerate(lines) if " import " in each
+            )
+            # Of a new agent, which `ruff check --fix` puts into order.
+            lines[first:first] = [e for e in IMPORTS if e not in lines]
         texts[path] = "\n".join(lines)
     return texts
 
 
 def is_pasted(name: str) -> bool:
     """Says whether a place has words of another one."""
-    return name in SOURCES or name in AGENTS or name in BASES
+    return name in SOURCES or name in AGENTS or name in BASES[1:]
 
 
 def main() -> int:

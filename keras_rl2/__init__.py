@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents import DQN
     from keras_rl2.agents import IQL
     from keras_rl2.agents import PPO
+    from keras_rl2.agents import PQN
     from keras_rl2.agents import REINFORCE
     from keras_rl2.agents import SAC
     from keras_rl2.agents import TD3
@@ -102,6 +103,7 @@ __all__ = [
     "DQN",
     "IQL",
     "PPO",
+    "PQN",
     "REINFORCE",
     "SAC",
     "TD3",

@@ -44,10 +44,12 @@ def parameters(function, *but):
     }
 
 
-def test_what_is_said_of_arguments_is_pasted():
-    script = ROOT / ".ci" / "paste_arguments.py"
+@pytest.mark.parametrize("script", ["list_agents.py", "paste_arguments.py"])
+def test_what_is_written_by_a_command_is_up_to_date(script):
     done = subprocess.run(
-        [sys.executable, script, "--check"], capture_output=True, text=True
+        [sys.executable, ROOT / ".ci" / script, "--check"],
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -4,6 +4,9 @@
 texts that lie elsewhere, `reference/...` of the public names.
 """
 
+from keras_rl2.presets.algorithms import ALGORITHMS
+
+PAGES = [each.page or name.lower() for name, each in ALGORITHMS.items()]
 CONTENTS = {
     "Getting started": [
         "getting_started",
@@ -47,21 +50,7 @@ CONTENTS = {
         "new_algorithm",
         "keras_methods",
     ],
-    "Agents": [
-        "agents",
-        "ppo",
-        "appo",
-        "a2c",
-        "reinforce",
-        "dqn",
-        "sac",
-        "td3",
-        "ddpg",
-        "bc",
-        "cql",
-        "iql",
-        "td3bc",
-    ],
+    "Agents": ["agents", *PAGES],
     "Coming from": [
         "coming_from_stable_baselines3",
         "coming_from_keras_rl",

@@ -15,6 +15,7 @@ from keras_rl2.agents.iql import IQL
 from keras_rl2.agents.off_policy_agent import OffPolicyAgent
 from keras_rl2.agents.on_policy_agent import OnPolicyAgent
 from keras_rl2.agents.ppo import PPO
+from keras_rl2.agents.pqn import PQN
 from keras_rl2.agents.reinforce import REINFORCE
 from keras_rl2.agents.sac import SAC
 from keras_rl2.agents.td3 import TD3
@@ -33,6 +34,7 @@ __all__ = [
     "DQN",
     "IQL",
     "PPO",
+    "PQN",
     "REINFORCE",
     "SAC",
     "TD3",

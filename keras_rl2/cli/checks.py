@@ -89,10 +89,9 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
         except ValueError as error:
             return Finding("spaces", False, " ".join(str(error).split()))
     seen = f"{spaces.describe(observation)}, {spaces.describe(action)}"
-    remembering = {"A2C", "APPO", "DQN", "PPO", "REINFORCE"}
-    if isinstance(action, Discrete):
-        remembering.add("CQL")
-    remember = sorted(remembering.intersection(names))
+    remember = sorted(
+        name for name in names if ALGORITHMS[name].learns_with_memory(kinds)
+    )
     text = (
         f"{seen}: {', '.join(sorted(names))}; "
         f"with a memory {', '.join(remember)}"

@@ -1,8 +1,10 @@
 """All algorithms, as plain data.
 
-One entry for each: the settings of its presets, their kinds, and its
-defaults. All lists of algorithms are made from it. It is written out, since
-the classes would import TensorFlow; tests compare the two.
+One entry for each: the settings of its presets, their kinds, its defaults, and
+what it can do. All lists of algorithms are made from it: those of the command
+line, the tests, the site, and by `.ci/list_agents.py` those of the README. It
+is written out, since the classes would import TensorFlow; tests compare the
+two.
 
 Example:
 
@@ -11,6 +13,7 @@ Example:
 """
 
 import dataclasses
+from collections.abc import Container
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +46,15 @@ class Algorithm:
         actions: Tuple of names of classes of action spaces that it acts in,
             where a Box has to have finite bounds. None for all that the
             library supports. Defaults to `None`.
+        memory: Tuple of names of classes of action spaces in which it learns
+            with a recurrent network. None for all that it acts in. Defaults
+            to `()`.
+        search: Mapping from settings to ranges. The settings that
+            `keras-rl2 tune` varies. Defaults to learning rate, discount
+            factor and networks.
+        note: str. A few words for the list of agents. Defaults to `""`.
+        page: str. Name of its page in `docs/`. Defaults to the name of the
+            algorithm, in lower case.
     """
 
     on_policy: bool
@@ -50,6 +62,20 @@ class Algorithm:
     optimizer: Mapping[str, Any]
     offline: bool = False
     actions: tuple[str, ...] | None = None
+    memory: tuple[str, ...] | None = ()
+    search: Mapping[str, Any] = dataclasses.field(
+        default_factory=lambda: {**_RATES, **_NETWORKS}
+    )
+    note: str = ""
+    page: str = ""
+
+    def learns_with_memory(self, kinds: Container[str]) -> bool:
+        """Returns whether it learns with memory in a space that it acts in.
+
+        Args:
+            kinds: Container of str. Names of the classes of the action space.
+        """
+        return self.memory is None or any(each in kinds for each in self.memory)
 
 
 _ON_POLICY = {
@@ -99,7 +125,43 @@ _TD3 = {
     "target_noise_clip": NUMBER,
     "exploration": NOISE,
 }
+_RATES: Mapping[str, Any] = {
+    "optimizer.learning_rate": {"low": 1e-5, "high": 1e-2, "log": True},
+    "agent.gamma": [0.9, 0.95, 0.98, 0.99, 0.995, 0.999],
+}
+_NETWORKS: Mapping[str, Any] = {
+    "networks.hidden": [[64, 64], [128, 128], [256, 256]],
+}
+_ACTIVATION: Mapping[str, Any] = {"networks.activation": ["tanh", "relu"]}
+_GAE_LAMBDA: Mapping[str, Any] = {
+    "agent.gae_lambda": [0.8, 0.9, 0.92, 0.95, 0.98, 0.99, 1.0],
+}
+_ENTROPY: Mapping[str, Any] = {
+    "agent.entropy_coefficient": {"low": 1e-8, "high": 0.1, "log": True},
+}
+_NORMS: Mapping[str, Any] = {
+    "agent.max_gradient_norm": [0.3, 0.5, 1.0, 2.0, 5.0],
+}
+_SEARCH_OF_PPO: Mapping[str, Any] = {
+    **_RATES,
+    **_GAE_LAMBDA,
+    "agent.clip_ratio": [0.1, 0.2, 0.3, 0.4],
+    **_ENTROPY,
+    **_NORMS,
+    "dataset.horizon": [32, 64, 128, 256, 512, 1024, 2048],
+    "dataset.passes": {"low": 1, "high": 20, "log": True},
+    "dataset.batch_size": [32, 64, 128, 256, 512],
+    **_NETWORKS,
+    **_ACTIVATION,
+}
+_CRITICS: Mapping[str, Any] = {
+    "dataset.batch_size": [64, 128, 256, 512],
+    "networks.hidden": [[64, 64], [256, 256], [400, 300]],
+}
+_TAU: Mapping[str, Any] = {"agent.tau": [0.001, 0.005, 0.01, 0.02, 0.05]}
+_NOISES: Mapping[str, Any] = {"agent.exploration": {"low": 0.05, "high": 0.5}}
 _ADAM = {"name": "Adam", "learning_rate": 3e-4}
+_DQN_ADAM = {"name": "Adam", "learning_rate": 5e-4}
 _FAST_ADAM = {"name": "Adam", "learning_rate": 1e-3}
 
 ALGORITHMS: Mapping[str, Algorithm] = {
@@ -107,6 +169,18 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         on_policy=True,
         settings={**_ON_POLICY, "gae_lambda": NUMBER},
         optimizer=_FAST_ADAM,
+        memory=None,
+        search={
+            **_RATES,
+            **_GAE_LAMBDA,
+            **_ENTROPY,
+            "agent.value_coefficient": {"low": 0.1, "high": 1.0},
+            **_NORMS,
+            "agent.normalize_advantages": [False, True],
+            "dataset.horizon": [5, 8, 16, 32, 64, 128],
+            **_NETWORKS,
+            **_ACTIVATION,
+        },
     ),
     "APPO": Algorithm(
         on_policy=True,
@@ -117,6 +191,9 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             "clip_c": NUMBER,
         },
         optimizer={**_ADAM, "epsilon": 1e-5},
+        memory=None,
+        search=_SEARCH_OF_PPO,
+        note="for workers",
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
@@ -127,6 +204,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
         optimizer=_FAST_ADAM,
         offline=True,
+        page="bc",
     ),
     # Of Discrete actions those of DQN, of Box those of SAC.
     "CQL": Algorithm(
@@ -141,18 +219,32 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
+        memory=("Discrete",),
+        note="on DQN or SAC",
     ),
     "DDPG": Algorithm(
         on_policy=False,
         settings={**_OFF_POLICY, "exploration": NOISE},
         optimizer=_FAST_ADAM,
         actions=("Box",),
+        search={**_RATES, **_TAU, **_NOISES, **_CRITICS},
     ),
     "DQN": Algorithm(
         on_policy=False,
         settings=_DQN,
-        optimizer={"name": "Adam", "learning_rate": 5e-4},
+        optimizer=_DQN_ADAM,
         actions=("Discrete",),
+        memory=("Discrete",),
+        search={
+            **_RATES,
+            "agent.double": [False, True],
+            "agent.dueling": [False, True],
+            "agent.max_gradient_norm": [1.0, 10.0, 100.0],
+            "dataset.batch_size": [32, 64, 128, 256],
+            "dataset.n_step": [1, 2, 3, 5],
+            **_NETWORKS,
+        },
+        note="double, dueling, C51, quantile, Rainbow, R2D2",
     ),
     "IQL": Algorithm(
         on_policy=False,
@@ -171,23 +263,53 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         on_policy=True,
         settings=_PPO,
         optimizer={**_ADAM, "epsilon": 1e-5},
+        memory=None,
+        search=_SEARCH_OF_PPO,
+    ),
+    "PQN": Algorithm(
+        on_policy=True,
+        settings={
+            "gamma": NUMBER,
+            "q_lambda": NUMBER,
+            "epsilon": either(NUMBER, SCHEDULE, NONE),
+            "max_gradient_norm": _OPTIONAL_NUMBER,
+        },
+        optimizer=_DQN_ADAM,
+        actions=("Discrete",),
     ),
     "REINFORCE": Algorithm(
         on_policy=True,
         settings=_ON_POLICY,
         optimizer=_FAST_ADAM,
+        memory=None,
+        search={
+            **_RATES,
+            **_ENTROPY,
+            "agent.normalize_advantages": [False, True],
+            "agent.max_gradient_norm": [0.5, 1.0, 5.0],
+            **_NETWORKS,
+            **_ACTIVATION,
+        },
     ),
     "SAC": Algorithm(
         on_policy=False,
         settings=_SAC,
         optimizer=_ADAM,
         actions=("Box", "Discrete"),
+        search={**_RATES, **_TAU, **_CRITICS},
     ),
     "TD3": Algorithm(
         on_policy=False,
         settings=_TD3,
         optimizer=_FAST_ADAM,
         actions=("Box",),
+        search={
+            **_RATES,
+            **_TAU,
+            **_NOISES,
+            "agent.policy_delay": [1, 2, 4],
+            **_CRITICS,
+        },
     ),
     "TD3BC": Algorithm(
         on_policy=False,

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from typing import Protocol
 
@@ -19,7 +18,7 @@ from keras_rl2.presets.schema import SECTIONS
 from keras_rl2.presets.schema import settings_of
 from keras_rl2.presets.schema import unknown
 
-_FOLDER = Path(__file__).parent / "search_spaces"
+_SOURCE = "Settings that RL Baselines3 Zoo varies, in narrower ranges"
 _MOST_CHOICES = 1000
 
 
@@ -221,16 +220,13 @@ def find_space(algorithm: str) -> SearchSpace:
     [64, 128, 256, 512]
     """
     name = algorithm_name(algorithm)
-    path = _FOLDER / f"{name.lower()}.json"
-    if not path.is_file():
-        there = sorted(
-            read_space(each).algorithm for each in _FOLDER.glob("*.json")
-        )
+    if ALGORITHMS[name].offline:
+        there = [key for key, each in ALGORITHMS.items() if not each.offline]
         raise ValueError(
             "Expected an algorithm with a search space, one of "
             f"{', '.join(there)}. Received: {name!r}"
         )
-    return read_space(path)
+    return SearchSpace(name, ALGORITHMS[name].search, _SOURCE)
 
 
 def read_space(path: str | os.PathLike[str]) -> SearchSpace:

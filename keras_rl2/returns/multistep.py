@@ -64,6 +64,7 @@ def lambda_returns(
     discounts: TensorLike,
     next_values: TensorLike,
     lambda_: TensorLike,
+    truncated: TensorLike | None = None,
 ) -> Tensor:
     """Mixes the n-step returns of every n with weights lambda^(n-1).
 
@@ -77,7 +78,9 @@ def lambda_returns(
         discounts: `[T, B]`. gamma * (1 - terminated).
         next_values: `[T, B]`. Value of the true next observation.
         lambda_: Number or scalar tensor in [0, 1]; or `[T, B]` to choose it by
-            step: 0 where an episode was truncated cuts the trace there.
+            step.
+        truncated: `[T, B]` or None. True where a step limit ended the episode;
+            None for nowhere. Defaults to `None`.
 
     Returns:
         `[T, B]`, float32 or wider.
@@ -101,6 +104,8 @@ def lambda_returns(
         rewards=rewards, discounts=discounts, next_values=next_values
     )
     lambda_ = _per_step(rewards, lambda_=lambda_)
+    if truncated is not None:
+        lambda_ = lambda_ * _going_on(rewards, truncated)
     return _backward_recurrence(
         rewards + discounts * (1.0 - lambda_) * next_values,
         discounts * lambda_,

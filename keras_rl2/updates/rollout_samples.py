@@ -25,8 +25,8 @@ from keras_rl2.tasks.task import Task
 Prepared = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 
-class Evaluating(Protocol):
-    """A model that evaluates its rollouts; see `OnPolicyAgent`.
+class Valuing(Protocol):
+    """A model that values the observations of its rollouts; see `PQN`.
 
     Letters are those of `RolloutSamples`, and M is any number of rows.
     """
@@ -38,6 +38,24 @@ class Evaluating(Protocol):
     @property
     def run_eagerly(self) -> bool:
         """Whether nothing is traced."""
+
+    def evaluate_rows(
+        self, rows: Any, steps: int | None, training: bool
+    ) -> tuple[Distribution | None, Tensor]:
+        """Returns the policy of the first rows, if any, and all values."""
+
+    def targets(
+        self,
+        arrays: dict[str, Any],
+        log_prob: Tensor | None,
+        values: Tensor,
+        next_values: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns advantages and targets of the values, `[T, B]` each."""
+
+
+class Evaluating(Valuing, Protocol):
+    """A model with a policy that has probabilities; see `OnPolicyAgent`."""
 
     def initial_state(self, batch_size: int) -> tuple[np.ndarray, ...]:
         """Returns the state of a recurrent policy where episodes begin."""
@@ -59,15 +77,6 @@ class Evaluating(Protocol):
     def policy_of(self, parameters: Tensor, observation: Any) -> Distribution:
         """Returns the distribution with the given parameters."""
 
-    def targets(
-        self,
-        arrays: dict[str, Any],
-        log_prob: Tensor | None,
-        values: Tensor,
-        next_values: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns advantages and targets of the values, `[T, B]` each."""
-
 
 class RolloutSamples:
     """Makes samples from the rollouts of an on-policy agent.
@@ -75,11 +84,19 @@ class RolloutSamples:
     T is the number of steps, B that of environments, N = T * B.
 
     Args:
-        agent: `Evaluating`. The agent with the networks.
+        agent: `Evaluating`, or `Valuing` for one without probabilities.
+        computed: Sequence of str. Entries of a sample that the networks
+            compute, among `log_prob`, `advantage`, `returns` and `value`.
+            Defaults to all.
     """
 
-    def __init__(self, agent: Evaluating) -> None:
+    def __init__(
+        self,
+        agent: Evaluating | Valuing,
+        computed: Sequence[str] = ("log_prob", "advantage", "returns", "value"),
+    ) -> None:
         self._agent = agent
+        self._computed = tuple(computed)
         self._functions: dict[tuple[int, ...], Callable[..., Prepared]] = {}
 
     def spec(self, length: int | None = None) -> dict[str, Tree[ArraySpec]]:
@@ -97,10 +114,7 @@ class RolloutSamples:
         one: dict[str, Tree[ArraySpec]] = {
             "observation": agent.task.observation_spec,
             "action": ArraySpec(tuple(head.action_shape), head.action_dtype),
-            "log_prob": scalar,
-            "advantage": scalar,
-            "returns": scalar,
-            "value": scalar,
+            **dict.fromkeys(self._computed, scalar),
         }
         if length is None:
             return one
@@ -110,7 +124,7 @@ class RolloutSamples:
         )
         sequence["state"] = tuple(
             ArraySpec(each.shape[1:], each.dtype.name)
-            for each in agent.initial_state(1)
+            for each in cast(Evaluating, agent).initial_state(1)
         )
         return sequence
 
@@ -172,14 +186,12 @@ class RolloutSamples:
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the result of `prepare` from arrays alone."""
         policy, _, samples = self.of(arrays, training=False)
-        samples["log_prob"] = (
-            flat(arrays["log_prob"])
-            if "log_prob" in arrays
-            else policy.log_prob(samples["action"])
-        )
-        computed = ("log_prob", "advantage", "returns", "value")
+        if "log_prob" in arrays:
+            samples["log_prob"] = flat(arrays["log_prob"])
+        elif "log_prob" in self._computed:
+            samples["log_prob"] = policy.log_prob(samples["action"])
         return (
-            {key: samples[key] for key in computed},
+            {key: samples[key] for key in self._computed},
             {
                 "explained_variance": losses.explained_variance(
                     samples["value"], samples["returns"], samples["weight"]
@@ -213,7 +225,8 @@ class RolloutSamples:
         if "state" in arrays:
             policy, value = self._remembered(arrays, training)
         else:
-            policy, value = self._agent.evaluate_rows(
+            # None of a `Valuing` agent, which nothing below asks for.
+            policy, value = cast(Evaluating, self._agent).evaluate_rows(
                 _with_final(rows, arrays), steps, training
             )
         known = ops.stop_gradient(value)
@@ -251,7 +264,7 @@ class RolloutSamples:
         Returns:
             The policy `[N]`, and values `[N + B + E]`, step after step.
         """
-        agent = self._agent
+        agent = cast(Evaluating, self._agent)
 
         def swapped(array: Tensor) -> Tensor:
             # [T + 1, B, ...] -> [B, T + 1, ...], and back

@@ -36,9 +36,6 @@ KINDS = {"BoxCQL": "CQL", "DiscreteCQL": "CQL"}
 NAMES = {KINDS.get(name, name) for name in ALGORITHMS}
 """What the algorithms are called where there are no classes."""
 
-PAGES = {"BehaviorCloning": "bc"}
-"""Pages that are not named as their algorithm."""
-
 over_algorithms = pytest.mark.parametrize("name", sorted(NAMES))
 
 
@@ -64,6 +61,8 @@ def test_presets_know_all_of_them():
     for name, made in ALGORITHMS.items():
         known = presets.ALGORITHMS[KINDS.get(name, name)]
         assert known.on_policy == made.on_policy
+        kinds = {kind.__name__ for kind in made.action_kinds}
+        assert known.learns_with_memory(kinds) == made.takes_memory
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
@@ -78,24 +77,6 @@ def test_presets_know_what_each_acts_in(name):
         assert made == ({"Space"} if known is None else set(known))
 
 
-def test_the_page_of_agents_says_what_each_acts_in():
-    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    table = page.split("\n\n")[1]
-    rows = [line.split("|")[1:-1] for line in table.split("\n")]
-    columns = [cell.strip() for cell in rows[0]]
-    for row in rows[2:]:
-        said = dict(zip(columns, map(str.strip, row), strict=True))
-        for name in re.findall(r"\[`(\w+)`\]", said["agent"]):
-            known = presets.ALGORITHMS[name].actions
-            some = {
-                "Discrete": "yes" if "Discrete" in (known or ()) else "",
-                "Box": "finite bounds" if "Box" in (known or ()) else "",
-                "MultiBinary": "",
-            }
-            for column, expected in some.items():
-                assert said[column] == (expected if known else "yes"), name
-
-
 @over_algorithms
 def test_presets_have_its_settings_and_defaults(name):
     settings = schema.settings_of(name)
@@ -105,19 +86,23 @@ def test_presets_have_its_settings_and_defaults(name):
     assert preset.optimizer["name"]
 
 
+def page_of(name):
+    stem = presets.ALGORITHMS[name].page or name.lower()
+    return ROOT / "docs" / f"{stem}.md"
+
+
 @over_algorithms
 def test_it_has_a_page(name):
-    page = ROOT / "docs" / f"{PAGES.get(name, name.lower())}.md"
-    assert page.read_text(encoding="utf-8").startswith(f"# {name}\n")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"docs/{page.name}" in readme
+    assert page_of(name).read_text("utf-8").startswith(f"# {name}\n")
 
 
 @over_algorithms
 def test_it_has_an_example(name):
     examples = sorted((ROOT / "examples").glob("*.py"))
+    # Blocks of pages are run by `tests/docs`.
+    texts = [path.read_text("utf-8") for path in (page_of(name), *examples)]
     uses = re.compile(rf"\b{name}(\.for_env)?\(")
-    assert any(uses.search(path.read_text("utf-8")) for path in examples)
+    assert any(map(uses.search, texts))
 
 
 def test_examples_are_listed():

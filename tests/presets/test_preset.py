@@ -100,9 +100,6 @@ def test_settings_of_recorded_data_are_the_constructors_arguments():
 @pytest.mark.parametrize("algorithm", presets.ALGORITHMS)
 def test_what_is_made_for_recorded_data_is_not_on_policy(algorithm):
     known = presets.ALGORITHMS[algorithm]
-    assert known.offline == (
-        algorithm in ("BehaviorCloning", "CQL", "IQL", "TD3BC")
-    )
     assert not (known.offline and known.on_policy)
 
 
@@ -124,8 +121,8 @@ def test_targets_are_settings_of_agents_that_have_them():
 def test_default_optimizers_are_those_of_the_agents(algorithm):
     settings = dict(presets.default(algorithm, "Any-v0").optimizer)
     made = getattr(keras.optimizers, settings.pop("name"))(**settings)
-    continuous = algorithm in ("DDPG", "SAC", "TD3", "TD3BC")
-    env = "Pendulum-v1" if continuous else "CartPole-v1"
+    kinds = presets.ALGORITHMS[algorithm].actions or ("Discrete",)
+    env = "CartPole-v1" if "Discrete" in kinds else "Pendulum-v1"
     agent = getattr(rl, algorithm).for_env(env, hidden=(4,), seed=0)
     expected = agent.default_optimizer()
     assert type(made) is type(expected)

@@ -156,6 +156,10 @@ def test_gae_targets_are_lambda_returns():
         rewards, discounts, next_values, np.where(cut, 0.0, 0.8)
     )
     np.testing.assert_allclose(targets, expected, rtol=1e-9, atol=1e-12)
+    of_flags = returns.lambda_returns(
+        rewards, discounts, next_values, 0.8, truncated=cut
+    )
+    np.testing.assert_allclose(of_flags, expected, rtol=1e-12)
 
 
 def test_truncation_keeps_the_bootstrap_and_termination_does_not():

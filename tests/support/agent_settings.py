@@ -1,5 +1,7 @@
 """Constructor arguments of each agent, none of them at its default."""
 
+import inspect
+
 import keras
 
 import keras_rl2 as rl
@@ -17,6 +19,34 @@ def _decay(start, end):
 
 
 _TARGETS = {"tau": 0.125, "target_every": 4}
+
+
+def of(make, kinds):
+    """Returns arguments of an agent, none at its default, by their kinds.
+
+    Args:
+        make: The class.
+        kinds: dict from names of arguments to `keras_rl2.presets.kinds`.
+    """
+    settings = {}
+    for name, taken in inspect.signature(make).parameters.items():
+        if name in kinds:
+            candidates = _others(taken.default)
+            accepts = kinds[name].accepts
+            settings[name] = next(filter(accepts, candidates))
+    return {**settings, **_COMMON}
+
+
+def _others(default):
+    """Yields values near a default."""
+    if isinstance(default, bool):
+        yield not default
+    elif isinstance(default, int):
+        yield default + 1
+    elif isinstance(default, float):
+        yield 0.9 * default + 0.01
+    else:
+        yield from (0.5, 3)
 
 
 def ppo():

@@ -1,8 +1,8 @@
 """The agents that every test of agents runs over, and small things to run on.
 
-A new agent needs one entry in `AGENTS`, `OFF_POLICY` or `CLONING`; the contract
-suite, the probes and the tests of seeds, and for the first those of strict
-on-policy training, then run on it too.
+They are those of the registry. An agent without an entry here gets the settings
+of its family; the contract suite, the probes and the tests of seeds, and for
+one that learns from rollouts those of strict on-policy training, run on it.
 """
 
 import copy
@@ -18,6 +18,7 @@ from gymnasium import spaces
 
 import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
+from keras_rl2.presets.algorithms import ALGORITHMS
 from support import agent_settings
 from support.any_space_env import EPISODE_LENGTH
 from support.any_space_env import AnySpaceEnv
@@ -162,6 +163,21 @@ def _replay(steps, updates, **arguments):
     return {"capacity": 1024, **rounds, **arguments}
 
 
+def case_of(name):
+    """Makes the case of an agent of the registry, by its family."""
+    known, make = ALGORITHMS[name], getattr(rl, name)
+    learned = {4, 5} if "Discrete" in (known.actions or ("Discrete",)) else {9}
+    return AgentCase(
+        make,
+        functools.partial(agent_settings.of, make, known.settings),
+        {"horizon": 64, "passes": 10, "batch_size": 32}
+        if known.on_policy
+        else _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        dict.fromkeys(learned, 1920),
+    )
+
+
 AGENTS = {
     "PPO": AgentCase(
         rl.PPO,
@@ -275,6 +291,11 @@ CLONING = {
 }
 """Agents that learn from replay what is done, and not what it is worth."""
 
+for _name, _known in ALGORITHMS.items():
+    # Those of two classes are here by their classes.
+    if _name not in {**AGENTS, **OFF_POLICY, **CLONING, "CQL": None}:
+        (AGENTS if _known.on_policy else OFF_POLICY)[_name] = case_of(_name)
+
 EVERY_AGENT = {**AGENTS, **OFF_POLICY, **CLONING}
 """All agents, by name."""
 
@@ -284,23 +305,7 @@ EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 EITHER_KIND = [list(AGENTS), list(OFF_POLICY)]
 """Of each of these one, for what their bases do; see the mark `rotate`."""
 
-ANY = [
-    [
-        "PPO",
-        "DQN",
-        "REINFORCE",
-        "TD3",
-        "A2C",
-        "SAC",
-        "DDPG",
-        "TD3BC",
-        "BehaviorCloning",
-        "IQL",
-        "BoxCQL",
-        "DiscreteCQL",
-        "APPO",
-    ]
-]
+ANY = [[*EVERY_AGENT]]
 """One of all, for what `Agent` does."""
 
 SPACES = {

@@ -1,0 +1,457 @@
+"""Parallelised Q-network."""
+
+from collections.abc import Sequence
+from typing import Any
+from typing import Literal
+from typing import Self
+from typing import cast
+
+import gymnasium
+import keras
+import numpy as np
+from keras import ops
+
+from keras_rl2 import returns
+from keras_rl2.agents.agent import Agent
+from keras_rl2.agents.agent import as_given
+from keras_rl2.basics.arguments import check_in_range
+from keras_rl2.basics.arguments import present
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.envs.vector_env import GivenEnv
+from keras_rl2.losses import statistics
+from keras_rl2.networks import checks as network_checks
+from keras_rl2.networks.builder import NetworkBuilder
+from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import run_network
+from keras_rl2.networks.outputs import check_value_ending
+from keras_rl2.policies.epsilon_greedy import EpsilonGreedy
+from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.policy_heads import policy_head
+from keras_rl2.policy_heads.discrete_head import DiscreteHead
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.updates.rollout_samples import RolloutSamples
+from keras_rl2.updates.updater import Batch
+from keras_rl2.updates.updater import Objective
+from keras_rl2.updates.updater import Terms
+
+
+@keras.saving.register_keras_serializable(package="keras_rl2")
+class PQN(Agent):
+    """Q-learning from new rollouts of many environments, without a replay.
+
+    Layer normalization makes a target network unnecessary. The targets are
+    λ-returns of the rollout under the weights that collected it,
+
+        Gₜ = rₜ + γ (λ Gₜ₊₁ + (1 - λ) maxₐ Q(sₜ₊₁, a)),
+
+    and the loss is the squared error of the Q-value of the action taken.
+    Exploration is ε-greedy.
+
+    Args:
+        q_network: `keras.Model` from observations to the Q-values of all
+            actions, `[B, n]`.
+        q_lambda: float. Decay λ of the mixture of n-step returns. Defaults to
+            `0.65`.
+        epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+            over environment steps. Probability of a random action; it changes
+            from round to round. None for a linear decay from 1 to 0.05 over
+            10,000 steps. Defaults to `None`.
+        gamma: float. Discount factor. Defaults to `0.99`.
+        max_gradient_norm: float or None. Global norm to which gradients are
+            clipped; None for no clipping. Defaults to `10.0`.
+        observation_space: `gymnasium.Space` or its config. Space of one
+            environment's observations; None to take it from the first
+            environment. Defaults to `None`.
+        action_space: `gymnasium.Space` or its config. Space of one
+            environment's actions; None to take it from the first environment.
+            Defaults to `None`.
+        seed: int or None. Seeds the sampling of `act`. Defaults to `None`.
+        name: str or None. Name of the model. Defaults to `None`.
+        dtype: str or None. Keras dtype policy; None for the global one.
+            Defaults to `None`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> rollouts = rl.RolloutDataset("CartPole-v1", num_envs=4, horizon=32,
+    ...                              seed=0)
+    >>> agent = rl.PQN.for_env("CartPole-v1", hidden=(8,), seed=0)
+    >>> history = agent.fit(rollouts, epochs=1, verbose=0)
+    >>> sorted(history.history)[:3]
+    ['env_steps', 'episode_length', 'episode_return']
+
+    Reference:
+        - [Gallici et al., 2024](https://arxiv.org/abs/2407.04811).
+    """
+
+    action_kinds = (gymnasium.spaces.Discrete,)
+    on_policy = True
+    policy_head: DiscreteHead
+    default_hidden = (128, 128)
+    default_activation = "relu"
+    default_initialization = "fan_in"
+    default_layer_normalization = True
+    statistics_names = ("loss", "q_value", "gradient_norm")
+
+    def __init__(
+        self,
+        q_network: keras.Model,
+        *,
+        q_lambda: float = 0.65,
+        epsilon: float
+        | keras.optimizers.schedules.LearningRateSchedule
+        | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = 10.0,
+        observation_space: GivenSpace | None = None,
+        action_space: GivenSpace | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> None:
+        network_checks.check_is_network("q_network", q_network)
+        check_in_range(
+            gamma=(gamma, 0.0, 1.0),
+            q_lambda=(q_lambda, 0.0, 1.0),
+            **{
+                key: (value, 1e-12, np.inf)
+                for key, value in present(
+                    max_gradient_norm=max_gradient_norm
+                ).items()
+            },
+        )
+        exploring = EpsilonGreedy(epsilon)
+        super().__init__(
+            observation_space=observation_space,
+            action_space=action_space,
+            seed=seed,
+            name=name,
+            dtype=dtype,
+        )
+        self.q_network = q_network
+        self.gamma = gamma
+        self.q_lambda = q_lambda
+        self.max_gradient_norm = max_gradient_norm
+        self.epsilon = exploring.epsilon
+        self._exploring = exploring
+        self._rollout_samples = RolloutSamples(self, ("returns", "value"))
+        self._bind_requested()
+
+    @classmethod
+    @as_given
+    def for_env(
+        cls,
+        env: GivenEnv,
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        normalize_observations: bool = False,
+        layer_normalization: bool | None = None,
+        initialization: Literal["orthogonal", "fan_in"] | None = None,
+        memory: keras.layers.Layer | None = None,
+        q_lambda: float = 0.65,
+        epsilon: float
+        | keras.optimizers.schedules.LearningRateSchedule
+        | None = None,
+        gamma: float = 0.99,
+        max_gradient_norm: float | None = 10.0,
+        seed: int | None = None,
+        name: str | None = None,
+        dtype: str | None = None,
+    ) -> Self:
+        """Makes a compiled agent with default networks for an environment.
+
+        Args:
+            env: An environment, vector environment, id string or function that
+                makes an environment.
+            hidden: Sequence of ints or None. Widths of the hidden layers,
+                after the convolutions where observations are images; None for
+                the algorithm's default, or that of the convolutional network.
+                Defaults to `None`.
+            activation: str or None. Activation of the hidden layers; None for
+                the algorithm's default. Defaults to `None`.
+            normalize_observations: bool. Whether the networks begin with an
+                `ObservationNormalization` layer. Defaults to `False`.
+            layer_normalization: bool or None. Whether a
+                `keras.layers.LayerNormalization` precedes the activation of
+                each hidden layer; None for the algorithm's default. Defaults
+                to `None`.
+            initialization: str or None. `"orthogonal"`, with small weights in
+                the last layer of an actor; `"fan_in"`, the default of
+                PyTorch's layers; None for the algorithm's default. Defaults to
+                `None`.
+            memory: RNN cell of Keras or None, e.g.
+                `keras.layers.LSTMCell(128)`. Makes the network recurrent: all
+                outputs share the cell, and each has its own hidden layers
+                after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
+                `None`.
+            q_lambda: float. Decay λ of the mixture of n-step returns. Defaults
+                to `0.65`.
+            epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`
+                over environment steps. Probability of a random action; it
+                changes from round to round. None for a linear decay from 1 to
+                0.05 over 10,000 steps. Defaults to `None`.
+            gamma: float. Discount factor. Defaults to `0.99`.
+            max_gradient_norm: float or None. Global norm to which gradients
+                are clipped; None for no clipping. Defaults to `10.0`.
+            seed: int or None. Seeds weights, updates and `act`. Defaults to
+                `None`.
+            name: str or None. Name of the model. Defaults to `None`.
+            dtype: str or None. Keras dtype policy of the agent and its
+                networks, e.g. `"mixed_float16"`; None for the global one.
+                Defaults to `None`.
+
+        Returns:
+            The agent. Images are processed by a convolutional network, other
+            observations by an MLP.
+
+        Raises:
+            ValueError: If a space of the environment is not supported, or an
+                argument is out of range.
+            TypeError: If the algorithm does not take an argument.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def own_rollout(cls, observation_space: gymnasium.Space[Any]) -> OwnRollout:
+        """Returns the rollouts that it learns from by default.
+
+        Args:
+            observation_space: `gymnasium.Space`. Of one environment.
+
+        Returns:
+            `keras_rl2.data.OwnRollout`.
+        """
+        del observation_space
+        return OwnRollout(
+            steps=1024, passes=4, batch_size=128, scale_rewards=False
+        )
+
+    @classmethod
+    def default_networks(
+        cls, build: NetworkBuilder, **settings: Any
+    ) -> tuple[keras.Model, ...]:
+        """Makes a Q-network."""
+        units = cast(DiscreteHead, build.head).n
+        return (build.network("q_network", units, build.seed),)
+
+    @classmethod
+    def make_policy_head(cls, action_space: gymnasium.Space[Any]) -> PolicyHead:
+        """Returns the head of Discrete actions."""
+        network_checks.check_action_kind(cls, action_space, cls.action_kinds)
+        return policy_head(action_space)
+
+    def given_networks(self) -> dict[str, keras.Model]:
+        """Returns the network, keyed by constructor argument."""
+        return {"q_network": self.q_network}
+
+    def _check_and_build(self) -> None:
+        """Checks the network against the spaces."""
+        network_checks.check_q_network(
+            self.task,
+            self.q_network,
+            actions=self.policy_head.n,
+            atoms=1,
+            dueling=False,
+        )
+        inputs = inputs_for(self.q_network, self.encode.network_input)
+        check_value_ending(self.q_network, inputs)
+
+    # Acting.
+
+    @property
+    def acting_networks(self) -> list[keras.Model]:
+        """Networks of the policy."""
+        return [self.q_network]
+
+    def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
+        """Returns Q-values `[B, n]` float32."""
+        encoded = self.encode(observation)
+        outputs = run_network(self.q_network, encoded, training)
+        return ops.cast(outputs, "float32")
+
+    def value(self, observation: Tree[Tensor]) -> Tensor:
+        """Returns the value of the best allowed action.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+
+        Returns:
+            `[B]` float32.
+        """
+        return ops.max(self._choices(observation), axis=-1)
+
+    def values_of_taken(
+        self, observation: Tree[Tensor], action: Tensor, training: bool = False
+    ) -> list[Tensor]:
+        """Returns the network's Q-values of given actions, `[B]` float32."""
+        index = ops.cast(action, "int32")[:, None]
+        values = self(observation, training=training)
+        # [B, n] -> [B]
+        return [ops.take_along_axis(values, index, axis=1)[:, 0]]
+
+    def _choices(
+        self, observation: Tree[Tensor], training: bool = False
+    ) -> Tensor:
+        """Returns Q-values `[B, n]`, much lower for forbidden actions."""
+        return self.allowed(observation, self(observation, training=training))
+
+    def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
+        """Returns the best actions, or random ones selected by the noise."""
+        return self.policy_head(self._choices(observation)).sample(noise)
+
+    def greedy_action(self, observation: Tree[Tensor]) -> Tensor:
+        """Returns the best actions `[B]`."""
+        return self.policy_head(self._choices(observation)).mode()
+
+    @property
+    def noise_parts(self) -> list[dict[str, Any]]:
+        """Description of the noise: its kind, and the current ε."""
+        return [
+            {
+                "kind": "epsilon_greedy",
+                "size": self.policy_head.n,
+                "epsilon": self._exploring.present(self.env_steps),
+                "ranked": self.is_masked,
+            }
+        ]
+
+    def draw_noise(
+        self,
+        generator: np.random.Generator,
+        shape: tuple[int, ...],
+        state: object = None,
+    ) -> tuple[np.ndarray, Any]:
+        """Draws the selection of random actions; see `EpsilonGreedy.draw`."""
+        noise = self._exploring.draw(
+            generator,
+            shape,
+            self.policy_head.n,
+            self.env_steps,
+            ranked=self.is_masked,
+        )
+        return noise, state
+
+    def exploration_logs(self) -> dict[str, float]:
+        """Returns the current probability of a random action."""
+        return {"epsilon": self._exploring.present(self.env_steps)}
+
+    # Learning.
+
+    def evaluate_rows(
+        self, rows: Tree[Tensor], steps: int | None, training: bool
+    ) -> tuple[None, Tensor]:
+        """Returns the value of the best allowed action of each row.
+
+        Args:
+            rows: `[M, ...]`. Raw observations.
+            steps: int or None. Without effect: there is no policy to return.
+            training: bool. Passed on to the network.
+
+        Returns:
+            None, and values `[M]` float32.
+        """
+        return None, ops.max(self._choices(rows, training), axis=-1)
+
+    def targets(
+        self,
+        arrays: dict[str, Any],
+        log_prob: Tensor | None,
+        values: Tensor,
+        next_values: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the λ-returns of a rollout.
+
+        Args:
+            arrays: dict of `Trajectory.arrays`, in the graph.
+            log_prob: None.
+            values: `[T, B]` float32. Values of the observations.
+            next_values: `[T, B]` float32. Values of the true next
+                observations.
+
+        Returns:
+            Advantages and targets of the values, `[T, B]` each.
+        """
+        del log_prob
+        going_on = 1.0 - ops.cast(arrays["terminated"], "float32")
+        targets = returns.lambda_returns(
+            arrays["reward"],
+            self.gamma * going_on,
+            next_values,
+            self.q_lambda,
+            truncated=arrays["truncated"],
+        )
+        return targets - values, targets
+
+    def prepare(
+        self, trajectory: Trajectory
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        """Computes the targets of a rollout, in one compiled call.
+
+        Args:
+            trajectory: `Trajectory` of T steps of B environments.
+
+        Returns:
+            Samples, a dict of arrays `[T * B, ...]`; see `sample_spec`. And
+            statistics, a dict of floats.
+        """
+        return self._rollout_samples.prepare(trajectory)
+
+    def sample_spec(
+        self, length: int | None = None
+    ) -> dict[str, Tree[ArraySpec]]:
+        """Returns shape and dtype of each entry of one sample.
+
+        Args:
+            length: int or None. None: the agent has no memory.
+
+        Returns:
+            dict: `observation` and `action` as collected; `returns`, the
+            target, and `value`, that of the best action.
+        """
+        return self._rollout_samples.spec(length)
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Returns the optimizer that `compile("auto")` uses."""
+        return keras.optimizers.Adam(5e-4)
+
+    def objectives(self) -> dict[str, Objective]:
+        """Returns the only loss, that of the network."""
+        return {"q": Objective(self.loss_terms, [self.q_network])}
+
+    def loss_terms(self, batch: Batch) -> Terms:
+        """Computes the squared error of the values of the actions taken.
+
+        Args:
+            batch: dict of `[B, ...]`; see `sample_spec`.
+
+        Returns:
+            dict of scalars: `loss`, which is minimised, and `q_value`.
+        """
+        [taken] = self.values_of_taken(
+            batch["observation"], batch["action"], training=True
+        )
+        weight = batch["weight"]
+        return {
+            "loss": statistics.weighted_mean(
+                ops.square(batch["returns"] - taken), weight
+            ),
+            "q_value": statistics.weighted_mean(taken, weight),
+        }
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+        epsilon = self.epsilon
+        if callable(epsilon):
+            epsilon = keras.saving.serialize_keras_object(epsilon)
+        return {
+            **super().get_config(),
+            "gamma": self.gamma,
+            "q_lambda": self.q_lambda,
+            "max_gradient_norm": self.max_gradient_norm,
+            "epsilon": epsilon,
+        }
