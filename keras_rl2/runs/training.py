@@ -150,9 +150,9 @@ class Training:
     @refusing_unknown
     def run(
         self,
-        callbacks: Iterable[Any] = (),
-        verbose: Any = 0,
-        total_steps: int | None = None,
+        callbacks: Iterable[Any] = (),  # own default, words
+        verbose: Any = 0,  # own default, words
+        total_steps: int | None = None,  # own words
         *,
         validation_data: Any = None,
         validation_freq: int = 1,
