@@ -3,7 +3,9 @@
 Each argument is described once, in the docstring of the base that takes it
 first. From there this script copies the words to the docstrings of subclasses,
 whose own default it writes into them, and makes the `for_env` of each agent
-from the arguments of its constructor:
+from the arguments of its constructor. An argument that differs from that of the
+bases on purpose has a comment in its line: `# own default`, `# own words`, or
+`# own default, words`.
 
     python .ci/paste_arguments.py            # after a change
     python .ci/paste_arguments.py --check    # what a test runs
@@ -32,46 +34,6 @@ ROOMS = (
     "replay",
     "runs",
 )
-# What says something else than its bases do of the same argument.
-OWN = {
-    "Agent.evaluate": {"updates"},
-    "ActingModel.check_export": {"env"},
-    "TD3.compile": {"critic_optimizer", "optimizer"},
-    "Training.run": {"callbacks", "total_steps", "verbose"},
-    "network_for": {
-        "activation",
-        "hidden",
-        "name",
-        "normalize_observations",
-        "units",
-    },
-    "record": {"env", "env_kwargs", "num_envs", "seed", "wrappers"},
-    "EvaluationDataset": {"env", "seed"},
-    "ReplayDataset": {"rounds_per_epoch", "seed"},
-    "RolloutDataset": {"rounds_per_epoch", "seed"},
-    "A2C": {"gae_lambda"},
-    "BehaviorCloning": {"actor", "gamma", "initial_log_std"},
-    "BoxCQL": {"alpha", "threshold"},
-    "CQL": {"actor", "critic", "max_gradient_norm", "q_network", "tau"},
-    "DDPG": {"critic", "target_every"},
-    "DQN": {"tau", "target_every"},
-    "DiscreteCQL": {"alpha"},
-    "IQL": {"actor", "initial_log_std"},
-    "REINFORCE": {"critic"},
-    "TD3": {"max_gradient_norm", "target_every"},
-}
-# What has another default than its bases, on purpose.
-OWN_DEFAULTS = {
-    "BoxCQL": {"alpha"},
-    "DDPG": {"target_every"},
-    "DQN": {"max_gradient_norm", "tau"},
-    "ActingModel.check_export": {"seed"},
-    "PPO": {"normalize_advantages"},
-    "TD3": {"target_every"},
-    "TD3.compile": {"critic_optimizer"},
-    "Training.run": {"callbacks", "verbose"},
-    "network_for": {"hidden", "name"},
-}
 # Where words come from, if not from the bases in their order.
 SOURCES = {
     "BoxCQL": ("SAC", "CQL"),
@@ -132,11 +94,14 @@ class Argument:
         name: str.
         source: str. With its annotation and default.
         default: str or None. As docstrings write it.
+        own: str. Comment of its line: `# own default, words`, or one of the
+            two, where they differ from those of its bases on purpose.
     """
 
     name: str
     source: str
     default: str | None
+    own: str
 
 
 @dataclasses.dataclass
@@ -171,7 +136,12 @@ class Place:
             pairs.append((given.vararg, None))
         pairs += zip(given.kwonlyargs, given.kw_defaults, strict=True)
         return {
-            each.arg: Argument(each.arg, self._source(each, value), said(value))
+            each.arg: Argument(
+                each.arg,
+                self._source(each, value),
+                said(value),
+                self._comment(value or each),
+            )
             for each, value in pairs
             if each.arg not in ("self", "cls")
         }
@@ -186,6 +156,11 @@ class Place:
         lines[-1] = lines[-1][: last[1]]
         lines[0] = lines[0][argument.col_offset :]
         return b"\n".join(lines).decode()
+
+    def _comment(self, last: ast.expr | ast.arg) -> str:
+        """Returns the comment after the last part of an argument."""
+        line = self.text.splitlines()[(last.end_lineno or 0) - 1]
+        return line.partition("  # own ")[2]
 
     @functools.cached_property
     def docstring(self) -> str:
@@ -281,7 +256,7 @@ def words_for(known: dict[str, Place], name: str, argument: str) -> str | None:
     taken = place.arguments.get(argument)
     if taken is None:
         return words
-    if words is None or argument in OWN.get(name, ()):
+    if words is None or "words" in taken.own:
         words = place.words.get(argument)
     return words and with_default(words, taken.default)
 
@@ -302,13 +277,13 @@ def other_defaults(known: dict[str, Place]) -> Iterator[str]:
     for name in filter(is_pasted, known):
         for argument, taken in known[name].arguments.items():
             found = default_of(known, name, argument)
-            if found is None or argument in OWN_DEFAULTS.get(name, ()):
+            if found is None or "default" in taken.own:
                 continue
             source, default = found
             if default != taken.default and default is not None:
                 yield (
                     f"{name}: {argument} is {taken.default}, {default} in "
-                    f"{source}. Make them alike, or list it in OWN_DEFAULTS"
+                    f"{source}. Make them alike, or write `# own default`"
                 )
 
 

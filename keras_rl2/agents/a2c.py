@@ -94,7 +94,7 @@ class A2C(OnPolicyAgent):
         actor: keras.Model,
         critic: keras.Model | None = None,
         *,
-        gae_lambda: float = 0.95,
+        gae_lambda: float = 0.95,  # own words
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,

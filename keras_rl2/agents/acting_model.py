@@ -535,13 +535,13 @@ class ActingModel(keras.Model, abc.ABC):
     def check_export(
         self,
         filepath: str | os.PathLike[str],
-        env: GivenEnv,
+        env: GivenEnv,  # own words
         *,
         tolerance: float | None = None,
         loss: float = 0.1,
         episodes: int = 10,
         num_envs: int = 1,
-        seed: int | None = 0,
+        seed: int | None = 0,  # own default
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,

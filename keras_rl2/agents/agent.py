@@ -738,7 +738,7 @@ class Agent(ActingModel):
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,
-        updates: int = 5000,
+        updates: int = 5000,  # own words
         verbose: int | Literal["auto"] = "auto",
         return_dict: bool = True,
         callbacks: object = None,

@@ -81,10 +81,10 @@ class BehaviorCloning(StochasticActor):
 
     def __init__(
         self,
-        actor: keras.Model,
+        actor: keras.Model,  # own words
         *,
-        gamma: float = 0.99,
-        initial_log_std: float = 0.0,
+        gamma: float = 0.99,  # own words
+        initial_log_std: float = 0.0,  # own words
         max_gradient_norm: float | None = None,
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,

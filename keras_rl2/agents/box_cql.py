@@ -119,9 +119,9 @@ class BoxCQL(CQL, SAC):
         actor: keras.Model,
         critic: GivenCritics,
         *,
-        alpha: float = 2.5,
+        alpha: float = 2.5,  # own default, words
         num_samples: int = 10,
-        threshold: float | None = None,
+        threshold: float | None = None,  # own words
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,

@@ -155,9 +155,9 @@ class CQL(OffPolicyAgent):
     def __init__(
         self,
         *networks: GivenCritics,
-        q_network: keras.Model | None = None,
-        actor: keras.Model | None = None,
-        critic: GivenCritics | None = None,
+        q_network: keras.Model | None = None,  # own words
+        actor: keras.Model | None = None,  # own words
+        critic: GivenCritics | None = None,  # own words
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
@@ -177,8 +177,8 @@ class CQL(OffPolicyAgent):
         noise_color: Literal["pink", "white"] = "pink",
         exploration: GivenNoise | None = None,
         gamma: float = 0.99,
-        max_gradient_norm: float | None = 10.0,
-        tau: float = 0.01,
+        max_gradient_norm: float | None = 10.0,  # own words
+        tau: float = 0.01,  # own words
         target_every: int = 1,
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,

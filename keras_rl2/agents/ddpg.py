@@ -86,9 +86,9 @@ class DDPG(TD3):
     def __init__(
         self,
         actor: keras.Model,
-        critic: GivenCritics,
+        critic: GivenCritics,  # own words
         *,
-        target_every: int = 1,
+        target_every: int = 1,  # own default, words
         exploration: GivenNoise | None = 0.1,
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,

@@ -103,7 +103,7 @@ class DiscreteCQL(CQL, DQN):
         self,
         q_network: keras.Model,
         *,
-        alpha: float = 1.0,
+        alpha: float = 1.0,  # own words
         threshold: float | None = None,
         double: bool = True,
         dueling: bool = False,

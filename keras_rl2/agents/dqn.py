@@ -169,10 +169,10 @@ class DQN(OffPolicyAgent):
         | keras.optimizers.schedules.LearningRateSchedule
         | None = None,
         epsilon_spread: float = 0.0,
-        max_gradient_norm: float | None = 10.0,
-        tau: float = 0.01,
+        max_gradient_norm: float | None = 10.0,  # own default
+        tau: float = 0.01,  # own default, words
         gamma: float = 0.99,
-        target_every: int = 1,
+        target_every: int = 1,  # own words
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
         seed: int | None = None,

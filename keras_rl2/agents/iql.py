@@ -131,14 +131,14 @@ class IQL(StochasticActor):
 
     def __init__(
         self,
-        actor: keras.Model,
+        actor: keras.Model,  # own words
         critic: GivenCritics,
         value_network: keras.Model,
         *,
         expectile: float = 0.7,
         inverse_temperature: float = 3.0,
         max_weight: float = 100.0,
-        initial_log_std: float = 0.0,
+        initial_log_std: float = 0.0,  # own words
         gamma: float = 0.99,
         max_gradient_norm: float | None = None,
         tau: float = 0.005,

@@ -112,7 +112,7 @@ class PPO(OnPolicyAgent):
         clip_ratio: float
         | keras.optimizers.schedules.LearningRateSchedule = 0.2,
         value_clip_range: float | None = None,
-        normalize_advantages: bool = True,
+        normalize_advantages: bool = True,  # own default
         target_kl: float | None = None,
         gamma: float = 0.99,
         gae_lambda: float = 0.95,

@@ -84,7 +84,7 @@ class REINFORCE(OnPolicyAgent):
     def __init__(
         self,
         actor: keras.Model,
-        critic: keras.Model | None = None,
+        critic: keras.Model | None = None,  # own words
         *,
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,

@@ -142,9 +142,9 @@ class TD3(OffPolicyAgent):
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
         exploration: GivenNoise | None = 0.1,
-        target_every: int | None = None,
+        target_every: int | None = None,  # own default, words
         gamma: float = 0.99,
-        max_gradient_norm: float | None = None,
+        max_gradient_norm: float | None = None,  # own words
         tau: float = 0.005,
         observation_space: GivenSpace | None = None,
         action_space: GivenSpace | None = None,
@@ -361,8 +361,8 @@ class TD3(OffPolicyAgent):
     @standing_for(_compile)
     def compile(
         self,
-        optimizer: GivenOptimizer = "auto",
-        critic_optimizer: GivenOptimizer | None = "auto",
+        optimizer: GivenOptimizer = "auto",  # own words
+        critic_optimizer: GivenOptimizer | None = "auto",  # own default, words
         *,
         steps_per_execution: int | Literal["auto"] = "auto",
         jit_compile: bool | Literal["auto"] = "auto",

@@ -92,12 +92,12 @@ class EvaluationDataset:
     @refusing_unknown
     def __init__(
         self,
-        env: GivenEnv,
+        env: GivenEnv,  # own words
         episodes: int = 10,
         *,
         deterministic: bool = True,
         num_envs: int = 1,
-        seed: int | None = None,
+        seed: int | None = None,  # own words
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[EnvWrapper] = (),
         step_timeout: float | None = None,

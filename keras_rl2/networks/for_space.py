@@ -31,16 +31,16 @@ from keras_rl2.spaces.supported import network_shape
 
 def network_for(
     observation_space: gymnasium.Space[Any],
-    units: int | Sequence[int],
+    units: int | Sequence[int],  # own words
     *,
-    hidden: Sequence[int] | None = None,
-    activation: str = "tanh",
-    normalize_observations: bool = False,
+    hidden: Sequence[int] | None = None,  # own default, words
+    activation: str = "tanh",  # own words
+    normalize_observations: bool = False,  # own words
     output_gain: float = 1.0,
     layer_normalization: bool = False,
     initialization: str = "orthogonal",
     seed: int | None = None,
-    name: str | None = None,
+    name: str | None = None,  # own default, words
 ) -> keras.Model:
     """Builds the default network for an observation space.
 

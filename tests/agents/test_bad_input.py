@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import keras_rl2 as rl
 from support.agents import ACTION_SPACES
-from support.agents import AGENTS
+from support.agents import ACTOR_CRITICS
 from support.agents import ANY
 from support.agents import EITHER_KIND
 from support.agents import EVERY_AGENT
@@ -34,7 +34,7 @@ def over_agents(test):
     return pytest.mark.rotate(name=EITHER_KIND)(test)
 
 
-on_policy = pytest.mark.parametrize("name", AGENTS)
+actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
 
 BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)
 # By what the error names.
@@ -142,7 +142,7 @@ def test_environment_other_than_bound(case, agent, what):
 # Networks.
 
 
-@on_policy
+@actor_critics
 @pytest.mark.parametrize(
     ("pair", "expected"),
     [
@@ -168,7 +168,7 @@ def test_actor_output(case, pair, expected):
         agent.fit(make_rollouts(env))
 
 
-@on_policy
+@actor_critics
 def test_critic_output(case, env):
     agent = case.make(**plain_networks(case, value_units=2))
     with raises("critic's output to have 1 unit", "2 units"):
@@ -238,7 +238,7 @@ def test_hyper_parameters(case, env, key, value):
         case.make.for_env(env, **{key: value})
 
 
-@on_policy
+@actor_critics
 @pytest.mark.parametrize(
     ("key", "value"),
     [

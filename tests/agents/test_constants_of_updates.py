@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from support.agents import AGENTS
+from support.agents import ACTOR_CRITICS
 from support.agents import EITHER_KIND
 from support.minibatches import small_agent
 from support.tabular import make_published
@@ -15,10 +15,10 @@ from support.tabular import terms_of
 
 @pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize("settings", [{}, {"normalize_advantages": True}])
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", ACTOR_CRITICS)
 def test_no_gradient_through_what_was_prepared(name, settings):
     """Not through advantages, nor old log-probabilities, values, returns."""
-    agent, batch = small_agent(AGENTS[name], **settings)
+    agent, batch = small_agent(ACTOR_CRITICS[name], **settings)
     held = ("advantage", "log_prob", "value", "returns")
     for key in held:
         assert np.any(batch[key]), key

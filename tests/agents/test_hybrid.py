@@ -11,6 +11,7 @@ import keras_rl2 as rl
 from keras_rl2.policy_heads import CompositeHead
 from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
+from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
 from support.agents import EVERY_AGENT
 from support.agents import AnySpaceEnv
@@ -32,7 +33,7 @@ from support.structured_envs import structured
 from support.structured_envs import vector
 from support.vector_envs import MODES
 
-on_policy = pytest.mark.parametrize("name", AGENTS)
+actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
 by_action = pytest.mark.parametrize("action", HYBRID_ACTIONS)
 SPACE = HYBRID_ACTIONS["dict"]
 
@@ -55,7 +56,7 @@ def trained():
 
 
 @pytest.mark.spread(name=["PPO", "REINFORCE"])
-@on_policy
+@actor_critics
 @by_action
 def test_fit_changes_every_weight(name, action, trained):
     agent, before = trained(name, action)
@@ -65,7 +66,7 @@ def test_fit_changes_every_weight(name, action, trained):
 
 
 @pytest.mark.spread(name=["PPO", "REINFORCE"])
-@on_policy
+@actor_critics
 @by_action
 def test_actions_are_members_of_their_space(name, action, trained):
     agent, _ = trained(name, action)
@@ -80,7 +81,7 @@ def test_actions_are_members_of_their_space(name, action, trained):
 
 
 @pytest.mark.spread(name=["PPO", "REINFORCE"])
-@on_policy
+@actor_critics
 @by_action
 def test_saved_and_loaded_agent_is_the_same(name, action, trained, tmp_path):
     agent, _ = trained(name, action)
@@ -96,7 +97,7 @@ def test_saved_and_loaded_agent_is_the_same(name, action, trained, tmp_path):
 
 
 @pytest.mark.spread(name=["PPO", "REINFORCE"])
-@on_policy
+@actor_critics
 @by_action
 def test_evaluate(name, action, trained):
     agent, _ = trained(name, action)
@@ -123,7 +124,7 @@ def test_vectors_of_any_autoreset_mode(mode, asynchronous):
 
 
 @pytest.mark.spread(name=["PPO"])
-@on_policy
+@actor_critics
 def test_log_prob_of_act_is_the_sum_of_its_parts(name, trained):
     agent, _ = trained(name, "dict")
     batch = batch_of(agent.observation_space, 30)
@@ -219,7 +220,7 @@ def test_agents_that_learn_from_replay_refuse(name, action):
     ],
     ids=["text", "integers", "nested", "keys", "no dict", "no tuple"],
 )
-@on_policy
+@actor_critics
 def test_actions_that_nobody_can_take(name, space, received):
     env = AnySpaceEnv(spaces.Discrete(2), space)
     with raises("an action space of Box .* Dict .* or Tuple", received):
@@ -299,7 +300,7 @@ class MaskedHybrid(StructuredEnv):
 
 
 @pytest.mark.spread(name=["PPO"])
-@on_policy
+@actor_critics
 def test_parts_that_are_choices_can_be_forbidden(name):
     env = vector(MaskedHybrid)
     agent = make_eager_agent(AGENTS[name], env)

@@ -613,10 +613,9 @@ def agent_with(case, layer):
         given["q_network"] = network(layer, 3)
     else:
         given["actor"] = network(layer, case.units)
-    if case.on_policy:
-        given["critic"] = network(layer, 1)
-    elif "critic" in case.networks:
-        given["critic"] = network(layer, 1, actions=valued)
+    if "critic" in case.networks:
+        taken = None if case.on_policy else valued
+        given["critic"] = network(layer, 1, actions=taken)
     if "value_network" in case.networks:
         given["value_network"] = network(layer, 1)
     agent = case.make(**given)

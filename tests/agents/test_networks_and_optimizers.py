@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
 from support.agents import ANY
 from support.agents import EITHER_KIND
@@ -22,7 +23,7 @@ from support.agents import weights_of
 from support.minibatches import bound
 from support.tracing import counted
 
-on_policy = pytest.mark.parametrize("name", AGENTS)
+actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
 with_critic = pytest.mark.parametrize(
     "name",
     [n for n, case in EVERY_AGENT.items() if "critic" in case.networks],
@@ -81,7 +82,7 @@ BUILDERS = {
 # The others are what most tests are made of.
 @pytest.mark.spread(builder=["unbuilt_sequential", "subclassed"])
 @pytest.mark.rotate(name=EITHER_KIND)
-@on_policy
+@actor_critics
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_networks_of_the_user(name, builder, tmp_path):
     build = BUILDERS[builder]
@@ -120,7 +121,7 @@ def shared_trunk(units):
 
 @pytest.mark.spread(action=["box"])
 @pytest.mark.rotate(name=EITHER_KIND)
-@on_policy
+@actor_critics
 @pytest.mark.parametrize("action", ["discrete", "box"])
 def test_shared_trunk_with_two_outputs(name, action, tmp_path):
     env = make_env(f"act_{action}")
@@ -140,7 +141,7 @@ def test_shared_trunk_with_two_outputs(name, action, tmp_path):
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
-@on_policy
+@actor_critics
 def test_two_optimizers_refuse_shared_variables(name):
     trunk = dense(8, "trunk")
     inputs = keras.Input((3,))
@@ -212,7 +213,7 @@ def last_kernel_and_bias(network):
     return [w.numpy() for w in network.layers[-1].weights]
 
 
-@on_policy
+@actor_critics
 def test_weights_that_start_orthogonal(name):
     agent = AGENTS[name].make.for_env("Pendulum-v1", hidden=(256,), seed=0)
     for network, gain in ((agent.actor, 0.01), (agent.critic, 1.0)):
@@ -221,7 +222,7 @@ def test_weights_that_start_orthogonal(name):
         assert not bias.any()
 
 
-@on_policy
+@actor_critics
 def test_weights_that_start_as_layers_of_pytorch(name):
     """Uniform within 1 / sqrt(fan_in), biases and last layers too."""
     agent = AGENTS[name].make.for_env(
@@ -233,7 +234,7 @@ def test_weights_that_start_as_layers_of_pytorch(name):
         assert 0.0 < np.abs(bias).max() <= 1 / 16
 
 
-@on_policy
+@actor_critics
 def test_weights_that_start_in_no_known_way(name):
     with pytest.raises(ValueError, match="Received: initialization='zeros'"):
         AGENTS[name].make.for_env("Pendulum-v1", initialization="zeros")

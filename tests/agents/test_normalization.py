@@ -9,6 +9,7 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.envs import RewardScaler
+from support.agents import ACTOR_CRITICS
 from support.agents import AGENTS
 from support.agents import ANY
 from support.agents import EITHER_KIND
@@ -26,6 +27,7 @@ from support.probe_envs import CountingEnv
 
 over_agents = pytest.mark.parametrize("name", EVERY_AGENT)
 on_policy = pytest.mark.parametrize("name", AGENTS)
+actor_critics = pytest.mark.parametrize("name", ACTOR_CRITICS)
 
 
 def counting_env(
@@ -156,7 +158,7 @@ def test_statistics_are_saved(name, rounds, tmp_path):
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
-@on_policy
+@actor_critics
 def test_statistics_do_not_change_within_a_round(name):
     """The recorded log-probabilities still hold at the first update."""
     env = counting_env()
@@ -180,7 +182,7 @@ def test_statistics_do_not_change_within_a_round(name):
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
-@on_policy
+@actor_critics
 def test_a_shared_layer_takes_each_row_once(name):
     normalization = rl.layers.ObservationNormalization()
     inputs = keras.Input((4,))

@@ -296,6 +296,13 @@ for _name, _known in ALGORITHMS.items():
     if _name not in {**AGENTS, **OFF_POLICY, **CLONING, "CQL": None}:
         (AGENTS if _known.on_policy else OFF_POLICY)[_name] = case_of(_name)
 
+ACTOR_CRITICS = {
+    name: case
+    for name, case in AGENTS.items()
+    if issubclass(case.make, rl.agents.OnPolicyAgent)
+}
+"""Those that have a policy with probabilities, and a value of its own."""
+
 EVERY_AGENT = {**AGENTS, **OFF_POLICY, **CLONING}
 """All agents, by name."""
 

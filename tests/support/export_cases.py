@@ -20,17 +20,22 @@ from support.structured_envs import StructuredEnv
 from support.structured_envs import batch_of
 from support.structured_envs import masked_batch
 
-_ROLLOUTS = ("PPO", "APPO", "A2C", "REINFORCE")
-_DISCRETE = (*_ROLLOUTS, "BehaviorCloning", "DQN", "DiscreteCQL", "IQL", "SAC")
+
+def _agents(condition):
+    """Returns the names of agents whose cases meet a condition."""
+    return tuple(name for name, case in EVERY_AGENT.items() if condition(case))
+
 
 OPTIONS = {
     "plain": tuple(EVERY_AGENT),
     "normalized": tuple(EVERY_AGENT),
     "pictures": tuple(EVERY_AGENT),
     "trees": tuple(EVERY_AGENT),
-    "masks": _DISCRETE,
-    "memory": (*_ROLLOUTS, "DQN", "DiscreteCQL"),
-    "several actions": (*_ROLLOUTS, "BehaviorCloning"),
+    "masks": _agents(lambda case: "discrete" in case.actions),
+    "memory": _agents(lambda case: case.make.takes_memory),
+    "several actions": _agents(
+        lambda case: case.make.action_kinds == (gymnasium.Space,)
+    ),
 }
 """What a policy may be made of, with the agents that can be."""
 
@@ -43,7 +48,8 @@ COUNT, STEPS = 64, 4
 
 def fits_eight_bits(option, name, deterministic):
     """Whether a policy can be exported in int8; the others are refused."""
-    forced = name in ("DQN", "DiscreteCQL") and not deterministic
+    forced = "epsilon" in EVERY_AGENT[name].make.argument_names()
+    forced = forced and not deterministic
     return option != "masks" and not forced
 
 

@@ -25,20 +25,20 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from keras_rl2.presets.algorithms import ALGORITHMS
 from support.sources import functions_of
 
 TESTS = Path(__file__).resolve().parents[1]
 TABLE = TESTS / "turns.json"
 COMMAND = "python tests/support/turns.py --write"
-#: Agents that differ from another agent by their loss. They take turns in all
+#: Agents that run in the default layer in all tests over agents.
+ALWAYS = ("PPO", "A2C", "REINFORCE", "DQN", "SAC", "TD3", "DDPG")
+#: The others differ from one of these by their loss. They take turns in all
 #: tests over agents, since their losses have tests of their own.
-ANOTHER_LOSS = (
-    "TD3BC",
-    "BoxCQL",
-    "IQL",
-    "DiscreteCQL",
-    "BehaviorCloning",
-    "APPO",
+ANOTHER_LOSS = tuple(
+    name
+    for name in (*ALGORITHMS, "BoxCQL", "DiscreteCQL")
+    if name not in ALWAYS
 )
 
 
