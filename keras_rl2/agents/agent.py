@@ -45,8 +45,8 @@ from keras_rl2.networks.initialization import KINDS
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.presets import Preset
+from keras_rl2.saving import agent_config
 from keras_rl2.saving import agent_state
-from keras_rl2.saving import saved_networks
 from keras_rl2.spaces import space_configs
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
@@ -195,6 +195,9 @@ class Agent(ActingModel):
     default_layer_normalization = False
     #: Whether it supports recurrent networks.
     takes_memory = False
+    #: Attributes of arguments that are kept under another name, by argument,
+    #: for `get_config`.
+    argument_attributes: Mapping[str, str] = {}
     #: Supported classes of action spaces; `gymnasium.Space` for all that the
     #: library supports. Otherwise a Box must have finite bounds.
     action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
@@ -866,11 +869,13 @@ class Agent(ActingModel):
 
         Raises:
             ValueError: If a network could not be restored when the file is
-                loaded, or a weight is not finite; nothing is written then.
+                loaded, an argument of the constructor is not kept, or a weight
+                is not finite; nothing is written then.
             OSError: If the file cannot be written.
         """
         finite_weights.refuse_non_finite(self, "save")
-        saved_networks.check_can_be_loaded(self.given_networks())
+        agent_config.check_is_complete(self, Agent)
+        agent_config.check_can_be_loaded(self.given_networks())
         from keras_rl2.saving import saving
 
         saving.save(super().save, filepath, overwrite, zipped)
@@ -936,10 +941,15 @@ class Agent(ActingModel):
             raise
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
+        """Returns the arguments of the constructor as plain data.
+
+        They are the attributes of the same name. A subclass needs a
+        `get_config` of its own only for arguments that it does not keep so;
+        its `super().get_config()` returns those of the next class.
+        """
         bound = self.is_bound
         space_config = space_configs.space_to_config
-        return {
+        given = {
             "name": self.name,
             "dtype": self.dtype_policy.name,
             "seed": self.seed,
@@ -947,8 +957,9 @@ class Agent(ActingModel):
                 space_config(self.observation_space) if bound else None
             ),
             "action_space": space_config(self.action_space) if bound else None,
-            **saved_networks.to_config(self.given_networks()),
+            **self.given_networks(),
         }
+        return agent_config.to_config(self, Agent, given)
 
     @classmethod
     def from_config(
@@ -957,7 +968,7 @@ class Agent(ActingModel):
         custom_objects: Mapping[str, Any] | None = None,
     ) -> Self:
         """Makes an agent from `get_config`."""
-        return cls(**saved_networks.from_config(config, custom_objects))
+        return cls(**agent_config.from_config(config, custom_objects))
 
     def save_own_variables(self, store: MutableMapping[str, Any]) -> None:
         """Saves the count of environment steps with the weights."""

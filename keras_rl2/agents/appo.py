@@ -282,12 +282,3 @@ class APPO(PPO):
             truncated=arrays["truncated"],
         )
         return advantages, targets
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "max_lag": self.max_lag,
-            "clip_rho": self.clip_rho,
-            "clip_c": self.clip_c,
-        }

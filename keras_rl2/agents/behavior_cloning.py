@@ -236,9 +236,3 @@ class BehaviorCloning(StochasticActor):
                 "which has no TD errors. Received: prioritized=True"
             )
         super().keep_td_errors(td_errors)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        config = super().get_config()
-        del config["tau"], config["target_every"]
-        return config

@@ -356,9 +356,5 @@ class BoxCQL(CQL, SAC):
             ops.reshape(log_prob, (batch_size, samples)),
         )
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {**super().get_config(), "num_samples": self.num_samples}
-
 
 CQL.kinds[gymnasium.spaces.Box] = BoxCQL

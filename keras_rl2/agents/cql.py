@@ -405,11 +405,3 @@ class CQL(OffPolicyAgent):
             "cql_penalty": ops.mean(mean),
             "alpha": alpha,
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "alpha": self.alpha,
-            "threshold": self.threshold,
-        }

@@ -1,7 +1,6 @@
 """Deep deterministic policy gradient."""
 
 from collections.abc import Sequence
-from typing import Any
 from typing import Literal
 from typing import Self
 
@@ -192,10 +191,3 @@ class DDPG(TD3):
             TypeError: If the algorithm does not take an argument.
         """
         raise NotImplementedError
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        config = super().get_config()
-        for name in ("policy_delay", "target_noise", "target_noise_clip"):
-            del config[name]
-        return config

@@ -143,6 +143,8 @@ class DQN(OffPolicyAgent):
 
     action_kinds = (gymnasium.spaces.Discrete,)
     takes_memory = True
+    # `loss` is an attribute of Keras.
+    argument_attributes = {"loss": "loss_name"}
     policy_head: DiscreteHead
     # Without it, values of rarely visited states grow without bound.
     default_layer_normalization = True
@@ -589,23 +591,6 @@ class DQN(OffPolicyAgent):
         return {
             "next_outputs": next_outputs,
             "selector": self.allowed(observation, selector),
-        }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        epsilon = self.epsilon
-        if callable(epsilon):
-            epsilon = keras.saving.serialize_keras_object(epsilon)
-        return {
-            **super().get_config(),
-            "double": self.double,
-            "dueling": self.dueling,
-            "distributional": self.distributional,
-            "atoms": self.atoms,
-            "support": list(self.support),
-            "loss": self.loss_name,
-            "epsilon": epsilon,
-            "epsilon_spread": self.epsilon_spread,
         }
 
 

@@ -454,12 +454,3 @@ class IQL(StochasticActor):
         )
         smallest = ops.stop_gradient(functools.reduce(ops.minimum, values))
         return smallest - self._value(batch["observation"], training)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "expectile": self.expectile,
-            "inverse_temperature": self.inverse_temperature,
-            "max_weight": self.max_weight,
-        }

@@ -1,7 +1,6 @@
 """Agents that learn from replay."""
 
 import abc
-from typing import Any
 from typing import cast
 
 import keras
@@ -209,13 +208,3 @@ class OffPolicyAgent(Agent):
     def exploration_logs(self) -> dict[str, float]:
         """Returns the current parameters of exploration, for the logs."""
         return {}
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "gamma": self.gamma,
-            "max_gradient_norm": self.max_gradient_norm,
-            "tau": self.tau,
-            "target_every": self.target_every,
-        }

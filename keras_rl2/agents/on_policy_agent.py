@@ -350,19 +350,6 @@ class OnPolicyAgent(StochasticPolicy):
         """
         return self._rollout_samples.spec(length)
 
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "initial_log_std": self.initial_log_std,
-            "gamma": self.gamma,
-            "gae_lambda": self.gae_lambda,
-            "entropy_coefficient": self.entropy_coefficient,
-            "value_coefficient": self.value_coefficient,
-            "normalize_advantages": self.normalize_advantages,
-            "max_gradient_norm": self.max_gradient_norm,
-        }
-
     # Networks.
 
     @classmethod

@@ -317,15 +317,3 @@ class PPO(OnPolicyAgent):
         super().begin_round()
         if self._round_stopped is not None:
             self._round_stopped.assign(False)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        clip_ratio = self.clip_ratio
-        if callable(clip_ratio):
-            clip_ratio = keras.saving.serialize_keras_object(clip_ratio)
-        return {
-            **super().get_config(),
-            "clip_ratio": clip_ratio,
-            "value_clip_range": self.value_clip_range,
-            "target_kl": self.target_kl,
-        }

@@ -442,16 +442,3 @@ class PQN(Agent):
             ),
             "q_value": statistics.weighted_mean(taken, weight),
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        epsilon = self.epsilon
-        if callable(epsilon):
-            epsilon = keras.saving.serialize_keras_object(epsilon)
-        return {
-            **super().get_config(),
-            "gamma": self.gamma,
-            "q_lambda": self.q_lambda,
-            "max_gradient_norm": self.max_gradient_norm,
-            "epsilon": epsilon,
-        }

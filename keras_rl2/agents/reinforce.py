@@ -204,9 +204,3 @@ class REINFORCE(OnPolicyAgent):
         """Returns the optimizer that `compile("auto")` uses."""
         # A round is a single update, so there are few of them.
         return keras.optimizers.Adam(1e-3)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        config = super().get_config()
-        del config["gae_lambda"]
-        return config

@@ -560,14 +560,3 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             entropy,
             self._target_entropy_of(observation),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "temperature": self.temperature,
-            "learn_temperature": self.learn_temperature,
-            "target_entropy": self.target_entropy,
-            "noise_color": self.noise_color,
-            "exploration": self._noise.serialized(),
-        }

@@ -1,7 +1,5 @@
 """Off-policy agents that learn the probabilities of actions."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
@@ -115,10 +113,3 @@ class StochasticActor(StochasticPolicy, OffPolicyAgent):
         """
         observation = batch["observation"]
         return self.policy_of(self(observation, training=True), observation)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "initial_log_std": self.initial_log_std,
-        }

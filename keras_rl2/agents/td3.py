@@ -577,13 +577,3 @@ class TD3(OffPolicyAgent):
             # Version 0.1.0 saved it for every delay.
             values.pop("1", None)
         super().load_own_variables(values)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {
-            **super().get_config(),
-            "policy_delay": self.policy_delay,
-            "target_noise": self.target_noise,
-            "target_noise_clip": self.target_noise_clip,
-            "exploration": self._noise.serialized(),
-        }

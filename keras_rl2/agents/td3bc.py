@@ -1,7 +1,6 @@
 """TD3 with behaviour cloning."""
 
 from collections.abc import Sequence
-from typing import Any
 from typing import Literal
 from typing import Self
 
@@ -241,7 +240,3 @@ class TD3BC(TD3):
         return losses.behavior_regularized_value(
             value, action, batch["action"], self.alpha
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        return {**super().get_config(), "alpha": self.alpha}

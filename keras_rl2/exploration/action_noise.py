@@ -92,9 +92,3 @@ class ActionNoise:
             "size": size,
             "scale": float(scale),
         }
-
-    def serialized(self) -> Any:
-        """Returns the noise as plain data."""
-        if self.exploration is None:
-            return None
-        return keras.saving.serialize_keras_object(self.exploration)

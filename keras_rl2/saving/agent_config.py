@@ -1,0 +1,198 @@
+"""The constructor arguments of an agent as plain data."""
+
+import contextlib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+from typing import Protocol
+
+import keras
+
+from keras_rl2.basics import arguments
+from keras_rl2.networks.network_copies import NetworkCopy
+from keras_rl2.networks.network_copies import is_wholly_described
+
+
+class Configured(Protocol):
+    """A model that is made from its constructor's arguments."""
+
+    #: Attributes that keep arguments under another name, by argument.
+    argument_attributes: Mapping[str, str]
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor as plain data."""
+
+
+def to_config(
+    agent: Configured, base: type, given: Mapping[str, object]
+) -> dict[str, Any]:
+    """Returns the constructor arguments of an agent as plain data.
+
+    Arguments are read from attributes of the same name, or of the name in
+    `argument_attributes`. Those without an attribute, or with a value that
+    Keras cannot serialize, are left out.
+
+    Args:
+        agent: `Configured`. The agent.
+        base: class. The class whose `get_config` calls this function.
+        given: Mapping. Arguments that are not read from attributes: networks,
+            each a `keras.Model`, a list of them or None, and plain data.
+
+    Returns:
+        dict. Copies of networks that the agent itself makes are left out of
+        lists.
+    """
+    names, _ = _names(type(agent), base)
+    config = {
+        name: _described(value)
+        for name, value in given.items()
+        if name in names
+    }
+    for name in names:
+        attribute = agent.argument_attributes.get(name, name)
+        # Any error of a property, or of an object's own `get_config`.
+        with contextlib.suppress(Exception):
+            if name not in config:
+                config[name] = _described(getattr(agent, attribute))
+    return config
+
+
+def check_is_complete(agent: Configured, base: type) -> None:
+    """Checks that `to_config` has found all arguments of an agent.
+
+    A class with a `get_config` of its own answers for its arguments itself.
+
+    Args:
+        agent: `Configured`. The agent.
+        base: class. See `to_config`.
+
+    Raises:
+        ValueError: If an argument is missing.
+    """
+    _, required = _names(type(agent), base)
+    missing = sorted(required - agent.get_config().keys())
+    if missing:
+        raise ValueError(
+            f"Expected {type(agent).__name__} to keep each argument of its "
+            "constructor as an attribute of the same name that Keras can "
+            "serialize, or to return it from `get_config`: a saved agent is "
+            f"made from its arguments. Received: none for {missing}"
+        )
+
+
+def _names(kind: type, base: type) -> tuple[list[str], set[str]]:
+    """Returns the arguments in the config of a base, and those it vouches for.
+
+    A `get_config` between the class and the base adds the arguments of its own
+    class to those of the next one, and takes away the ones that its class does
+    not have; only those of classes below it are the base's.
+    """
+    kinds = kind.__mro__[: kind.__mro__.index(base)]
+    own = [at for at, each in enumerate(kinds) if "get_config" in vars(each)]
+    required = arguments.of_constructor(kind)
+    found = set(required)
+    if own:
+        required -= arguments.of_constructor(kinds[own[0]])
+        found = required | arguments.of_constructor(kind.__mro__[own[-1] + 1])
+    # In the order of the constructors, those of bases first.
+    ordered = [
+        name
+        for each in reversed(kind.__mro__)
+        for name in inspect.signature(vars(each).get("__init__", id)).parameters
+    ]
+    return [name for name in dict.fromkeys(ordered) if name in found], required
+
+
+def from_config(
+    config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Returns the constructor arguments of an agent from its config.
+
+    Args:
+        config: Mapping. The result of `get_config`.
+        custom_objects: dict or None. See
+            `keras.saving.deserialize_keras_object`. Defaults to `None`.
+
+    Returns:
+        dict: networks, schedules and the like as objects, other values
+        unchanged.
+    """
+
+    def made(value: object) -> Any:
+        if isinstance(value, dict) and "class_name" in value:
+            # Paths distinguish the variables of two networks.
+            with keras.name_scope(_name(value)):
+                return keras.saving.deserialize_keras_object(
+                    value, custom_objects=custom_objects
+                )
+        if isinstance(value, list):
+            return [made(each) for each in value]
+        return value
+
+    return {key: made(value) for key, value in config.items()}
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    """Returns the name of the object that a config describes."""
+    inner = config.get("config")
+    name: str | None = inner.get("name") if isinstance(inner, dict) else None
+    return str(name or config["class_name"])
+
+
+def _described(value: object) -> Any:
+    """Returns an argument as plain data."""
+    if isinstance(value, (list, tuple)):
+        kept = [each for each in value if not isinstance(each, NetworkCopy)]
+        return [_described(each) for each in kept]
+    return keras.saving.serialize_keras_object(value)
+
+
+def check_can_be_loaded(networks: Mapping[str, Any]) -> None:
+    """Checks that loading would restore the same networks.
+
+    Args:
+        networks: Mapping; see `to_config`.
+
+    Raises:
+        ValueError: If Keras could not make a network from its config.
+    """
+    network: keras.Model | None
+    for network in keras.tree.flatten(dict(networks)):
+        is_copy = isinstance(network, NetworkCopy)
+        if network is None or is_copy or is_wholly_described(network):
+            continue
+        _check_made_again(network)
+
+
+def _check_made_again(network: keras.Model) -> None:
+    """Raises an error if the config of a network makes another one."""
+    try:
+        made = type(network).from_config(network.get_config())
+        if network.built and not made.built:
+            made.build_from_config(network.get_build_config())
+        problem = _difference(network, made)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    if problem is None:
+        return
+    raise ValueError(
+        f"Expected {type(network).__name__} to have a `get_config` that "
+        "returns all arguments of its constructor, which takes `**kwargs` for "
+        "those of Keras: a saved agent makes its networks from it. "
+        "`save_weights` does not need it. "
+        f"Received: {network.name!r}, {problem}"
+    )
+
+
+def _difference(network: keras.Model, made: keras.Model) -> str | None:
+    """Returns the difference of a network made from a config, in words."""
+    if not made.built:
+        # Its shapes are unknown until the first call.
+        return None
+    ours, theirs = (
+        [tuple(each.shape) for each in model.weights]
+        for model in (network, made)
+    )
+    if ours == theirs:
+        return None
+    return f"with weights of {ours}, restored as {theirs}"
