@@ -135,7 +135,7 @@ class RecordVideo(keras.callbacks.Callback):
 
     def _repr_html_(self) -> str | None:
         """Returns the newest video for a notebook, which calls this method."""
-        return None if self._newest is None else notebook.film(self._newest)
+        return None if self._newest is None else notebook.video(self._newest)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Makes the environment, and checks the agent against it."""
@@ -220,7 +220,7 @@ class RecordVideo(keras.callbacks.Callback):
             recorded = recording.record(self.model, self._make, asked)
         self._newest = asked.path
         if notebook.is_running():
-            self._display.show(str(asked.path), notebook.film(asked.path))
+            self._display.show(str(asked.path), notebook.video(asked.path))
         if recorded.gif is not None:
             self._write_summary(recorded.gif, steps)
 

@@ -72,14 +72,14 @@ class Tracker(keras.callbacks.Callback):
                 )
         self.log = log
         self.log_settings = log_settings
-        self._told_of: Any = None
+        self._described_model: Any = None
         self._epochs = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Passes the settings of a new model."""
-        if self.log_settings is None or self._told_of is self.model:
+        if self.log_settings is None or self._described_model is self.model:
             return
-        self._told_of = self.model
+        self._described_model = self.model
         self.log_settings(curves.settings(self.model))
 
     def on_epoch_end(

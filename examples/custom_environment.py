@@ -48,8 +48,8 @@ class Drone(gym.Env):
 rollouts = rl.RolloutDataset(Drone, num_envs=8, rounds_per_epoch=10, seed=0)
 agent = rl.PPO.for_env(Drone, entropy_coefficient=0.01, seed=0)
 board = rl.callbacks.TensorBoard("runs/drone")
-film = rl.callbacks.RecordVideo(Drone, "runs/drone/films")
-agent.fit(rollouts, total_steps=150_000, callbacks=[board, film])
+video = rl.callbacks.RecordVideo(Drone, "runs/drone/videos")
+agent.fit(rollouts, total_steps=150_000, callbacks=[board, video])
 agent.save("runs/drone/agent.keras")
 agent.export("runs/drone/policy.tflite", format="litert")
 LOAD = "import keras_rl2; print(keras_rl2.load('runs/drone/agent.keras'))"

@@ -81,7 +81,7 @@ def test_custom_environment(tmp_path):
     # Five lights of 2, and a hundredth for each step of at most 200.
     assert 8.5 <= score < 10
     assert holds_events(folder)
-    assert len(list((folder / "films").glob("step-*.gif"))) == 3
+    assert len(list((folder / "videos").glob("step-*.gif"))) == 3
     assert load(folder / "agent.keras").env_steps >= 150_000
     assert (folder / "policy.tflite").stat().st_size > 10_000
 

@@ -334,7 +334,7 @@ class DQN(OffPolicyAgent):
         units = cast(DiscreteHead, build.head).n * each
         if build.memory is not None:
             rows = units + dueling * each
-            return (build.remembering("q_network", (rows,), build.seed),)
+            return (build.recurrent("q_network", (rows,), build.seed),)
         return (
             build.network(
                 "q_network", (each, units) if dueling else units, build.seed
@@ -558,7 +558,7 @@ class DQN(OffPolicyAgent):
             scalars for the logs.
         """
         if "next_outputs" not in batch:
-            batch = batch | self._following(batch["next_observation"])
+            batch = batch | self._next_outputs(batch["next_observation"])
         each, td_error = self._values.loss(
             outputs, batch, batch["next_outputs"], batch["selector"]
         )
@@ -571,7 +571,7 @@ class DQN(OffPolicyAgent):
             "td_error": td_error,
         }
 
-    def _following(self, observation: Tree[Tensor]) -> Batch:
+    def _next_outputs(self, observation: Tree[Tensor]) -> Batch:
         """Returns the outputs of the next step, from which targets are made.
 
         Args:

@@ -359,7 +359,7 @@ class OnPolicyAgent(StochasticPolicy):
         """Makes a policy and a value network, or one recurrent network."""
         if build.memory is not None:
             units = (build.head.parameter_sizes[0], 1)
-            return (build.remembering("actor_critic", units, build.seed),)
+            return (build.recurrent("actor_critic", units, build.seed),)
         actor_seed, critic_seed = build.seeds(2)
         return (
             build.actor(build.head.parameter_sizes[0], actor_seed),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # Limit for videos, for a page and a file that is kept with a program.
-_LARGEST_FILM = 2**24
+_LARGEST_VIDEO = 2**24
 _FORMATS = {".gif": "image/gif", ".mp4": "video/mp4"}
 
 
@@ -62,14 +62,14 @@ def line(text: str, share: float | None = None) -> str:
     return f"{bar}<code>{html.escape(text)}</code>"
 
 
-def film(path: Path) -> str:
+def video(path: Path) -> str:
     """Returns HTML with a video, or with the name of a very large one.
 
     Args:
         path: Path. A `.gif` or `.mp4`.
     """
     name = html.escape(str(path))
-    if not path.is_file() or path.stat().st_size > _LARGEST_FILM:
+    if not path.is_file() or path.stat().st_size > _LARGEST_VIDEO:
         return f"<code>{name}</code>"
     kind = _FORMATS[path.suffix.lower()]
     data = base64.b64encode(path.read_bytes()).decode()

@@ -193,7 +193,7 @@ class EvaluationDataset:
             "episode_length": float(np.mean(lengths)),
         }
 
-    def _chance(self) -> tuple[int | None, np.random.Generator]:
+    def _seed_and_generator(self) -> tuple[int | None, np.random.Generator]:
         """Returns the environments' seed, and the generator of the noise."""
         if self.seed is not None:
             return self.seed, np.random.default_rng(self.seed)
@@ -219,7 +219,7 @@ class EvaluationDataset:
         env = self.env
         # One more for the last ones, if the division leaves a remainder.
         share = (self.episodes + np.arange(env.num_envs)) // env.num_envs
-        seed, generator = self._chance()
+        seed, generator = self._seed_and_generator()
         current_return = np.zeros(env.num_envs)
         current_length = np.zeros(env.num_envs, np.int64)
         returns: list[float] = []

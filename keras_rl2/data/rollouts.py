@@ -351,13 +351,15 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             return
         samples, self._statistics = self._bound_agent().prepare(trajectory)
         self._samples = samples
-        rows, weight = self._deal(trajectory)
+        rows, weight = self._minibatch_rows(trajectory)
         self._ready.append({"samples": samples, "rows": rows, "weight": weight})
 
-    def _deal(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+    def _minibatch_rows(
+        self, trajectory: Trajectory
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Distributes steps, or sequences of steps, to minibatches."""
         length = self._bound_collector().sequence_length
-        deal = functools.partial(
+        distribute = functools.partial(
             shuffled_rows,
             generator=self._shuffle,
             passes=self.passes,
@@ -365,9 +367,9 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             batch_size=self.batch_size // (length or 1),
         )
         if length is None:
-            return deal(self.valid_rows)
+            return distribute(self.valid_rows)
         counted = as_sequences(trajectory.valid, length)
-        rows, weight = deal(np.flatnonzero(counted.any(axis=1)))
+        rows, weight = distribute(np.flatnonzero(counted.any(axis=1)))
         # [U, M] -> [U, M, L]
         return rows, weight[..., None] * counted[rows].astype(np.float32)
 

@@ -262,21 +262,21 @@ class VectorEnvAdapter(abc.ABC):
 
     def _fail(self, error: BaseException, doing: str) -> None:
         """Adds the environment and the step to an error."""
-        known = self._culprits(error)
+        failed = self._culprits(error)
         self.failed = (
-            np.ones(self.num_envs, np.bool_) if known is None else known
+            np.ones(self.num_envs, np.bool_) if failed is None else failed
         )
-        error.add_note(f"In {doing} of {self._which(known)}.")
+        error.add_note(f"In {doing} of {self._which(failed)}.")
 
     def _culprits(self, error: BaseException) -> np.ndarray | None:
         """Returns the environments that raised an error, `[B]`, if known."""
         return None
 
-    def _which(self, known: np.ndarray | None) -> str:
+    def _which(self, failed: np.ndarray | None) -> str:
         """Returns a description of the environments that raised an error."""
-        if known is None:
+        if failed is None:
             return f"one of the {self.num_envs} environments of {self.name}"
-        indices = ", ".join(map(str, np.flatnonzero(known)))
+        indices = ", ".join(map(str, np.flatnonzero(failed)))
         return f"environment {indices} of {self.name}"
 
     def get_state(self) -> dict[str, Any]:

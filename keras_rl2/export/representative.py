@@ -101,7 +101,7 @@ def _played(
     function = agent.policy_function(deterministic)
     spec = action_spec(agent.action_space)
     count = env.num_envs
-    chance = np.linspace(0.0, 1.0, count) if count > 1 else 0.25
+    random_share = np.linspace(0.0, 1.0, count) if count > 1 else 0.25
     observation = env.reset(seed=0)
     state = [*agent.initial_state(count)]
     begins = np.ones(count, np.float32)
@@ -118,7 +118,7 @@ def _played(
         memory = [np.zeros(count, np.float32), *state] if state else []
         outputs = [each.numpy() for each in function(*given, *memory)]
         state = outputs[len(outputs) - len(state) :]
-        random = generator.random(count) < chance
+        random = generator.random(count) < random_share
         own = _mixed(agent, observation, outputs[0], random, generator)
         resetting = env.pending_reset
         action = map_leaves(

@@ -1,5 +1,6 @@
 """Default networks, as `for_env` makes them."""
 
+import warnings
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -108,7 +109,7 @@ class NetworkBuilder:
         orthogonal = self._options["initialization"] == "orthogonal"
         return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
 
-    def remembering(
+    def recurrent(
         self, name: str, units: Sequence[int], seed: int | None
     ) -> keras.Model:
         """Makes a recurrent network with one or several outputs.
@@ -146,6 +147,17 @@ class NetworkBuilder:
                 ),
                 name=name,
             )
+
+    def remembering(
+        self, name: str, units: Sequence[int], seed: int | None
+    ) -> keras.Model:
+        """Makes what `recurrent` makes; its former name."""
+        warnings.warn(
+            "Expected `recurrent`. Received: `remembering`, its former name",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.recurrent(name, units, seed)
 
     def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
         """Makes a network for the Q-value of an observation and an action."""

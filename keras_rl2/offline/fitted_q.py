@@ -97,7 +97,7 @@ class FittedQ:
         else:
             self._network = build.critic_of_actions("fitted_q", seed)
         self._target = copy_of(self._network, "target_fitted_q")
-        self._following = TargetUpdate(
+        self._target_update = TargetUpdate(
             self._target, self._network.weights, tau=0.01, every=1
         )
         self._optimizer = keras.optimizers.Adam(1e-3)
@@ -170,4 +170,4 @@ class FittedQ:
         variables = self._network.trainable_variables
         gradients = tape.gradient(loss, variables)
         apply_gradients(self._optimizer, gradients, variables)
-        self._following.move()
+        self._target_update.move()

@@ -105,7 +105,7 @@ def lambda_returns(
     )
     lambda_ = _per_step(rewards, lambda_=lambda_)
     if truncated is not None:
-        lambda_ = lambda_ * _going_on(rewards, truncated)
+        lambda_ = lambda_ * _not_truncated(rewards, truncated)
     return _backward_recurrence(
         rewards + discounts * (1.0 - lambda_) * next_values,
         discounts * lambda_,
@@ -158,13 +158,13 @@ def n_step_returns(
     rewards, discounts, next_values = _time_major(
         rewards=rewards, discounts=discounts, next_values=next_values
     )
-    going = _going_on(rewards, truncated)
+    not_truncated = _not_truncated(rewards, truncated)
     length = rewards.shape[0]
     if length is not None and n >= length:
-        return lambda_returns(rewards, discounts, next_values, going)
+        return lambda_returns(rewards, discounts, next_values, not_truncated)
     returns = rewards + discounts * next_values
     for _ in range(n - 1):
-        later = _successors(returns, next_values, going)
+        later = _successors(returns, next_values, not_truncated)
         returns = rewards + discounts * later
     return returns
 
@@ -221,7 +221,7 @@ def generalized_advantage_estimation(
     )
     gae_lambda = as_scalar(rewards, gae_lambda=gae_lambda)
     errors = rewards + discounts * next_values - values
-    decay = discounts * gae_lambda * _going_on(rewards, truncated)
+    decay = discounts * gae_lambda * _not_truncated(rewards, truncated)
     advantages = _backward_recurrence(errors, decay)
     return advantages, advantages + values
 
@@ -300,10 +300,12 @@ def vtrace(
     ratios = ops.exp(log_ratios)
     rho = ops.minimum(ratios, as_scalar(rewards, clip_rho=clip_rho))
     trace = lambda_ * ops.minimum(ratios, as_scalar(rewards, clip_c=clip_c))
-    going = _going_on(rewards, truncated)
+    not_truncated = _not_truncated(rewards, truncated)
     errors = rho * (rewards + discounts * next_values - values)
-    targets = values + _backward_recurrence(errors, discounts * trace * going)
-    later = _successors(targets, next_values, going * lambda_)
+    targets = values + _backward_recurrence(
+        errors, discounts * trace * not_truncated
+    )
+    later = _successors(targets, next_values, not_truncated * lambda_)
     advantages = rewards + discounts * later - values
     if clip_pg_rho is None:
         return targets, advantages
@@ -331,7 +333,7 @@ def _per_step(like: Tensor, **number: TensorLike) -> Tensor:
     return ops.cast(as_float(value)[0], like.dtype)
 
 
-def _going_on(like: Tensor, truncated: TensorLike | None) -> Tensor:
+def _not_truncated(like: Tensor, truncated: TensorLike | None) -> Tensor:
     """Returns 1 - truncated, [T, B], as a float."""
     if truncated is None:
         return ops.ones_like(like)

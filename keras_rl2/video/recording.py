@@ -99,7 +99,7 @@ class IdEnv:
     wrappers: Sequence[EnvWrapper] = ()
     spec: Any = None
 
-    def known(self) -> "IdEnv":
+    def with_spec(self) -> "IdEnv":
         """Returns a copy with the spec of its id."""
         return dataclasses.replace(self, spec=find_spec(self.env_id))
 
@@ -213,7 +213,7 @@ def record(
     why = "the policy does not convert to LiteRT"
     if policy is not None:
         try:
-            sent = make.known() if isinstance(make, IdEnv) else make
+            sent = make.with_spec() if isinstance(make, IdEnv) else make
             return _in_a_process(recording, sent, policy)
         except _NotSentError as error:
             why = str(error)

@@ -113,9 +113,9 @@ def test_the_bar_is_as_long_as_the_share_done():
 def test_a_film_is_held_by_the_page(tmp_path, monkeypatch, name, starts):
     path = tmp_path / name
     path.write_bytes(b"FILM" * 10)
-    assert re.match(starts, notebook.film(path))
-    monkeypatch.setattr(notebook, "_LARGEST_FILM", 39)
-    assert notebook.film(path) == f"<code>{path}</code>"
+    assert re.match(starts, notebook.video(path))
+    monkeypatch.setattr(notebook, "_LARGEST_VIDEO", 39)
+    assert notebook.video(path) == f"<code>{path}</code>"
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ ON_POLICY = [
 VALUES = [
     Mutant(
         "dqn_without_a_target_network",
-        "DQN._following",
+        "DQN._next_outputs",
         "self._outputs(self.target_network, encoded)",
         "self._outputs(self.q_network, encoded)",
         [
@@ -120,7 +120,7 @@ VALUES = [
     ),
     Mutant(
         "double_dqn_lets_the_target_choose",
-        "DQN._following",
+        "DQN._next_outputs",
         "if self.double\n",
         "if not self.double\n",
         [
@@ -129,7 +129,7 @@ VALUES = [
     ),
     Mutant(
         "dqn_bootstraps_from_what_is_forbidden",
-        "DQN._following",
+        "DQN._next_outputs",
         '"selector": self.allowed(observation, selector),',
         '"selector": selector,',
         [

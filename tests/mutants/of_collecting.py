@@ -209,7 +209,7 @@ COLLECTING = [
     ),
     Mutant(
         "resets_within_sequences_are_learned_from",
-        "RolloutDataset._deal",
+        "RolloutDataset._minibatch_rows",
         "counted[rows].astype(np.float32)",
         "np.ones_like(counted[rows], np.float32)",
         [

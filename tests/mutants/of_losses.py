@@ -184,7 +184,7 @@ RETURNS = [
     Mutant(
         "gae_leaks_over_truncations",
         "generalized_advantage_estimation",
-        "discounts * gae_lambda * _going_on(rewards, truncated)",
+        "discounts * gae_lambda * _not_truncated(rewards, truncated)",
         "discounts * gae_lambda",
         ["tests/returns/test_returns.py"],
     ),
@@ -233,8 +233,8 @@ RETURNS = [
     Mutant(
         "vtrace_advantages_ignore_lambda",
         "vtrace",
-        "_successors(targets, next_values, going * lambda_)",
-        "_successors(targets, next_values, going)",
+        "_successors(targets, next_values, not_truncated * lambda_)",
+        "_successors(targets, next_values, not_truncated)",
         ["tests/returns/test_vtrace.py"],
     ),
     Mutant(
