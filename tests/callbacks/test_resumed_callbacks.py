@@ -323,7 +323,9 @@ class TestOwn:
             fit(tmp_path, Own(agent), Own(agent), epochs=3)
         # Other code of the process may warn in these seconds too.
         told = [str(each.message) for each in warned]
-        told = [message for message in told if "not in the checkpoint" in message]
+        told = [
+            message for message in told if "not in the checkpoint" in message
+        ]
         named = [message.split("`")[1] for message in told]
         assert sorted(named) == [
             *("Own.array", "Own.count", "Own.files", "Own.kinds", "Own.mean"),
