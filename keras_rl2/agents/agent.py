@@ -187,6 +187,8 @@ class Agent(ActingModel):
     default_activation = "tanh"
     default_initialization = "orthogonal"
     default_normalization = "none"
+    #: Whether `compile` always makes an optimizer of the critics' own.
+    has_critic_optimizer = False
     #: Whether it supports recurrent networks.
     takes_memory = False
     #: Supported classes of action spaces; `gymnasium.Space` for all that the
@@ -505,10 +507,17 @@ class Agent(ActingModel):
 
     # Methods of Keras.
 
-    def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
+    def _compile(
+        self,
+        optimizer: Any = "auto",
+        critic_optimizer: Any = None,
+        **given_arguments: Any,
+    ) -> None:
         """Compiles the agent; see `compile`."""
         overriding.refuse_unheard(self)
-        given = CompileArguments(optimizer, **given_arguments)
+        if critic_optimizer is None and self.has_critic_optimizer:
+            critic_optimizer = "auto"
+        given = CompileArguments(optimizer, critic_optimizer, **given_arguments)
         with self.learners.scope():
             super().compile(
                 optimizer=given.make_optimizer(self),

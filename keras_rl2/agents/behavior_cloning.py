@@ -190,11 +190,6 @@ class BehaviorCloning(StochasticActor):
         """Checks the network against the spaces and makes all variables."""
         self._build_actor(*self.policy_head.parameter_sizes)
 
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """An empty list: there is no bootstrapping."""
-        return []
-
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
         return keras.optimizers.Adam(1e-3)
@@ -236,9 +231,3 @@ class BehaviorCloning(StochasticActor):
                 "which has no TD errors. Received: prioritized=True"
             )
         super().keep_td_errors(td_errors)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        config = super().get_config()
-        del config["tau"], config["target_every"]
-        return config

@@ -349,7 +349,7 @@ class DQN(OffPolicyAgent):
         return {"q_network": self.q_network}
 
     def _check_and_build(self) -> None:
-        """Checks the network against the spaces and makes its target."""
+        """Checks the network against the spaces and makes all variables."""
         network_checks.check_q_network(
             self.task,
             self.q_network,
@@ -360,9 +360,7 @@ class DQN(OffPolicyAgent):
         if self.memory is None:
             inputs = inputs_for(self.q_network, self.encode.network_input)
             check_value_ending(self.q_network, inputs)
-        self.target_network = copy_of(
-            self.q_network, f"target_{self.q_network.name}"
-        )
+        self.make_targets()
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -374,6 +372,12 @@ class DQN(OffPolicyAgent):
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy."""
         return [self.q_network]
+
+    def make_targets(self) -> None:
+        """Makes the target network, a copy of the network."""
+        self.target_network = copy_of(
+            self.q_network, f"target_{self.q_network.name}"
+        )
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:

@@ -311,7 +311,7 @@ class IQL(StochasticActor):
             cast(DiscreteHead, head).n if self.is_discrete else None,
         )
         critics.check_apart([self.actor, *self.critics, valuing])
-        self.target_critics = critics.targets_of(self.critics)
+        self.make_targets()
 
     @property
     def is_discrete(self) -> bool:
@@ -319,6 +319,10 @@ class IQL(StochasticActor):
         return not self.policy_head.log_std_size
 
     # Networks.
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of the critics."""
+        self.target_critics = critics.targets_of(self.critics)
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:

@@ -120,6 +120,7 @@ class TD3(OffPolicyAgent):
     """
 
     action_kinds = (gymnasium.spaces.Box,)
+    has_critic_optimizer = True
     #: Number of critics.
     number_of_critics = 2
     statistics_names = (
@@ -305,8 +306,7 @@ class TD3(OffPolicyAgent):
         self.critics = critics.complete(
             self.task, self.actor, self.critics, self.number_of_critics
         )
-        self.target_critics = critics.targets_of(self.critics)
-        self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
+        self.make_targets()
 
     # Networks.
 
@@ -314,6 +314,11 @@ class TD3(OffPolicyAgent):
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy."""
         return [self.actor]
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of critics and actor."""
+        self.target_critics = critics.targets_of(self.critics)
+        self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
@@ -343,20 +348,7 @@ class TD3(OffPolicyAgent):
 
     # Methods of Keras.
 
-    def _compile(
-        self,
-        optimizer: Any = "auto",
-        critic_optimizer: Any = "auto",
-        **given_arguments: Any,
-    ) -> None:
-        """Compiles the agent; see `compile`."""
-        super()._compile(
-            optimizer,
-            critic_optimizer=critic_optimizer or "auto",
-            **given_arguments,
-        )
-
-    @standing_for(_compile)
+    @standing_for(OffPolicyAgent._compile)
     def compile(
         self,
         optimizer: GivenOptimizer = "auto",
