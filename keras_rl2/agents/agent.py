@@ -69,7 +69,7 @@ MadeAgent = TypeVar("MadeAgent", bound="Agent")
 # Properties of networks among the arguments of `for_env`.
 _OPTIONS = (
     *("hidden", "activation", "normalize_observations"),
-    *("layer_normalization", "initialization"),
+    *("normalization", "initialization"),
 )
 
 
@@ -186,7 +186,9 @@ class Agent(ActingModel):
     default_hidden: tuple[int, ...] = (64, 64)
     default_activation = "tanh"
     default_initialization = "orthogonal"
-    default_layer_normalization = False
+    default_normalization = "none"
+    #: Whether `compile` always makes an optimizer of the critics' own.
+    has_critic_optimizer = False
     #: Whether it supports recurrent networks.
     takes_memory = False
     #: Supported classes of action spaces; `gymnasium.Space` for all that the
@@ -237,7 +239,8 @@ class Agent(ActingModel):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         seed: int | None = None,
@@ -257,10 +260,10 @@ class Agent(ActingModel):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -504,10 +507,17 @@ class Agent(ActingModel):
 
     # Methods of Keras.
 
-    def _compile(self, optimizer: Any = "auto", **given_arguments: Any) -> None:
+    def _compile(
+        self,
+        optimizer: Any = "auto",
+        critic_optimizer: Any = None,
+        **given_arguments: Any,
+    ) -> None:
         """Compiles the agent; see `compile`."""
         overriding.refuse_unheard(self)
-        given = CompileArguments(optimizer, **given_arguments)
+        if critic_optimizer is None and self.has_critic_optimizer:
+            critic_optimizer = "auto"
+        given = CompileArguments(optimizer, critic_optimizer, **given_arguments)
         with self.learners.scope():
             super().compile(
                 optimizer=given.make_optimizer(self),
@@ -1149,7 +1159,7 @@ def _own_options(kind: "type[Agent]") -> dict[str, Any]:
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
         "normalize_observations": False,
-        "layer_normalization": kind.default_layer_normalization,
+        "normalization": kind.default_normalization,
     }
 
 
@@ -1170,7 +1180,7 @@ def _check(options: Mapping[str, Any], memory: Any, seed: int | None) -> None:
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],
-        layer_normalization=options["layer_normalization"],
+        normalization=options["normalization"],
         **present(hidden=options["hidden"]),
     )
     check_choice(initialization=(options["initialization"], KINDS))

@@ -113,7 +113,8 @@ class BehaviorCloning(StochasticActor):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         gamma: float = 0.99,
@@ -136,10 +137,10 @@ class BehaviorCloning(StochasticActor):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -189,11 +190,6 @@ class BehaviorCloning(StochasticActor):
         """Checks the network against the spaces and makes all variables."""
         self._build_actor(*self.policy_head.parameter_sizes)
 
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """An empty list: there is no bootstrapping."""
-        return []
-
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
         return keras.optimizers.Adam(1e-3)
@@ -235,9 +231,3 @@ class BehaviorCloning(StochasticActor):
                 "which has no TD errors. Received: prioritized=True"
             )
         super().keep_td_errors(td_errors)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor as plain data."""
-        config = super().get_config()
-        del config["tau"], config["target_every"]
-        return config

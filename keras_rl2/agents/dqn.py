@@ -143,7 +143,7 @@ class DQN(OffPolicyAgent):
     takes_memory = True
     policy_head: DiscreteHead
     # Without it, values of rarely visited states grow without bound.
-    default_layer_normalization = True
+    default_normalization = "layer"
     updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
@@ -217,7 +217,8 @@ class DQN(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         double: bool = True,
@@ -251,10 +252,10 @@ class DQN(OffPolicyAgent):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -348,7 +349,7 @@ class DQN(OffPolicyAgent):
         return {"q_network": self.q_network}
 
     def _check_and_build(self) -> None:
-        """Checks the network against the spaces and makes its target."""
+        """Checks the network against the spaces and makes all variables."""
         network_checks.check_q_network(
             self.task,
             self.q_network,
@@ -359,9 +360,7 @@ class DQN(OffPolicyAgent):
         if self.memory is None:
             inputs = inputs_for(self.q_network, self.encode.network_input)
             check_value_ending(self.q_network, inputs)
-        self.target_network = copy_of(
-            self.q_network, f"target_{self.q_network.name}"
-        )
+        self.make_targets()
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -373,6 +372,12 @@ class DQN(OffPolicyAgent):
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy."""
         return [self.q_network]
+
+    def make_targets(self) -> None:
+        """Makes the target network, a copy of the network."""
+        self.target_network = copy_of(
+            self.q_network, f"target_{self.q_network.name}"
+        )
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:

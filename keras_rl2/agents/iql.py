@@ -187,7 +187,8 @@ class IQL(StochasticActor):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         expectile: float = 0.7,
@@ -215,10 +216,10 @@ class IQL(StochasticActor):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -310,7 +311,7 @@ class IQL(StochasticActor):
             cast(DiscreteHead, head).n if self.is_discrete else None,
         )
         critics.check_apart([self.actor, *self.critics, valuing])
-        self.target_critics = critics.targets_of(self.critics)
+        self.make_targets()
 
     @property
     def is_discrete(self) -> bool:
@@ -318,6 +319,10 @@ class IQL(StochasticActor):
         return not self.policy_head.log_std_size
 
     # Networks.
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of the critics."""
+        self.target_critics = critics.targets_of(self.critics)
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
