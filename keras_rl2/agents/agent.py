@@ -51,6 +51,7 @@ from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
+from keras_rl2.training.overriding import Overridden
 from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.observing import Observers
@@ -203,6 +204,8 @@ class Agent(ActingModel):
     max_gradient_norm: float | None = None
     #: Number of environment steps observed.
     env_steps = 0
+    #: The methods of training that a custom class overrides.
+    overridden: Overridden
     #: Statistics of observations.
     normalizing: Normalizing
     _is_loaded = False
@@ -527,6 +530,7 @@ class Agent(ActingModel):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self.overridden = overriding.overridden(type(self))
         self.skipped.limit = given.max_skipped_updates
         self.trained.forget()
 
@@ -622,7 +626,9 @@ class Agent(ActingModel):
                 "Expected `compile` before an update, which needs an "
                 f"optimizer. Received: a {type(self).__name__} without one"
             )
-        overriding.refuse_losses_of_keras(self)
+        if self.overridden.train_step:
+            # Otherwise, `compile` has found them.
+            overriding.refuse_losses_of_keras(self)
         return minibatch_of(data)
 
     def _fit(self, x: Any = None, **given: Any) -> keras.callbacks.History:

@@ -21,9 +21,9 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import check_value_ending
-from keras_rl2.networks.outputs import one_value_each
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
