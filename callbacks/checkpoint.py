@@ -22,7 +22,6 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import present
-from keras_rl2.callbacks import saved_run
 from keras_rl2.callbacks.checkpoint_writer import CheckpointWriter
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.protocols import SavedAgent
@@ -35,6 +34,9 @@ from keras_rl2.callbacks.run import RunEnd
 from keras_rl2.callbacks.run import described
 from keras_rl2.callbacks.run import may_stop
 from keras_rl2.callbacks.run import who_stopped
+from keras_rl2.callbacks.saved_run import check_identity
+from keras_rl2.callbacks.saved_run import identity
+from keras_rl2.callbacks.saved_run import model_as_json
 from keras_rl2.callbacks.signals import StopSignal
 from keras_rl2.collecting.checks import is_finite
 from keras_rl2.files.checkpoint_folder import Saved
@@ -189,7 +191,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._agent, self._rounds = agent, rounds
         self._resumed = self._end_before = None
         self.told = []
-        self._model_as_json = saved_run.model_as_json(agent)
+        self._model_as_json = model_as_json(agent)
         this, self._fits = self._fits, self._fits + 1
         saved = self._writer.newest()
         if saved is not None and saved.state["number_of_fit"] > this:
@@ -368,7 +370,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._is_saved = True
         return {
             "number_of_fit": self._fits - 1,
-            "run": saved_run.identity(self._agent, self._rounds),
+            "run": identity(self._agent, self._rounds),
             "model": self._model_as_json,
             "position": dataclasses.asdict(position),
             "agent": agent,
@@ -378,10 +380,10 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _put_back(self, saved: Saved) -> Run:
         """Restores agent and dataset, and returns their position."""
-        run = saved_run.identity(self._agent, self._rounds)
+        run = identity(self._agent, self._rounds)
         try:
             # Checkpoints of releases before 0.2 lack it.
-            saved_run.check_identity(saved.state.get("run"), run)
+            check_identity(saved.state.get("run"), run)
             cast(Rounds, self._rounds).set_state(
                 saved.state["rounds"], saved.log
             )
@@ -413,11 +415,11 @@ class Checkpoint(keras.callbacks.Callback):
 
     def _show_later(self, saved: Saved) -> None:
         """Restores the agent as trained by a later `fit` of the program."""
-        run = saved_run.identity(self._agent, self._rounds)
+        run = identity(self._agent, self._rounds)
         given = ""
         # The later `fit` may have trained another agent.
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            saved_run.check_identity(saved.state.get("run"), run)
+            check_identity(saved.state.get("run"), run)
             cast(SavedAgent, self._agent).set_state(saved.state["agent"])
             given = ", and the agent is that of the checkpoint"
         self._tell(

@@ -15,7 +15,9 @@ from typing import runtime_checkable
 
 import keras
 
-from keras_rl2.callbacks import stock_files
+from keras_rl2.callbacks.stock_files import added_to
+from keras_rl2.callbacks.stock_files import read as read_files
+from keras_rl2.callbacks.stock_files import write as write_files
 from keras_rl2.files import plain_data
 
 # Attributes that other packages' callbacks keep from one epoch to the next, by
@@ -120,9 +122,7 @@ class CallbackStates:
         for name, callback in self._callbacks.items():
             if has_ended or "files" in found.get(name, {}):
                 files = None if has_ended else found[name]["files"]
-                self._opening.enter_context(
-                    stock_files.added_to(callback, files)
-                )
+                self._opening.enter_context(added_to(callback, files))
         self._at_first: dict[str, dict[str, Any]] | None = None
         self._named: set[tuple[str, str]] = set()
 
@@ -159,7 +159,7 @@ class CallbackStates:
                 state |= {"state": callback.get_state(), "kept": kept}
             elif not kept:
                 continue
-            if files := stock_files.read(callback):
+            if files := read_files(callback):
                 state["files"] = files
             states.append(_copied(state))
         return states
@@ -181,7 +181,7 @@ class CallbackStates:
             names = _listed(KEPT, callback)
             vars(callback).update({n: kept[n] for n in names if n in kept})
             if "files" in each:
-                stock_files.write(callback, each["files"])
+                write_files(callback, each["files"])
             if isinstance(callback, Resumable):
                 callback.set_state(each["state"])
 

@@ -57,6 +57,7 @@ from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.compile_arguments import GivenOptimizer
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import RoundSize
+from keras_rl2.training.overriding import Overridden
 from keras_rl2.updates import skipped_updates as finite_weights
 from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.observing import Observers
@@ -75,7 +76,7 @@ MadeAgent = TypeVar("MadeAgent", bound="Agent")
 # Properties of networks among the arguments of `for_env`.
 _OPTIONS = (
     *("hidden", "activation", "normalize_observations"),
-    *("layer_normalization", "initialization"),
+    *("normalization", "initialization"),
 )
 
 
@@ -192,7 +193,9 @@ class Agent(ActingModel):
     default_hidden: tuple[int, ...] = (64, 64)
     default_activation = "tanh"
     default_initialization = "orthogonal"
-    default_layer_normalization = False
+    default_normalization = "none"
+    #: Whether `compile` always makes an optimizer of the critics' own.
+    has_critic_optimizer = False
     #: Whether it supports recurrent networks.
     takes_memory = False
     #: Attributes of arguments that are kept under another name, by argument,
@@ -210,6 +213,8 @@ class Agent(ActingModel):
     max_gradient_norm: float | None = None
     #: Number of environment steps observed.
     env_steps = 0
+    #: The methods of training that a custom class overrides.
+    overridden: Overridden
     #: Statistics of observations.
     normalizing: Normalizing
     _is_loaded = False
@@ -246,7 +251,8 @@ class Agent(ActingModel):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         seed: int | None = None,
@@ -266,10 +272,10 @@ class Agent(ActingModel):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -514,11 +520,16 @@ class Agent(ActingModel):
     # Methods of Keras.
 
     def _compile(
-        self, optimizer: GivenOptimizer = "auto", **given_arguments: Any
+        self,
+        optimizer: GivenOptimizer = "auto",
+        critic_optimizer: GivenOptimizer | None = None,
+        **given_arguments: Any,
     ) -> None:
         """Compiles the agent; see `compile`."""
         overriding.refuse_unheard(self)
-        given = CompileArguments(optimizer, **given_arguments)
+        if critic_optimizer is None and self.has_critic_optimizer:
+            critic_optimizer = "auto"
+        given = CompileArguments(optimizer, critic_optimizer, **given_arguments)
         with self.learners.scope():
             super().compile(
                 optimizer=given.make_optimizer(self),
@@ -528,6 +539,7 @@ class Agent(ActingModel):
             )
         # Not before: a `compile` that failed changes nothing.
         self.compile_arguments = given
+        self.overridden = overriding.overridden(type(self))
         self.skipped.limit = given.max_skipped_updates
         self.trained.forget()
 
@@ -623,7 +635,9 @@ class Agent(ActingModel):
                 "Expected `compile` before an update, which needs an "
                 f"optimizer. Received: a {type(self).__name__} without one"
             )
-        overriding.refuse_losses_of_keras(self)
+        if self.overridden.train_step:
+            # Otherwise, `compile` has found them.
+            overriding.refuse_losses_of_keras(self)
         return minibatch_of(data)
 
     def _fit(self, x: object = None, **given: Any) -> keras.callbacks.History:
@@ -1170,7 +1184,7 @@ def _own_options(kind: "type[Agent]") -> dict[str, Any]:
         "activation": kind.default_activation,
         "initialization": kind.default_initialization,
         "normalize_observations": False,
-        "layer_normalization": kind.default_layer_normalization,
+        "normalization": kind.default_normalization,
     }
 
 
@@ -1195,7 +1209,7 @@ def _check(
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],
-        layer_normalization=options["layer_normalization"],
+        normalization=options["normalization"],
         **present(hidden=options["hidden"]),
     )
     check_choice(initialization=(options["initialization"], KINDS))

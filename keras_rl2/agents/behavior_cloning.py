@@ -114,7 +114,8 @@ class BehaviorCloning(StochasticActor):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         gamma: float = 0.99,
@@ -137,10 +138,10 @@ class BehaviorCloning(StochasticActor):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -189,11 +190,6 @@ class BehaviorCloning(StochasticActor):
     def _check_and_build(self) -> None:
         """Checks the network against the spaces and makes all variables."""
         self._build_actor(*self.policy_head.parameter_sizes)
-
-    @property
-    def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
-        """An empty list: there is no bootstrapping."""
-        return []
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

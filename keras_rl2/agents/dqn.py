@@ -147,7 +147,7 @@ class DQN(OffPolicyAgent):
     argument_attributes = {"loss": "loss_name"}
     policy_head: DiscreteHead
     # Without it, values of rarely visited states grow without bound.
-    default_layer_normalization = True
+    default_normalization = "layer"
     updates_per_step = 0.5
     default_batch_size = 64
     statistics_names: tuple[str, ...] = (
@@ -221,7 +221,8 @@ class DQN(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         double: bool = True,
@@ -255,10 +256,10 @@ class DQN(OffPolicyAgent):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -352,7 +353,7 @@ class DQN(OffPolicyAgent):
         return {"q_network": self.q_network}
 
     def _check_and_build(self) -> None:
-        """Checks the network against the spaces and makes its target."""
+        """Checks the network against the spaces and makes all variables."""
         network_checks.check_q_network(
             self.task,
             self.q_network,
@@ -363,9 +364,7 @@ class DQN(OffPolicyAgent):
         if self.memory is None:
             inputs = inputs_for(self.q_network, self.encode.network_input)
             check_value_ending(self.q_network, inputs)
-        self.target_network = copy_of(
-            self.q_network, f"target_{self.q_network.name}"
-        )
+        self.make_targets()
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""
@@ -377,6 +376,12 @@ class DQN(OffPolicyAgent):
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy."""
         return [self.q_network]
+
+    def make_targets(self) -> None:
+        """Makes the target network, a copy of the network."""
+        self.target_network = copy_of(
+            self.q_network, f"target_{self.q_network.name}"
+        )
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:

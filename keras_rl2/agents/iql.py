@@ -22,9 +22,9 @@ from keras_rl2.envs.vector_env import GivenEnv
 from keras_rl2.networks import checks as network_checks
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import inputs_for
+from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.outputs import check_value_ending
-from keras_rl2.networks.outputs import one_value_each
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.policy_heads import policy_head
 from keras_rl2.policy_heads.discrete_head import DiscreteHead
@@ -189,7 +189,8 @@ class IQL(StochasticActor):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         expectile: float = 0.7,
@@ -217,10 +218,10 @@ class IQL(StochasticActor):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -312,7 +313,7 @@ class IQL(StochasticActor):
             cast(DiscreteHead, head).n if self.is_discrete else None,
         )
         critics.check_apart([self.actor, *self.critics, valuing])
-        self.target_critics = critics.targets_of(self.critics)
+        self.make_targets()
 
     @property
     def is_discrete(self) -> bool:
@@ -320,6 +321,10 @@ class IQL(StochasticActor):
         return not self.policy_head.log_std_size
 
     # Networks.
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of the critics."""
+        self.target_critics = critics.targets_of(self.critics)
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:

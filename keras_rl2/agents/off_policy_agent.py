@@ -1,6 +1,5 @@
 """Agents that learn from replay."""
 
-import abc
 from typing import cast
 
 import keras
@@ -21,10 +20,12 @@ from keras_rl2.updates.updater import Terms
 
 
 class OffPolicyAgent(Agent):
-    """Base of agents that learn from past transitions, with target networks.
+    """Base of agents that learn from past transitions.
 
     A subclass defines its losses in `objectives`. The base provides tapes,
-    loss scaling, gradient clipping, optimizers, logs and target networks.
+    loss scaling, gradient clipping, optimizers and logs, and moves the target
+    networks, if the subclass makes any: see `make_targets`. The constructor
+    of a subclass without them takes neither `tau` nor `target_every`.
 
     Args:
         gamma: float. Discount factor. Defaults to `0.99`.
@@ -99,14 +100,19 @@ class OffPolicyAgent(Agent):
         # Random numbers of an update depend on the seed and its number only.
         self._draw_seed = seeds.sequence(self.seed)
 
-    # Defined by subclasses.
+    # Target networks.
+
+    def make_targets(self) -> None:
+        """Makes the target networks, as `_check_and_build` asks for.
+
+        The networks that they follow are checked and built by then. By
+        default there are none.
+        """
 
     @property
-    @abc.abstractmethod
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
         """Pairs of a target network and the network that it follows."""
-
-    # Networks.
+        return []
 
     def _build(self) -> None:
         """Makes all that depends on the spaces, and pairs the targets."""

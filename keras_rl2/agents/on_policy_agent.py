@@ -28,11 +28,11 @@ from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
 from keras_rl2.networks.inputs import of_one_step
+from keras_rl2.networks.inputs import one_value_each
 from keras_rl2.networks.inputs import run_network
 from keras_rl2.networks.inputs import sequences_like
 from keras_rl2.networks.inputs import unroll
 from keras_rl2.networks.outputs import check_value_ending
-from keras_rl2.networks.outputs import one_value_each
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace

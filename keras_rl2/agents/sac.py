@@ -209,7 +209,8 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         temperature: float = 1.0,
@@ -238,10 +239,10 @@ class SAC(StochasticPolicy, OffPolicyAgent):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -333,7 +334,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             self.number_of_critics,
             self._discrete_head.n if self.is_discrete else None,
         )
-        self.target_critics = critics.targets_of(self.critics)
+        self.make_targets()
 
     @property
     def is_discrete(self) -> bool:
@@ -364,6 +365,10 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         return 0.89 * ops.log(choices)
 
     # Networks.
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of the critics."""
+        self.target_critics = critics.targets_of(self.critics)
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
@@ -535,23 +540,47 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             `[B]` and `[B]` float32.
         """
         encoded = self.encode(observation)
-        parameters = run_network(self.actor, encoded, training)
-        policy = self.policy_of(parameters, observation)
-        # The temperature has its own loss.
-        temperature = ops.stop_gradient(ops.exp(self.log_temperature))
         if self.is_discrete:
+            parameters = run_network(self.actor, encoded, training)
+            policy = self.policy_of(parameters, observation)
             values = critics.all_values(networks, encoded)
             value = losses.expected_soft_value(
-                cast(Categorical, policy).log_probs, values, temperature
+                cast(Categorical, policy).log_probs, values, self._alpha
             )
             return value, policy.entropy()
+        action, log_prob = self.sample_with_log_prob(
+            observation, stream, training
+        )
+        values = critics.action_values(networks, encoded, action)
+        return losses.soft_value(log_prob, values, self._alpha), -log_prob
+
+    def sample_with_log_prob(
+        self, observation: Any, stream: int, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Draws an action of a Box policy for each state, in the graph.
+
+        Args:
+            observation: `[B, ...]`. Raw observations.
+            stream: int. Index of the draw in this update.
+            training: bool. Whether the policy is being trained. Defaults to
+                `False`.
+
+        Returns:
+            Actions `[B, A]` in the unit box and their log-probabilities `[B]`,
+            float32, through which gradients reach the policy.
+        """
+        encoded = self.encode(observation)
+        parameters = run_network(self.actor, encoded, training)
         # The last batch of a user's own dataset may be smaller.
         count = ops.shape(leaves(encoded)[0])[:1]
-        shape = count + self.policy_head.noise_shape
-        noise = self.draw_normal(shape, stream)
-        action, log_prob = policy.sample_and_log_prob(noise)
-        values = critics.action_values(networks, encoded, action)
-        return losses.soft_value(log_prob, values, temperature), -log_prob
+        noise = self.draw_normal(count + self.policy_head.noise_shape, stream)
+        policy = self.policy_of(parameters, observation)
+        return policy.sample_and_log_prob(noise)
+
+    @property
+    def _alpha(self) -> Tensor:
+        """The temperature as a constant: it has its own loss."""
+        return ops.stop_gradient(ops.exp(self.log_temperature))
 
     def _temperature_losses(self, observation: Any, entropy: Tensor) -> Tensor:
         """Returns the temperature loss of each sample, `[B]`."""

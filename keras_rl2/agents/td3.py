@@ -123,6 +123,7 @@ class TD3(OffPolicyAgent):
     """
 
     action_kinds = (gymnasium.spaces.Box,)
+    has_critic_optimizer = True
     #: Number of critics.
     number_of_critics = 2
     statistics_names = (
@@ -201,7 +202,8 @@ class TD3(OffPolicyAgent):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         normalize_observations: bool = False,
-        layer_normalization: bool | None = None,
+        normalization: Literal["none", "layer", "batch", "spectral"]
+        | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
         policy_delay: int = 2,
@@ -229,10 +231,10 @@ class TD3(OffPolicyAgent):
                 the algorithm's default. Defaults to `None`.
             normalize_observations: bool. Whether the networks begin with an
                 `ObservationNormalization` layer. Defaults to `False`.
-            layer_normalization: bool or None. Whether a
-                `keras.layers.LayerNormalization` precedes the activation of
-                each hidden layer; None for the algorithm's default. Defaults
-                to `None`.
+            normalization: str or None. Normalization of the hidden layers:
+                `"layer"`, `"batch"`, `"spectral"` or `"none"`, see
+                `keras_rl2.networks.mlp`; None for the algorithm's default.
+                Defaults to `None`.
             initialization: str or None. `"orthogonal"`, with small weights in
                 the last layer of an actor; `"fan_in"`, the default of
                 PyTorch's layers; None for the algorithm's default. Defaults to
@@ -307,8 +309,7 @@ class TD3(OffPolicyAgent):
         self.critics = critics.complete(
             self.task, self.actor, self.critics, self.number_of_critics
         )
-        self.target_critics = critics.targets_of(self.critics)
-        self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
+        self.make_targets()
 
     # Networks.
 
@@ -316,6 +317,11 @@ class TD3(OffPolicyAgent):
     def acting_networks(self) -> list[keras.Model]:
         """Networks of the policy."""
         return [self.actor]
+
+    def make_targets(self) -> None:
+        """Makes the target networks, copies of critics and actor."""
+        self.target_critics = critics.targets_of(self.critics)
+        self.target_actor = copy_of(self.actor, f"target_{self.actor.name}")
 
     @property
     def target_pairs(self) -> list[tuple[keras.Model, keras.Model]]:
@@ -345,20 +351,7 @@ class TD3(OffPolicyAgent):
 
     # Methods of Keras.
 
-    def _compile(
-        self,
-        optimizer: Any = "auto",
-        critic_optimizer: Any = "auto",
-        **given_arguments: Any,
-    ) -> None:
-        """Compiles the agent; see `compile`."""
-        super()._compile(
-            optimizer,
-            critic_optimizer=critic_optimizer or "auto",
-            **given_arguments,
-        )
-
-    @standing_for(_compile)
+    @standing_for(OffPolicyAgent._compile)
     def compile(
         self,
         optimizer: GivenOptimizer = "auto",  # own words

@@ -13,6 +13,8 @@ the variance grow by that factor, and it reaches them within about
 n / k² log(distance²) examples.
 """
 
+import dataclasses
+
 MAX_DEVIATIONS = 100.0
 """How far values may lie from the mean by default, in deviations."""
 
@@ -20,6 +22,7 @@ FEWEST_EXAMPLES = 1000
 """Number of examples before any value can count as an outlier."""
 
 
+@dataclasses.dataclass
 class Outliers:
     """The number of outliers, and the newest of them.
 
@@ -29,9 +32,8 @@ class Outliers:
             process.
     """
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.newest = ""
+    count: int = 0
+    newest: str = ""
 
     def add(self, count: int, newest: str) -> None:
         """Counts further outliers.

@@ -1,17 +1,9 @@
 """A clock that adds up the time of each section of a training."""
 
-import functools
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Concatenate
-from typing import ParamSpec
-from typing import Protocol
-from typing import TypeVar
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class Stopwatch:
@@ -75,41 +67,3 @@ class Stopwatch:
         """Returns the seconds of each section that was ever entered."""
         self.switch(self._section)
         return dict(self._seconds)
-
-
-class _Timed(Protocol):
-    """An object that may have a stopwatch."""
-
-    stopwatch: Stopwatch | None
-
-
-_T = TypeVar("_T", bound=_Timed)
-
-
-def in_section(
-    name: str,
-) -> Callable[
-    [Callable[Concatenate[_T, _P], _R]], Callable[Concatenate[_T, _P], _R]
-]:
-    """Makes a method a section of its object's stopwatch, if it has one.
-
-    Args:
-        name: str. The section.
-
-    Returns:
-        A decorator of methods.
-    """
-
-    def decorate(
-        method: Callable[Concatenate[_T, _P], _R],
-    ) -> Callable[Concatenate[_T, _P], _R]:
-        @functools.wraps(method)
-        def timed(self: _T, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if self.stopwatch is None:
-                return method(self, *args, **kwargs)
-            with self.stopwatch.section(name):
-                return method(self, *args, **kwargs)
-
-        return timed
-
-    return decorate

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from keras_rl2.envs.env_seeds import seed_layers
+from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.supported import space_tree

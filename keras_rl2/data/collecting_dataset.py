@@ -20,7 +20,6 @@ from keras_rl2.basics.arguments import check_above_zero
 from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
-from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.episode_collector import EpisodeCollector
@@ -227,7 +226,6 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         sequence = np.random.SeedSequence((self._env_seed, restarts))
         return int(sequence.generate_state(1)[0] >> 2)
 
-    @in_section("acting")
     def collect(self) -> Trajectory:
         """Collects the steps of one round with the agent's current weights.
 
@@ -238,16 +236,17 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        collector = self._bound_collector()
-        if collector.adrift:
-            self._drop()
-        try:
-            while collector.under_way <= self._rounds_ahead:
-                self._begin_rollout()
-            return self._take()
-        except BaseException as error:
-            self._drop(error)
-            raise
+        with self._section("acting"):
+            collector = self._bound_collector()
+            if collector.adrift:
+                self._drop()
+            try:
+                while collector.under_way <= self._rounds_ahead:
+                    self._begin_rollout()
+                return self._take()
+            except BaseException as error:
+                self._drop(error)
+                raise
 
     def _begin_rollout(self) -> None:
         """Begins the next rollout with the agent's current weights."""

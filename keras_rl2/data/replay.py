@@ -19,7 +19,6 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import given_or
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.random_actor import AllowedChoice
 from keras_rl2.collecting.random_actor import MaskedRandomActor
@@ -424,7 +423,6 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         assert self.buffer is not None
         return self.buffer
 
-    @in_section("preparing")
     def refresh(self) -> None:
         """Collects the steps of a round and draws its minibatches.
 
@@ -432,11 +430,12 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        self._bound_agent()
-        self._feed_back()
-        self.take_steps()
-        self._ready.clear()
-        self._ready.append({"batches": self._draw()})
+        with self._section("preparing"):
+            self._bound_agent()
+            self._feed_back()
+            self.take_steps()
+            self._ready.clear()
+            self._ready.append({"batches": self._draw()})
 
     def take_steps(self) -> None:
         """Collects the steps of a round into the buffer, after the warm-up."""

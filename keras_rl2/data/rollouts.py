@@ -18,7 +18,6 @@ from keras_rl2.basics.arguments import given_or
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.outliers import Outliers
-from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
@@ -322,7 +321,6 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._set_round(self.horizon, self.passes, steps)
         return length
 
-    @in_section("preparing")
     def refresh(self) -> None:
         """Collects a rollout with the agent's current weights.
 
@@ -330,29 +328,33 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        collector = self._bound_collector()
-        for _ in range(MOST_RESTARTS):
-            trajectory = self.collect()
-            if collector.broken is None or trajectory.valid.any():
-                break
-        else:
-            raise RuntimeError(
-                f"Expected environments of {self.env.name} that fail now and "
-                f"then, with `on_env_error='restart'`. Received: "
-                f"{MOST_RESTARTS} rollouts without a usable step"
+        with self._section("preparing"):
+            collector = self._bound_collector()
+            for _ in range(MOST_RESTARTS):
+                trajectory = self.collect()
+                if collector.broken is None or trajectory.valid.any():
+                    break
+            else:
+                raise RuntimeError(
+                    f"Expected environments of {self.env.name} that fail now "
+                    f"and then, with `on_env_error='restart'`. Received: "
+                    f"{MOST_RESTARTS} rollouts without a usable step"
+                )
+            self._rounds_given += 1
+            self._trajectory = trajectory
+            self.valid_rows = np.flatnonzero(trajectory.valid)
+            self._ready.clear()
+            if self._gives_trajectories:
+                self._samples = {}
+                self._ready.append(trajectory.packed_arrays(self._sees_final))
+                return
+            self._samples, self._statistics = self._bound_agent().prepare(
+                trajectory
             )
-        self._rounds_given += 1
-        self._trajectory = trajectory
-        self.valid_rows = np.flatnonzero(trajectory.valid)
-        self._ready.clear()
-        if self._gives_trajectories:
-            self._samples = {}
-            self._ready.append(trajectory.packed_arrays(self._sees_final))
-            return
-        samples, self._statistics = self._bound_agent().prepare(trajectory)
-        self._samples = samples
-        rows, weight = self._minibatch_rows(trajectory)
-        self._ready.append({"samples": samples, "rows": rows, "weight": weight})
+            rows, weight = self._minibatch_rows(trajectory)
+            self._ready.append(
+                {"samples": self._samples, "rows": rows, "weight": weight}
+            )
 
     def _minibatch_rows(
         self, trajectory: Trajectory

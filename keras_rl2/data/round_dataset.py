@@ -146,6 +146,12 @@ class RoundDataset(abc.ABC):
         """Shields the processes of environments, if any, from signals."""
         return contextlib.nullcontext()
 
+    def _section(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Assigns the time of a `with` block to a section of the round."""
+        if self.stopwatch is None:
+            return contextlib.nullcontext()
+        return self.stopwatch.section(name)
+
     def begin(self) -> None:
         """Discards leftover rounds from a previous `fit`."""
         self._ready.clear()
@@ -168,6 +174,18 @@ class RoundDataset(abc.ABC):
                 f"{self.updates_per_round} batches."
             )
         return self._ready.popleft()
+
+    def give_trajectories(self, trajectories: bool) -> None:
+        """Chooses the form of rounds.
+
+        Args:
+            trajectories: bool. Whether rounds are the packed arrays of a
+                trajectory, see `Trajectory.packed_arrays`, instead of
+                minibatches.
+        """
+        if trajectories != self._gives_trajectories:
+            self._gives_trajectories = trajectories
+            self._ready.clear()
 
     def as_dataset(self, agent: CollectingAgent) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.
@@ -209,9 +227,7 @@ class RoundDataset(abc.ABC):
             or `batches` of `[updates, batch, ...]`; see `minibatch`.
         """
         self.bind(agent)
-        if trajectories != self._gives_trajectories:
-            self._gives_trajectories = trajectories
-            self._ready.clear()
+        self.give_trajectories(trajectories)
         dataset = tf.data.Dataset.from_generator(
             _endless(weakref.WeakMethod(self.hand_over)),
             output_signature=self._element_spec(),

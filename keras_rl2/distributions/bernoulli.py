@@ -2,6 +2,8 @@
 
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
@@ -10,6 +12,8 @@ from keras_rl2.basics.shapes import as_float
 from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_same_shape
 from keras_rl2.distributions.distribution import Distribution
+
+_SMALLEST_UNIFORM = np.float32(2.0**-25)
 
 
 class Bernoulli(Distribution):
@@ -98,3 +102,25 @@ class Bernoulli(Distribution):
     def _log_probs(self) -> tuple[Tensor, Tensor]:
         """Returns log p(1) and log p(0), each [B, K]."""
         return -ops.softplus(-self.logits), -ops.softplus(self.logits)
+
+
+def logistic(
+    generator: np.random.Generator, shape: tuple[int, ...]
+) -> npt.NDArray[np.float32]:
+    """Draws standard logistic noise, for `Bernoulli`.
+
+    Args:
+        generator: `np.random.Generator`.
+        shape: tuple of int. Any shape.
+
+    Returns:
+        `[*shape]` float32, finite.
+
+    Example:
+
+    >>> logistic(np.random.default_rng(0), (128, 8)).dtype.name
+    'float32'
+    """
+    draws = generator.random(shape, dtype=np.float32)
+    np.maximum(draws, _SMALLEST_UNIFORM, out=draws)
+    return np.subtract(np.log(draws), np.log1p(-draws), out=draws)

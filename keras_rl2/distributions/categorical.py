@@ -2,6 +2,8 @@
 
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
@@ -11,6 +13,8 @@ from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import check_same_shape
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions.distribution import Distribution
+
+_SMALLEST_EXPONENTIAL = np.float32(1e-30)
 
 
 class Categorical(Distribution):
@@ -109,3 +113,27 @@ def _argmax(scores: Tensor) -> Tensor:
     # ops.argmax treats -0.0 by bitwise operations that LiteRT does not have.
     _, index = ops.top_k(scores, k=1, sorted=False)
     return ops.cast(ops.squeeze(index, axis=-1), "int32")
+
+
+def gumbel(
+    generator: np.random.Generator, shape: tuple[int, ...]
+) -> npt.NDArray[np.float32]:
+    """Draws standard Gumbel noise, for `Categorical`, `MultiCategorical`.
+
+    Args:
+        generator: `np.random.Generator`.
+        shape: tuple of int. Any shape.
+
+    Returns:
+        `[*shape]` float32, finite.
+
+    Example:
+
+    >>> gumbel(np.random.default_rng(0), (128, 8, 4)).shape
+    (128, 8, 4)
+    """
+    draws = generator.standard_exponential(shape, dtype=np.float32)
+    # A draw can be exactly 0, whose logarithm is not finite.
+    np.maximum(draws, _SMALLEST_EXPONENTIAL, out=draws)
+    np.log(draws, out=draws)
+    return np.negative(draws, out=draws)

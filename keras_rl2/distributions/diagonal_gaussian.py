@@ -3,6 +3,8 @@
 import math
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
@@ -135,3 +137,23 @@ class DiagonalGaussian(Distribution):
         return -ops.sum(
             0.5 * (ops.square(noise) + _LOG_2PI) + self.log_std, axis=-1
         )
+
+
+def normal(
+    generator: np.random.Generator, shape: tuple[int, ...]
+) -> npt.NDArray[np.float32]:
+    """Draws standard normal noise, for the Gaussians.
+
+    Args:
+        generator: `np.random.Generator`.
+        shape: tuple of int. Any shape.
+
+    Returns:
+        `[*shape]` float32.
+
+    Example:
+
+    >>> normal(np.random.default_rng(0), (128, 8)).dtype.name
+    'float32'
+    """
+    return generator.standard_normal(shape, dtype=np.float32)

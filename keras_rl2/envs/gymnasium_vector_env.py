@@ -16,12 +16,12 @@ from gymnasium.vector.utils import create_empty_array
 
 from keras_rl2.envs import env_processes
 from keras_rl2.envs import worker_processes
-from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.environment_checks import find_mismatch
 from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.errors import WorkerError
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

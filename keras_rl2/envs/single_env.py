@@ -6,10 +6,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from keras_rl2.envs.env_seeds import seed_layers
 from keras_rl2.envs.vector_env import Observation
 from keras_rl2.envs.vector_env import Step
 from keras_rl2.envs.vector_env import VectorEnvAdapter
+from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves

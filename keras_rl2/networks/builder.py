@@ -141,7 +141,7 @@ class NetworkBuilder:
                     units,
                     hidden=hidden,
                     activation=options["activation"],
-                    layer_normalization=options["layer_normalization"],
+                    normalization=options["normalization"],
                     initialization=options["initialization"],
                     seed=drawn[2],
                 ),

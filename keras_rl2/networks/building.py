@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_rl2.basics.arguments import check_choice
 from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
@@ -13,6 +14,9 @@ from keras_rl2.basics.arguments import check_sizes
 from keras_rl2.basics.arguments import check_text
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.initialization import Initialization
+
+NORMALIZATIONS = ("none", "layer", "batch", "spectral")
+"""Normalizations of hidden layers; see `keras_rl2.networks.mlp`."""
 
 
 def check_arguments(
@@ -23,7 +27,7 @@ def check_arguments(
     name: str = "",
     scale: float = 1.0,
     normalize_observations: bool = False,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     input_shape: Sequence[int] = (1,),
     dtype: str = "float32",
     **sizes: Sequence[int],
@@ -40,7 +44,8 @@ def check_arguments(
         name: str. Name of the model. Defaults to `""`.
         scale: float. Factor of observations. Defaults to `1.0`.
         normalize_observations: bool. Defaults to `False`.
-        layer_normalization: bool. Defaults to `False`.
+        normalization: str. Normalization of the hidden layers. Defaults to
+            `"none"`.
         input_shape: Sequence of ints. Shape of one observation. Defaults to
             `(1,)`.
         dtype: str. Dtype of observations. Defaults to `"float32"`.
@@ -57,10 +62,8 @@ def check_arguments(
     check_in_range(
         output_gain=(output_gain, 0.0, 1e12), scale=(scale, -1e12, 1e12)
     )
-    check_flag(
-        normalize_observations=normalize_observations,
-        layer_normalization=layer_normalization,
-    )
+    check_flag(normalize_observations=normalize_observations)
+    check_choice(normalization=(normalization, NORMALIZATIONS))
     check_text(name=name, dtype=dtype)
     try:
         keras.KerasTensor((1,), dtype)
@@ -96,7 +99,7 @@ def fully_connected(
     units: int | Sequence[int],
     output_gain: float,
     start: Initialization,
-    layer_normalization: bool = False,
+    normalization: str = "none",
 ) -> Tensor:
     """Applies the hidden layers of a network, then its output or streams.
 
@@ -107,8 +110,8 @@ def fully_connected(
             side by side in it, each with the last hidden layer for itself.
         output_gain: float. Gain of the last layer's weights.
         start: `Initialization`. Makes the initial weights.
-        layer_normalization: bool. Whether hidden layers are normalised.
-            Defaults to `False`.
+        normalization: str. Normalization of the hidden layers. Defaults to
+            `"none"`.
 
     Returns:
         `[B, units]`, or the sum of all units.
@@ -119,10 +122,11 @@ def fully_connected(
     ) -> Tensor:
         for width, activation, name in layers:
             x = hidden_layer(
-                x, width, start, name + end, activation, layer_normalization
+                x, width, start, name + end, activation, normalization
             )
         return x
 
+    x = normalized_input(x, normalization)
     if not isinstance(units, Sequence):
         x = run(x, hidden, "")
         return dense(x, units, start, "output", gain=output_gain)
@@ -143,7 +147,7 @@ def hidden_layer(
     start: Initialization,
     name: str,
     activation: str,
-    layer_normalization: bool,
+    normalization: str,
 ) -> Tensor:
     """Applies a new hidden layer, with optional normalization.
 
@@ -153,19 +157,39 @@ def hidden_layer(
         start: `Initialization`. Makes its initial weights.
         name: str. Name of the layer.
         activation: str.
-        layer_normalization: bool.
+        normalization: str. See `keras_rl2.networks.mlp`.
 
     Returns:
         `[B, units]`.
     """
-    if not layer_normalization:
-        return dense(x, units, start, name, activation)
-    x = dense(x, units, start, name)
-    x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
-    activated: Tensor = keras.layers.Activation(
-        activation, name=f"{name}_activation"
-    )(x)
-    return activated
+    if normalization == "layer":
+        x = dense(x, units, start, name)
+        x = keras.layers.LayerNormalization(name=f"{name}_normalization")(x)
+        activated: Tensor = keras.layers.Activation(
+            activation, name=f"{name}_activation"
+        )(x)
+        return activated
+    spectral = normalization == "spectral"
+    x = dense(x, units, start, name, activation, spectral=spectral)
+    if normalization == "batch":
+        # The input of the next layer, which may be the output.
+        x = keras.layers.BatchNormalization(name=f"{name}_normalization")(x)
+    return x
+
+
+def normalized_input(x: Tensor, normalization: str) -> Tensor:
+    """Normalises the input of the first dense layer, where that is asked for.
+
+    Args:
+        x: `[B, F]`.
+        normalization: str. See `keras_rl2.networks.mlp`.
+
+    Returns:
+        `[B, F]`.
+    """
+    if normalization == "batch":
+        x = keras.layers.BatchNormalization(name="input_normalization")(x)
+    return x
 
 
 def dense(
@@ -175,6 +199,7 @@ def dense(
     name: str,
     activation: str | None = None,
     gain: float | None = None,
+    spectral: bool = False,
 ) -> Tensor:
     """Applies a new dense layer.
 
@@ -186,6 +211,8 @@ def dense(
         activation: str or None. Defaults to `None`.
         gain: float or None. See `Initialization.kernel`. Defaults to
             `None`.
+        spectral: bool. Whether its weights are divided by their largest
+            singular value. Defaults to `False`.
 
     Returns:
         `[B, units]`.
@@ -196,7 +223,13 @@ def dense(
         activation=activation,
         kernel_initializer=start.kernel(gain),
         bias_initializer=start.bias(x.shape[-1]),
-        name=name,
+        name=f"{name}_dense" if spectral else name,
     )
-    output: Tensor = layer(x)
+    if not spectral:
+        output: Tensor = layer(x)
+        return output
+    normalized = keras.layers.SpectralNormalization(layer, name=name)
+    output = normalized(x)
+    # Its own start is drawn without a seed; any vector will do.
+    normalized.vector_u.assign(keras.ops.full_like(normalized.vector_u, 0.02))
     return output

@@ -15,6 +15,7 @@ from keras_rl2.layers import ObservationNormalization
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
+from keras_rl2.networks.building import normalized_input
 from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
@@ -37,7 +38,7 @@ def network_for(
     activation: str = "tanh",  # own words
     normalize_observations: bool = False,  # own words
     output_gain: float = 1.0,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str | None = None,  # own default, words
@@ -57,9 +58,12 @@ def network_for(
             layer comes first; not for images. Defaults to `False`.
         output_gain: float. Gain of the last layer's weights: 0.01 for a
             policy, 1 for a value. Defaults to `1.0`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each hidden layer. Defaults to
-            `False`.
+        normalization: str. Normalization of the hidden layers. `"layer"`: a
+            `keras.layers.LayerNormalization` before each activation.
+            `"batch"`: a `BatchNormalization` before each dense layer, the
+            first and the last included. `"spectral"`: a
+            `SpectralNormalization` around each hidden layer, whose weights
+            have a largest singular value of 1. Defaults to `"none"`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -77,7 +81,7 @@ def network_for(
     """
     kwargs: dict[str, Any] = {
         "output_gain": output_gain,
-        "layer_normalization": layer_normalization,
+        "normalization": normalization,
         "initialization": initialization,
         "seed": seed,
         **present(hidden=hidden, name=name),
@@ -103,7 +107,7 @@ def critic_for(
     hidden: Sequence[int] = (256, 256),
     activation: str = "relu",
     normalize_observations: bool = False,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "fan_in",
     seed: int | None = None,
     name: str = "critic",
@@ -120,9 +124,8 @@ def critic_for(
             `"relu"`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first; not for images. Defaults to `False`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each hidden layer. Defaults to
-            `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`; see
+            `mlp`. Defaults to `"none"`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"fan_in"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -148,7 +151,7 @@ def critic_for(
         hidden=hidden,
         activation=activation,
         normalize_observations=normalize_observations,
-        layer_normalization=layer_normalization,
+        normalization=normalization,
         name=name,
     )
     start = Initialization(initialization, seed)
@@ -172,6 +175,7 @@ def critic_for(
             observation_space, start, normalize_observations
         )
     x = keras.layers.Concatenate(name="both")([x, action])
+    x = normalized_input(x, normalization)
     for index, width in enumerate(hidden):
         x = hidden_layer(
             x,
@@ -179,7 +183,7 @@ def critic_for(
             start,
             f"hidden_{index}",
             activation,
-            layer_normalization,
+            normalization,
         )
     outputs = dense(x, 1, start, "output", gain=1.0)
     return keras.Model([*inputs, action], outputs, name=name)

@@ -80,6 +80,20 @@ def run_network(
     return replicas.by_rows(run, encoded, action)
 
 
+def one_value_each(value: Tensor) -> Tensor:
+    """Turns a critic's output into one value for each sample.
+
+    Args:
+        value: `[B, 1]` or `[B]`. The output.
+
+    Returns:
+        `[B]` float32.
+    """
+    if len(value.shape) == 2:
+        value = value[:, 0]
+    return ops.cast(value, "float32")
+
+
 def run_memory(
     network: Memory,
     encoded: Tree[Tensor],

@@ -35,7 +35,7 @@ def joined_network(
     activation: str = "tanh",
     output_gain: float = 1.0,
     normalize_observations: bool = False,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "joined_network",
@@ -58,9 +58,8 @@ def joined_network(
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes before each array that is no picture. Defaults to
             `False`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each hidden layer. Defaults to
-            `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`; see
+            `mlp`. Defaults to `"none"`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -85,7 +84,7 @@ def joined_network(
         activation=activation,
         output_gain=output_gain,
         normalize_observations=normalize_observations,
-        layer_normalization=layer_normalization,
+        normalization=normalization,
         name=name,
     )
     start = Initialization(initialization, seed)
@@ -97,7 +96,7 @@ def joined_network(
         for index, width in enumerate(hidden)
     ]
     outputs = fully_connected(
-        x, layers, units, output_gain, start, layer_normalization
+        x, layers, units, output_gain, start, normalization
     )
     return keras.Model(inputs, outputs, name=name)
 

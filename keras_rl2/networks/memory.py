@@ -14,6 +14,7 @@ from keras_rl2.basics import seeds
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
+from keras_rl2.networks.building import normalized_input
 from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.inputs import flat
 from keras_rl2.networks.inputs import inputs_for
@@ -304,7 +305,7 @@ def outputs_of(
     *,
     hidden: Sequence[int] = (),
     activation: str = "tanh",
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "orthogonal",
     seed: int | None = None,
     name: str = "head",
@@ -318,9 +319,8 @@ def outputs_of(
         hidden: Sequence of ints. Widths of the hidden layers of each output.
             Defaults to `()`.
         activation: str. Activation of the hidden layers. Defaults to `"tanh"`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each hidden layer. Defaults to
-            `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`; see
+            `mlp`. Defaults to `"none"`.
         initialization: str. `"orthogonal"`, with small weights for the first
             of several outputs; or `"fan_in"`. Defaults to `"orthogonal"`.
         seed: int or None. Seed of the initial weights. Defaults to `None`.
@@ -337,14 +337,13 @@ def outputs_of(
     start = Initialization(initialization, seed)
     inputs = keras.Input((width,), name="memory")
     policy_first = initialization == "orthogonal" and len(units) > 1
+    remembered = normalized_input(inputs, normalization)
     outputs = []
     for index, size in enumerate(units):
-        x: Tensor = inputs
+        x = remembered
         for depth, each in enumerate(hidden):
             layer = f"hidden_{index}_{depth}"
-            x = hidden_layer(
-                x, each, start, layer, activation, layer_normalization
-            )
+            x = hidden_layer(x, each, start, layer, activation, normalization)
         gain = 0.01 if policy_first and index == 0 else 1.0
         outputs.append(dense(x, size, start, f"output_{index}", gain=gain))
     return keras.Model(

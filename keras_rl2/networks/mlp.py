@@ -19,7 +19,7 @@ def mlp(
     activation: str = "tanh",
     output_gain: float = 1.0,
     normalize_observations: bool = False,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     scale: float = 1.0,
     initialization: str = "orthogonal",
     seed: int | None = None,
@@ -42,9 +42,12 @@ def mlp(
             policy, 1 for a value. Defaults to `1.0`.
         normalize_observations: bool. Whether an `ObservationNormalization`
             layer comes first. Defaults to `False`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each hidden layer. Defaults to
-            `False`.
+        normalization: str. Normalization of the hidden layers. `"layer"`: a
+            `keras.layers.LayerNormalization` before each activation.
+            `"batch"`: a `BatchNormalization` before each dense layer, the
+            first and the last included. `"spectral"`: a
+            `SpectralNormalization` around each hidden layer, whose weights
+            have a largest singular value of 1. Defaults to `"none"`.
         scale: float. Factor of observations, e.g. 1/255 for bytes. Defaults to
             `1.0`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
@@ -66,6 +69,12 @@ def mlp(
     Reference:
         - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
         - [Wang et al., 2016](https://arxiv.org/abs/1511.06581), streams.
+        - [Ba et al., 2016](https://arxiv.org/abs/1607.06450), layer
+          normalization.
+        - [Bhatt et al., 2024](https://openreview.net/forum?id=PczQtTsTIX),
+          batch normalization before each dense layer.
+        - [Gogianu et al., 2021](https://arxiv.org/abs/2105.05246), spectral
+          normalization.
     """
     check_arguments(
         input_shape=input_shape,
@@ -74,7 +83,7 @@ def mlp(
         activation=activation,
         output_gain=output_gain,
         normalize_observations=normalize_observations,
-        layer_normalization=layer_normalization,
+        normalization=normalization,
         scale=scale,
         name=name,
     )
@@ -92,6 +101,6 @@ def mlp(
         for index, width in enumerate(hidden)
     ]
     outputs = fully_connected(
-        x, layers, units, output_gain, start, layer_normalization
+        x, layers, units, output_gain, start, normalization
     )
     return keras.Model(inputs, outputs, name=name)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from typing import Protocol
-from typing import cast
 
 import keras
 
@@ -34,14 +33,12 @@ def all_layers(agent: HasLayers) -> list[keras.layers.Layer]:
     """
     found: dict[int, keras.layers.Layer] = {}
 
-    def visit(model: HasLayers) -> None:
-        for layer in model.layers:
-            if id(layer) not in found:
-                found[id(layer)] = layer
-                if hasattr(layer, "layers"):
-                    visit(cast(keras.Model, layer))
-
-    visit(agent)
+    left = [*reversed(agent.layers)]
+    while left:
+        layer = left.pop()
+        if id(layer) not in found:
+            found[id(layer)] = layer
+            left.extend(reversed(getattr(layer, "layers", ())))
     return list(found.values())
 
 
@@ -56,16 +53,14 @@ def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """
     found: dict[int, keras.layers.Layer] = {}
 
-    def visit(value: object) -> None:
+    left: list[object] = [layer]
+    while left:
+        value = left.pop()
         if isinstance(value, (list, tuple)):
-            for each in value:
-                visit(each)
+            left.extend(reversed(value))
         elif isinstance(value, keras.layers.Layer) and id(value) not in found:
             found[id(value)] = value
-            for each in vars(value).values():
-                visit(each)
-
-    visit(layer)
+            left.extend(reversed(vars(value).values()))
     return list(found.values())
 
 
@@ -91,14 +86,13 @@ def drawing_layers(
     >>> [layer.name for layer in drawing_layers(network)]
     ['one']
     """
-    return [
-        layer
-        for layer in all_layers(agent)
-        if any(
-            _draws(each) and not (rows and _numbers(each) * rows <= _FEW)
-            for each in layers_within(layer)
-        )
-    ]
+    drawing = []
+    for layer in all_layers(agent):
+        for each in layers_within(layer):
+            if _draws(each) and not (rows and _numbers(each) * rows <= _FEW):
+                drawing.append(layer)
+                break
+    return drawing
 
 
 def _draws(layer: keras.layers.Layer) -> bool:

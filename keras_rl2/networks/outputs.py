@@ -169,20 +169,6 @@ def as_logits(probabilities: Tensor) -> Tensor:
     )
 
 
-def one_value_each(value: Tensor) -> Tensor:
-    """Turns a critic's output into one value for each sample.
-
-    Args:
-        value: `[B, 1]` or `[B]`. The output.
-
-    Returns:
-        `[B]` float32.
-    """
-    if len(value.shape) == 2:
-        value = value[:, 0]
-    return ops.cast(value, "float32")
-
-
 def check_policy_ending(
     actor: keras.Model,
     inputs: Tree[Tensor],

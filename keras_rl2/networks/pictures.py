@@ -31,7 +31,7 @@ def nature_cnn(
     *,
     hidden: Sequence[int] = (512,),
     output_gain: float = 1.0,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "orthogonal",
     dtype: str = "uint8",
     scale: float = 1.0 / 255.0,
@@ -56,9 +56,8 @@ def nature_cnn(
             Defaults to `(512,)`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each layer of `hidden`. Defaults
-            to `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`, see
+            `mlp`; convolutions are not normalised. Defaults to `"none"`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
@@ -86,7 +85,7 @@ def nature_cnn(
         units=units,
         hidden=hidden,
         output_gain=output_gain,
-        layer_normalization=layer_normalization,
+        normalization=normalization,
         scale=scale,
         dtype=dtype,
         name=name,
@@ -103,7 +102,7 @@ def nature_cnn(
     names = ["hidden", *(f"hidden_{k}" for k in range(1, len(hidden)))]
     layers = [(w, "relu", n) for w, n in zip(hidden, names, strict=False)]
     outputs = fully_connected(
-        x, layers, units, output_gain, start, layer_normalization
+        x, layers, units, output_gain, start, normalization
     )
     return keras.Model(inputs, outputs, name=name)
 
@@ -115,7 +114,7 @@ def small_cnn(
     hidden: Sequence[int] = (128,),
     activation: str = "relu",
     output_gain: float = 1.0,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "orthogonal",
     dtype: str = "uint8",
     scale: float = 1.0 / 255.0,
@@ -142,9 +141,8 @@ def small_cnn(
         activation: str. Activation of the hidden layers. Defaults to `"relu"`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each layer of `hidden`. Defaults
-            to `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`, see
+            `mlp`; convolutions are not normalised. Defaults to `"none"`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
@@ -170,7 +168,7 @@ def small_cnn(
         hidden=hidden,
         activation=activation,
         output_gain=output_gain,
-        layer_normalization=layer_normalization,
+        normalization=normalization,
         scale=scale,
         dtype=dtype,
         name=name,
@@ -189,7 +187,7 @@ def small_cnn(
         for index, width in enumerate(hidden)
     ]
     outputs = fully_connected(
-        x, layers, units, output_gain, start, layer_normalization
+        x, layers, units, output_gain, start, normalization
     )
     return keras.Model(inputs, outputs, name=name)
 
@@ -251,7 +249,7 @@ def impala_cnn(
     filters: Sequence[int] = (16, 32, 32),
     hidden: Sequence[int] = (256,),
     output_gain: float = 1.0,
-    layer_normalization: bool = False,
+    normalization: str = "none",
     initialization: str = "orthogonal",
     dtype: str = "uint8",
     scale: float = 1.0 / 255.0,
@@ -274,9 +272,8 @@ def impala_cnn(
             Defaults to `(256,)`.
         output_gain: float. Gain of the last layer's weights. Defaults to
             `1.0`.
-        layer_normalization: bool. Whether a `keras.layers.LayerNormalization`
-            stands before the activation of each layer of `hidden`. Defaults
-            to `False`.
+        normalization: str. `"none"`, `"layer"`, `"batch"` or `"spectral"`, see
+            `mlp`; convolutions are not normalised. Defaults to `"none"`.
         initialization: str. `"orthogonal"` or `"fan_in"`, see
             `keras_rl2.networks.initialization`. Defaults to `"orthogonal"`.
         dtype: str. Dtype of the input. Defaults to `"uint8"`.
@@ -302,7 +299,7 @@ def impala_cnn(
         filters=filters,
         hidden=hidden,
         output_gain=output_gain,
-        layer_normalization=layer_normalization,
+        normalization=normalization,
         scale=scale,
         dtype=dtype,
         name=name,
@@ -336,9 +333,7 @@ def impala_cnn(
     x = layers.ReLU(name="relu")(x)
     x = layers.Flatten(name="flatten")(x)
     ends = [(w, "relu", f"hidden_{k}") for k, w in enumerate(hidden)]
-    outputs = fully_connected(
-        x, ends, units, output_gain, start, layer_normalization
-    )
+    outputs = fully_connected(x, ends, units, output_gain, start, normalization)
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -27,7 +27,7 @@ _OPTIONS = {
     "hidden": None,
     "activation": "relu",
     "normalize_observations": False,
-    "layer_normalization": False,
+    "normalization": "none",
     "initialization": "fan_in",
 }
 

@@ -9,7 +9,6 @@ import numpy as np
 from keras_rl2.basics.arguments import is_number
 from keras_rl2.basics.arguments import refusing_unknown
 from keras_rl2.basics.stopwatch import Stopwatch
-from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.replay import ReplayDataset
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
@@ -152,7 +151,6 @@ class MixedDataset(RoundDataset):
         self.replay.begin()
         super().begin()
 
-    @in_section("preparing")
     def refresh(self) -> None:
         """Collects the steps of a round and draws its minibatches.
 
@@ -160,10 +158,11 @@ class MixedDataset(RoundDataset):
             ValueError: If the dataset is not bound to an agent, or an
                 observation or reward is not finite.
         """
-        self.replay.take_steps()
-        self._ready.clear()
-        batches = self._draw(self.updates_per_round, self.batch_size)
-        self._ready.append({"batches": batches})
+        with self._section("preparing"):
+            self.replay.take_steps()
+            self._ready.clear()
+            batches = self._draw(self.updates_per_round, self.batch_size)
+            self._ready.append({"batches": batches})
 
     def _draw(self, updates: int, batch_size: int) -> dict[str, Any]:
         """Draws minibatches, `[updates, batch, ...]`."""

@@ -10,7 +10,6 @@ from keras_rl2.basics.arguments import check_in_range
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import refusing_unknown
-from keras_rl2.basics.stopwatch import in_section
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.offline.episode_rows import EpisodeRows
@@ -226,7 +225,6 @@ class OfflineDataset(RoundDataset):
         )
         self.rounds_per_epoch = self.updates_per_epoch // self.updates_per_round
 
-    @in_section("preparing")
     def refresh(self) -> None:
         """Draws the minibatches of a round.
 
@@ -234,10 +232,11 @@ class OfflineDataset(RoundDataset):
             ValueError: If the dataset is not bound to an agent, or a file
                 that is read is damaged.
         """
-        updates = self.updates_per_round
-        drawn = self.sample(updates * self.batch_size)
-        self._ready.clear()
-        self._ready.append({"batches": into_minibatches(drawn, updates)})
+        with self._section("preparing"):
+            updates = self.updates_per_round
+            drawn = self.sample(updates * self.batch_size)
+            self._ready.clear()
+            self._ready.append({"batches": into_minibatches(drawn, updates)})
 
     def sample(self, batch_size: int) -> dict[str, Any]:
         """Draws one minibatch uniformly, with replacement.

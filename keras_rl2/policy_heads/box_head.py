@@ -14,7 +14,7 @@ from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.basics.shapes import check_shape
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import SquashedGaussian
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.diagonal_gaussian import normal
 from keras_rl2.policy_heads.policy_head import PolicyHead
 from keras_rl2.policy_heads.policy_head import reshape_action
 
@@ -71,7 +71,7 @@ class BoxHead(PolicyHead):
 
     action_dtype = "float32"
     noise_kind = "normal"
-    _noise = staticmethod(noise.normal)
+    _noise = staticmethod(normal)
 
     def __init__(
         self,

@@ -12,7 +12,6 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Composite
-from keras_rl2.distributions import noise
 from keras_rl2.policy_heads.policy_head import PolicyHead
 
 
@@ -175,7 +174,7 @@ class CompositeHead(PolicyHead):
 
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
-    ) -> noise.Noise:
+    ) -> npt.NDArray[np.float32]:
         """Draws the noise of all parts, concatenated."""
         drawn = [
             head.draw_noise(generator, leading_shape) for head in self.heads

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.distributions import Bernoulli
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.bernoulli import logistic
 from keras_rl2.policy_heads.policy_head import PolicyHead
 from keras_rl2.policy_heads.policy_head import reshape_action
 
@@ -35,7 +35,7 @@ class MultiBinaryHead(PolicyHead):
     """
 
     noise_kind = "logistic"
-    _noise = staticmethod(noise.logistic)
+    _noise = staticmethod(logistic)
 
     def __init__(self, shape: int | Sequence[int]) -> None:
         self.shape = tuple(int(size) for size in np.atleast_1d(shape))

@@ -16,7 +16,7 @@ from keras_rl2.basics.shapes import check_rank
 from keras_rl2.basics.shapes import static_shape
 from keras_rl2.distributions import Distribution
 from keras_rl2.distributions import forbid
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.spaces.action_format import ActionFormat
 
 
@@ -48,9 +48,9 @@ class PolicyHead(abc.ABC):
     action_shape: tuple[int, ...]
     action_dtype: str = "int32"
     changes_action: bool
-    _noise: Callable[[np.random.Generator, tuple[int, ...]], noise.Noise] = (
-        staticmethod(noise.gumbel)
-    )
+    _noise: Callable[
+        [np.random.Generator, tuple[int, ...]], npt.NDArray[np.float32]
+    ] = staticmethod(gumbel)
 
     @abc.abstractmethod
     def __call__(
@@ -98,7 +98,7 @@ class PolicyHead(abc.ABC):
 
     def draw_noise(
         self, generator: np.random.Generator, leading_shape: Sequence[int]
-    ) -> noise.Noise:
+    ) -> npt.NDArray[np.float32]:
         """Draws the noise for many actions at once.
 
         Args:

@@ -34,7 +34,7 @@ class Preset:
         env_kwargs: dict. Arguments of the environment, as `gymnasium.make`
             takes them. Defaults to `{}`.
         networks: dict. Arguments of `for_env`: `hidden`, `activation`,
-            `normalize_observations`, `layer_normalization`,
+            `normalize_observations`, `normalization`,
             `initialization`. Defaults to the algorithm's own.
         agent: dict. Arguments of the agent's constructor. Defaults to the
             algorithm's own.
@@ -192,7 +192,7 @@ def _present(data: Mapping[str, Any]) -> dict[str, Any]:
     if data.get("algorithm") == "A2C":
         data["agent"] = {"gae_lambda": 1.0, **data.get("agent", {})}
     if data.get("algorithm") == "DQN":
-        plain = {"layer_normalization": False}
+        plain = {"normalization": "none"}
         data["networks"] = {**plain, **data.get("networks", {})}
         data["agent"] = {**_OLD_DQN, **data.get("agent", {})}
     if not isinstance(sync, dict):

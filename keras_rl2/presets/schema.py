@@ -40,7 +40,7 @@ _NETWORKS = {
     "hidden": WIDTHS,
     "activation": TEXT,
     "normalize_observations": FLAG,
-    "layer_normalization": FLAG,
+    "normalization": one_of("none", "layer", "batch", "spectral"),
 }
 _ON_POLICY_NETWORKS = {
     **_NETWORKS,

@@ -36,10 +36,7 @@ from keras_rl2.callbacks.progress import Progress
 from keras_rl2.callbacks.protocols import Rounds
 from keras_rl2.callbacks.rollout_refresh import RolloutRefresh
 from keras_rl2.callbacks.run import Run
-from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.data.round_dataset import RoundDataset
-from keras_rl2.offline.offline import OfflineDataset
-from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 from keras_rl2.training import round_execution
 from keras_rl2.training.learner import GivenCallbacks
 from keras_rl2.training.learner import Learner
@@ -96,7 +93,9 @@ def train(
             if agent.stop_training:
                 break
         done = 0
-        logs = _of_epoch(agent, logs)
+        # A `train_step` may have other logs than the metrics.
+        means = agent.get_metrics_result()
+        logs = dict(means if set(means) == set(logs) else logs)
         callbacks.on_epoch_end(epoch, logs)
         has_steps = last_step is not None and agent.env_steps >= last_step
         if agent.stop_training or has_steps:
@@ -114,17 +113,11 @@ def _tell(
     that use none: with short rounds this takes a part of the time. Logs that
     are numbers already are passed on as they are.
     """
-    if not all(type(value) is float for value in logs.values()):
+    if not {*map(type, logs.values())} <= {float}:
         callbacks.on_train_batch_end(batch, logs)
         return
     for callback in callbacks.callbacks:
         callback.on_train_batch_end(batch, logs=logs)
-
-
-def _of_epoch(agent: Learner, logs: dict[str, Any]) -> dict[str, Any]:
-    """Returns the logs of an epoch: means, where updates report the same."""
-    means = agent.get_metrics_result()
-    return dict(means if set(means) == set(logs) else logs)
 
 
 def fit(
@@ -176,7 +169,8 @@ def fit(
     check_choice(verbose=(verbose, ("auto", 0, 1, 2)))
     given = _list(callbacks)
     give_directions(given)
-    given = [*_evaluation(validation_data, validation_freq), *given]
+    if validation_data is not None:
+        given = [_evaluation(validation_data, validation_freq), *given]
     if isinstance(x, RoundDataset):
         _refuse_arguments(x, total_steps, kwargs)
         return _fit_rounds(
@@ -214,7 +208,7 @@ def _fit_rounds(
     run = Run.beginning(agent.env_steps, rounds, initial_epoch)
     # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
-    checkpoint = _checkpoint(given)
+    checkpoint, ordered = _ordered(rounds, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         if checkpoint is not None:
             run = checkpoint.begin(agent, rounds, run)
@@ -225,7 +219,6 @@ def _fit_rounds(
             last = checkpoint.end_at(total_steps, max(last, end), given)
             for line in checkpoint.told if verbose else ():
                 print(line)
-        ordered = _ordered(agent, rounds, given, verbose)
         shown = 0 if verbose == "auto" else int(verbose)
         updates = (
             run.rounds_per_epoch(rounds, total_steps) * rounds.updates_per_round
@@ -264,48 +257,77 @@ def _batches(
         agent.learners.refuse_keras_loop()
     agent.learners.check(agent, dataset, total_steps)
     if size is None:
-        data = dataset.as_dataset(agent)
-        agent.learners.check_rows(data.element_spec)
-        return cast("Iterator[Any]", iter(data))
-    data = dataset.as_rounds(agent, size.from_trajectory)
-    agent.learners.check_rows(data.element_spec)
-    # Its own iterator would take as long as a small update.
+        return cast("Iterator[Any]", iter(dataset.as_dataset(agent)))
+    dataset.give_trajectories(size.from_trajectory)
+    if agent.learners.strategy is not None:
+        rounds = dataset.as_rounds(agent, size.from_trajectory)
+        agent.learners.check_rows(rounds.element_spec)
+    # An iterator of TensorFlow would take as long as a small update.
     return round_execution.RoundIterator(dataset)
 
 
 def _ordered(
-    agent: Learner, dataset: Rounds, given: Callbacks, verbose: int | str
-) -> Callbacks:
+    dataset: Rounds, given: Callbacks, verbose: int | str
+) -> tuple[Checkpoint | None, Callbacks]:
     """Puts callbacks in their order, and adds those that `fit` needs.
 
     A `Checkpoint` comes first, to see all of the others before a round begins;
     then `RolloutRefresh`, which writes logs for the callbacks after it.
+
+    Returns:
+        The checkpoint, if there is one, and all callbacks.
     """
-    first = [c for c in given if isinstance(c, Checkpoint)]
-    refresh = [c for c in given if isinstance(c, RolloutRefresh)]
-    others = [
-        c for c in given if not isinstance(c, Checkpoint | RolloutRefresh)
-    ]
-    if len(refresh) > 1 or any(c.rollouts is not dataset for c in refresh):
+    checkpoints: list[Checkpoint] = []
+    refreshes: list[RolloutRefresh] = []
+    others: Callbacks = []
+    for each in given:
+        if isinstance(each, Checkpoint):
+            checkpoints.append(each)
+        elif isinstance(each, RolloutRefresh):
+            refreshes.append(each)
+        else:
+            others.append(each)
+    if len(checkpoints) > 1:
+        raise ValueError(
+            "Expected at most one `Checkpoint` among the callbacks. "
+            f"Received: {len(checkpoints)} of them"
+        )
+    if checkpoints and _has(keras.callbacks.BackupAndRestore, others):
+        raise ValueError(
+            "Expected a `Checkpoint` alone, which restores weights, optimizers "
+            "and the epoch too. Received: `BackupAndRestore` beside it, which "
+            "begins `fit` with weights and at an epoch of its own"
+        )
+    if len(refreshes) > 1 or any(c.rollouts is not dataset for c in refreshes):
         raise ValueError(
             "Expected at most one `RolloutRefresh`, for the same rollouts as "
-            f"`fit`. Received: {len(refresh)} of them"
+            f"`fit`. Received: {len(refreshes)} of them"
         )
-    if verbose == "auto" and not any(isinstance(c, Progress) for c in others):
+    refresh = refreshes or [RolloutRefresh(dataset)]
+    if verbose == "auto" and not _has(Progress, others):
         others.append(Progress())
-    return [*first, *(refresh or [RolloutRefresh(dataset)]), *others]
+    checkpoint = checkpoints[0] if checkpoints else None
+    return checkpoint, [*checkpoints, *refresh, *others]
 
 
-def _evaluation(validation_data: Any, validation_freq: int) -> Callbacks:
-    """Returns the callback for evaluation, if there is validation data."""
-    if validation_data is None:
-        return []
+def _has(kind: type, callbacks: Callbacks) -> bool:
+    """Returns whether there is a callback of a class."""
+    return any(isinstance(each, kind) for each in callbacks)
+
+
+def _evaluation(validation_data: Any, validation_freq: int) -> Evaluation:
+    """Returns the callback that evaluates on validation data."""
+    # They are large, and most trainings need none of them.
+    from keras_rl2.data.evaluation import EvaluationDataset
+    from keras_rl2.offline.offline import OfflineDataset
+    from keras_rl2.offline.offline_evaluation import OfflineEvaluation
+
     if isinstance(validation_data, OfflineDataset):
         # A fit in each epoch would take longer than the epoch.
         validation_data = OfflineEvaluation(validation_data, updates=0)
     if not isinstance(validation_data, (EvaluationDataset, OfflineEvaluation)):
         validation_data = EvaluationDataset(validation_data)
-    return [Evaluation(validation_data, validation_freq)]
+    return Evaluation(validation_data, validation_freq)
 
 
 def _list(
@@ -326,25 +348,6 @@ def _list(
                 f"`keras.callbacks.Callback`. Received: {each!r} among them"
             )
     return given
-
-
-def _checkpoint(callbacks: Callbacks) -> Checkpoint | None:
-    """Returns the `Checkpoint` among the callbacks, if there is one."""
-    given = [each for each in callbacks if isinstance(each, Checkpoint)]
-    if len(given) > 1:
-        raise ValueError(
-            "Expected at most one `Checkpoint` among the callbacks. "
-            f"Received: {len(given)} of them"
-        )
-    if given and any(
-        isinstance(each, keras.callbacks.BackupAndRestore) for each in callbacks
-    ):
-        raise ValueError(
-            "Expected a `Checkpoint` alone, which restores weights, optimizers "
-            "and the epoch too. Received: `BackupAndRestore` beside it, which "
-            "begins `fit` with weights and at an epoch of its own"
-        )
-    return given[0] if given else None
 
 
 # Errors.
@@ -381,7 +384,8 @@ def _refuse_arguments(
         if name not in _SAID_ELSEWHERE
     }
     refuse_unknown("`fit`", others, _TAKEN)
-    if total_steps is not None and isinstance(dataset, OfflineDataset):
+    # A dataset with environments may not know its steps before it is bound.
+    if total_steps is not None and not getattr(dataset, "steps_per_round", 1):
         raise ValueError(
             f"Expected `epochs` with an `{type(dataset).__name__}`, which "
             "takes no environment steps: an epoch is "
@@ -439,8 +443,7 @@ def fit_alone(agent: Learner) -> Iterator[None]:
         ValueError: If it is called within a scope of `tf.distribute`, or of a
             `tf.function`.
     """
-    _refuse_graph(agent)
-    _refuse_scope()
+    _refuse_surroundings(agent)
     with _lock:
         if id(agent) in _fitted:
             raise RuntimeError(
@@ -455,8 +458,17 @@ def fit_alone(agent: Learner) -> Iterator[None]:
         _fitted.discard(id(agent))
 
 
-def _refuse_graph(agent: Learner) -> None:
-    """Raises if a function is being traced, where nothing would be trained."""
+def _refuse_surroundings(agent: Learner) -> None:
+    """Raises if `fit` is called within a `tf.function` or a strategy's scope.
+
+    In a scope, agents and optimizers made outside of it cannot be changed.
+    """
+    if tf.distribute.has_strategy() and tf.executing_eagerly():
+        raise ValueError(
+            "Expected `fit` after the `strategy.scope()` in which the agent "
+            "was made, which it enters where it needs to. Received: `fit` "
+            f"within one of {type(tf.distribute.get_strategy()).__name__}"
+        )
     if tf.executing_eagerly():
         return
     error = ValueError(
@@ -467,20 +479,6 @@ def _refuse_graph(agent: Learner) -> None:
     # would put a traceback into the message.
     vars(error).update(ag_pass_through=True)
     raise error
-
-
-def _refuse_scope() -> None:
-    """Raises if a scope of `tf.distribute` is active.
-
-    Raises:
-        ValueError: If there is one.
-    """
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            "Expected `fit` after the `strategy.scope()` in which the agent "
-            "was made, which it enters where it needs to. Received: `fit` "
-            f"within one of {type(tf.distribute.get_strategy()).__name__}"
-        )
 
 
 _BETTER = {

@@ -16,6 +16,7 @@ from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learners import Learners
+from keras_rl2.training.overriding import Overridden
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import TrainedVariables
@@ -78,6 +79,10 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     @property
     def compiled(self) -> bool:
         """Whether it has an optimizer."""
+
+    @property
+    def overridden(self) -> Overridden:
+        """The methods of training that a custom class overrides."""
 
     @property
     def compile_arguments(self) -> CompileArguments | None:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 from typing import Protocol
 
 from keras_rl2.basics.arguments import either
@@ -61,6 +62,42 @@ def learns_by_own_step(kind: type) -> bool:
         is_overridden(kind, name)
         and order.index(_definers(kind, name)[0]) < shortcut
         for name in ("train_step", "prepare")
+    )
+
+
+class Overridden(NamedTuple):
+    """What a custom class of agents decides about training.
+
+    Attributes:
+        train_step: bool. Whether it overrides `train_step`.
+        train_function: bool. Whether it overrides `make_train_function`.
+        by_own_step: bool. Whether a round of one update has to be made by its
+            `train_step`, see `learns_by_own_step`.
+    """
+
+    train_step: bool
+    train_function: bool
+    by_own_step: bool
+
+
+def overridden(kind: type) -> Overridden:
+    """Returns what a class of agents overrides.
+
+    Args:
+        kind: class. Class of an agent.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> overridden(rl.PPO).train_step
+    False
+    """
+    return Overridden(
+        train_step=is_overridden(kind, "train_step"),
+        train_function=is_overridden(kind, "make_train_function"),
+        by_own_step=(
+            hasattr(kind, "train_on_trajectory") and learns_by_own_step(kind)
+        ),
     )
 
 

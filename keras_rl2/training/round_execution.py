@@ -21,7 +21,6 @@ from keras_rl2.networks.model_layers import layers_within
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
-from keras_rl2.training import overriding
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learner import Learner
 from keras_rl2.training.learner import RoundSize
@@ -67,19 +66,17 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
     step = tf.function(update, autograph=False)
 
     def run_minibatches(one_round: dict[str, Any]) -> dict[str, Tensor]:
-        def update(index: Tensor) -> dict[str, Tensor]:
-            return step(minibatch(one_round, index))
-
         # The loop starts from values in the form of an update's logs. The
         # first update outside of the loop would provide them, but would
         # double the graph to be optimised and compiled.
         logs = step.get_concrete_function(minibatch(one_round, 0))
         first: dict[str, Tensor] = tf.nest.map_structure(
-            _zeros, logs.structured_outputs
+            lambda spec: tf.zeros(spec.shape, spec.dtype),
+            logs.structured_outputs,
         )
         return tf.while_loop(
             lambda index, _: index < size.updates,
-            lambda index, _: (index + 1, update(index)),
+            lambda index, _: (index + 1, step(minibatch(one_round, index))),
             (tf.constant(0), first),
             parallel_iterations=1,
         )[1]
@@ -99,7 +96,7 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
         logs = run_updates(one_round)
         # In the order of Keras' logs.
         names[:] = sorted(logs)
-        values = [*(logs[name] for name in names), agent.skipped.in_a_row]
+        values = [*map(logs.__getitem__, names), agent.skipped.in_a_row]
         return tf.stack([tf.cast(each, "float32") for each in values])
 
     call = RoundCall(run_round, compiled=size.compiled)
@@ -150,8 +147,10 @@ def prepare_rounds(agent: Learner, x: RoundDataset) -> RoundSize | None:
         ValueError: If a call would make updates of two rounds.
     """
     updates = x.updates_per_round
-    asked = _arguments(agent).steps_per_execution
-    steps = updates if asked == "auto" else int(asked)
+    asked = cast(CompileArguments, agent.compile_arguments)
+    steps = updates
+    if asked.steps_per_execution != "auto":
+        steps = int(asked.steps_per_execution)
     if updates % steps:
         raise ValueError(
             "Expected `steps_per_execution` to divide the updates of a round, "
@@ -159,17 +158,17 @@ def prepare_rounds(agent: Learner, x: RoundDataset) -> RoundSize | None:
             f"Received: steps_per_execution={steps}"
         )
     size = None
-    own_function = overriding.is_overridden(type(agent), "make_train_function")
-    if steps == updates and not agent.run_eagerly and not own_function:
+    whole = steps == updates and not agent.run_eagerly
+    if whole and not agent.overridden.train_function:
         size = RoundSize(
             updates=updates,
-            compiled=_is_compiled(agent, x.batch_size),
+            compiled=_is_compiled(agent, asked.jit_compile, x.batch_size),
             from_trajectory=(
                 agent.learns_from_trajectories
                 and updates == 1
                 and agent.memory is None
                 and agent.learners.strategy is None
-                and not overriding.learns_by_own_step(type(agent))
+                and not agent.overridden.by_own_step
             ),
         )
     agent.set_execution(steps, size)
@@ -182,7 +181,8 @@ def prepare_minibatches(agent: Learner) -> None:
     Args:
         agent: `keras_rl2.Agent`. Must be compiled.
     """
-    agent.set_execution(_arguments(agent).first_steps_per_execution, None)
+    asked = cast(CompileArguments, agent.compile_arguments)
+    agent.set_execution(asked.first_steps_per_execution, None)
 
 
 def pays_to_compile(agent: Learner, batch_size: int) -> bool:
@@ -198,39 +198,30 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     Returns:
         bool.
     """
-    layers = all_layers(agent)
     largest = max(
         (math.prod(v.shape) for v in agent.trainable_variables), default=0
     )
     # A recurrent network has many matrix products, of single steps.
-    small = agent.memory is not None or (
-        largest * batch_size <= _LARGEST_COMPILED_PRODUCT
-    )
-    return (
-        small
-        and all(getattr(layer, "supports_jit", True) for layer in layers)
-        and not _convolves(agent)
-        and not (_on_cpu() and _draws(agent, batch_size))
-    )
-
-
-def _draws(agent: Learner, batch_size: int) -> bool:
-    """Returns whether the networks draw many random numbers in an update.
-
-    The rows of a recurrent network's minibatch are sequences, and their number
-    is unknown here.
-    """
-    rows = batch_size if agent.memory is None else None
-    return bool(drawing_layers(agent, rows))
-
-
-def _on_cpu() -> bool:
-    """Returns whether there is only a CPU, where XLA draws numbers slowly."""
-    return not tf.config.list_physical_devices("GPU")
+    recurrent = agent.memory is not None
+    if not recurrent and largest * batch_size > _LARGEST_COMPILED_PRODUCT:
+        return False
+    for layer in all_layers(agent):
+        if not getattr(layer, "supports_jit", True):
+            return False
+    # XLA draws random numbers slowly on a CPU. The number of sequences in the
+    # minibatch of a recurrent network is unknown here.
+    rows = None if recurrent else batch_size
+    on_cpu = not tf.config.list_physical_devices("GPU")
+    if on_cpu and drawing_layers(agent, rows):
+        return False
+    return not _convolves(agent)
 
 
 def _convolves(agent: Learner) -> bool:
     """Returns whether kernels, except attention's, have over two axes."""
+    kernels = [v for v in agent.trainable_variables if len(v.shape) > 2]
+    if not kernels:
+        return False
     products = {
         id(variable)
         for layer in all_layers(agent)
@@ -238,15 +229,11 @@ def _convolves(agent: Learner) -> bool:
         if isinstance(each, keras.layers.EinsumDense)
         for variable in each.trainable_variables
     }
-    return any(
-        len(variable.shape) > 2 and id(variable) not in products
-        for variable in agent.trainable_variables
-    )
+    return not {*map(id, kernels)} <= products
 
 
-def _is_compiled(agent: Learner, batch_size: int) -> bool:
-    """Returns whether XLA compiles a round."""
-    asked = _arguments(agent).jit_compile
+def _is_compiled(agent: Learner, asked: bool | str, batch_size: int) -> bool:
+    """Returns whether to compile a round, as `compile` was asked to."""
     if agent.learners.strategy is not None:
         return False
     if asked != "auto":
@@ -259,16 +246,6 @@ def _is_compiled(agent: Learner, batch_size: int) -> bool:
         pays,
     )
     return pays
-
-
-def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
-    """Returns zeros of a specification's shape and dtype."""
-    return tf.zeros(spec.shape, spec.dtype)
-
-
-def _arguments(agent: Learner) -> CompileArguments:
-    """Returns the arguments of `compile`, for a compiled agent."""
-    return cast(CompileArguments, agent.compile_arguments)
 
 
 _Traced = Callable[[list[Any]], tf.Tensor]

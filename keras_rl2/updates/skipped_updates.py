@@ -64,7 +64,7 @@ class SkippedUpdates:
             id(weight): weight
             for layer in self._layers
             if not getattr(layer, "layers", None)
-            for weight in layer.non_trainable_weights
+            for weight in _changed_by_itself(layer)
         }
         return [
             (each, tf.convert_to_tensor(each.value)) for each in found.values()
@@ -147,6 +147,15 @@ class SkippedUpdates:
             "observations that are far too large, and for a network or a loss "
             "that returns NaN"
         )
+
+
+def _changed_by_itself(layer: keras.layers.Layer) -> list[keras.Variable]:
+    """Returns the weights that a forward pass of a layer may change."""
+    weights: list[keras.Variable] = layer.non_trainable_weights
+    if isinstance(layer, keras.layers.SpectralNormalization):
+        # Its kernel is divided by the largest singular value in each pass.
+        weights = layer.weights
+    return weights
 
 
 def refuse_non_finite(

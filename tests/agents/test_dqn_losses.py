@@ -154,7 +154,7 @@ def test_gradients_reach_every_layer_of_both_streams(kind):
         dueling=True,
         distributional=kind,
         atoms=3,
-        layer_normalization=False,
+        normalization="none",
         seed=0,
     )
     widths = [

@@ -172,12 +172,13 @@ def test_a_loss_that_overflows(name):
 # An update by itself, however it is run.
 
 
-def one_update(case, how, **compile_arguments):
+def one_update(case, how, networks=None, **compile_arguments):
     """Returns an agent, what makes an update of it, and two minibatches.
 
     Args:
         case: `AgentCase`.
         how: "eager", "graph" or "xla".
+        networks: Properties of its networks, or None.
         **compile_arguments: As of `compile`.
 
     Returns:
@@ -185,7 +186,11 @@ def one_update(case, how, **compile_arguments):
     """
     env = numbers_env(case)
     agent = make_eager_agent(
-        case, env, compile_arguments=compile_arguments, **case.every_update
+        case,
+        env,
+        compile_arguments=compile_arguments,
+        **case.every_update,
+        **(networks or {}),
     )
     batch = bound(case, agent, env)
     agent.optimizer.build(agent.trainable_variables)
@@ -216,6 +221,27 @@ def test_a_skipped_update_changes_nothing(name, how):
     after = all_variables(agent)
     assert any((after[index] != before[index]).any() for index in before)
     assert not_finite(agent) == []
+
+
+@pytest.mark.parametrize("how", ["eager", "xla"])
+@pytest.mark.parametrize("normalization", ["batch", "spectral"])
+@pytest.mark.parametrize("name", ["PPO", "SAC"])
+def test_weights_that_a_forward_pass_changes_are_put_back(
+    name, normalization, how
+):
+    agent, step, good, bad = one_update(
+        EVERY_AGENT[name], how, {"normalization": normalization}
+    )
+    first = all_variables(agent)
+    step(good)
+    before = all_variables(agent)
+    moved = [each.path for each in agent.non_trainable_variables]
+    moved = [path for path in moved if "moving" in path or "vector_u" in path]
+    assert moved
+    changed = [i for i in before if (before[i] != first[i]).any()]
+    assert len(changed) > len(agent.trainable_variables)
+    step(bad)
+    assert_same(all_variables(agent), before)
 
 
 def test_no_part_of_an_update_is_made_alone():

@@ -86,7 +86,7 @@ def make(name, seed):
         data.env,
         epsilon=keras.optimizers.schedules.PolynomialDecay(1.0, 100_000, 0.1),
         double=False,
-        layer_normalization=False,
+        normalization="none",
         tau=1.0,
         target_every=1000,
         seed=seed,

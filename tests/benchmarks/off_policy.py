@@ -13,7 +13,7 @@ ADAM_EPSILON = 1e-8
 
 # What defaults of ours add to the algorithms as published.
 AS_THE_PEER = {
-    "DQN": {"double": False, "layer_normalization": False},
+    "DQN": {"double": False, "normalization": "none"},
     "SAC": {"noise_color": "white"},
 }
 

@@ -50,7 +50,7 @@ CARTPOLE = {
     "learning_rate": 3e-4,
     "updates": 10_000,
     # What is d3rlpy's CQL is double anyway.
-    "arguments": {"double": True, "tau": 0.03, "layer_normalization": False},
+    "arguments": {"double": True, "tau": 0.03, "normalization": "none"},
     "peer": {"target_update_interval": 33},
 }
 HOPPER = {

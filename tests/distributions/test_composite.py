@@ -8,7 +8,9 @@ from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import Composite
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import MultiCategorical
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.bernoulli import logistic
+from keras_rl2.distributions.categorical import gumbel
+from keras_rl2.distributions.diagonal_gaussian import normal
 
 #: Of one choice of three, one number, two switches and two choices.
 SIZES = {
@@ -42,10 +44,10 @@ def composite(count=1, **settings):
 def draw(count):
     generator = np.random.default_rng(0)
     drawn = (
-        noise.gumbel(generator, (count, 3)),
-        noise.normal(generator, (count, 1)),
-        noise.logistic(generator, (count, 2)),
-        noise.gumbel(generator, (count, 5)),
+        gumbel(generator, (count, 3)),
+        normal(generator, (count, 1)),
+        logistic(generator, (count, 2)),
+        gumbel(generator, (count, 5)),
     )
     return np.concatenate(drawn, axis=-1)
 

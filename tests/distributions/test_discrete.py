@@ -4,13 +4,15 @@ import pytest
 from keras_rl2.distributions import Bernoulli
 from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import MultiCategorical
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.bernoulli import logistic
+from keras_rl2.distributions.categorical import gumbel
+from keras_rl2.distributions.diagonal_gaussian import normal
 
 
 def test_categorical_frequencies_match_the_probabilities():
     count, probabilities = 100_000, np.array([0.5, 0.2, 0.3])
     policy = Categorical(np.tile(np.log(probabilities), (count, 1)))
-    draws = noise.gumbel(np.random.default_rng(0), (count, 3))
+    draws = gumbel(np.random.default_rng(0), (count, 3))
     frequencies = np.bincount(policy.sample(draws), minlength=3) / count
     np.testing.assert_allclose(frequencies, probabilities, atol=0.005)
 
@@ -19,7 +21,7 @@ def test_bernoulli_frequencies_match_the_probabilities():
     count, probabilities = 100_000, np.array([0.05, 0.5, 0.9])
     logits = np.log(probabilities / (1 - probabilities))
     policy = Bernoulli(np.tile(logits, (count, 1)))
-    draws = noise.logistic(np.random.default_rng(0), (count, 3))
+    draws = logistic(np.random.default_rng(0), (count, 3))
     frequencies = np.mean(policy.sample(draws), axis=0)
     np.testing.assert_allclose(frequencies, probabilities, atol=0.005)
 
@@ -44,7 +46,7 @@ def test_logits_may_be_shifted():
 
 def test_actions_forbidden_by_a_large_negative_logit_are_never_taken():
     logits = np.tile([[0.0, -1e9, 0.0]], (10_000, 1))
-    draws = noise.gumbel(np.random.default_rng(0), (10_000, 3))
+    draws = gumbel(np.random.default_rng(0), (10_000, 3))
     policy = Categorical(logits)
     assert 1 not in policy.sample(draws).numpy()
     np.testing.assert_allclose(policy.entropy(), np.log(2))
@@ -65,7 +67,7 @@ def test_multi_categorical_is_the_sum_of_its_choices():
         policy.log_prob(action),
         sum(part.log_prob(action[:, k]) for k, part in enumerate(parts)),
     )
-    draws = noise.gumbel(rng, (5, 6))
+    draws = gumbel(rng, (5, 6))
     sample = policy.sample(draws).numpy()
     np.testing.assert_array_equal(sample[:, 0], parts[0].sample(draws[:, :2]))
     np.testing.assert_array_equal(sample[:, 1], parts[1].sample(draws[:, 2:]))
@@ -101,7 +103,7 @@ def test_noise_is_finite_even_where_the_draw_is_0():
 
         random = standard_exponential
 
-    for draw in (noise.gumbel, noise.logistic):
+    for draw in (gumbel, logistic):
         draws = draw(Zeros(), (3,))
         assert draws.dtype == "float32"
         assert np.all(np.isfinite(draws))
@@ -110,9 +112,9 @@ def test_noise_is_finite_even_where_the_draw_is_0():
 def test_noise_has_its_moments():
     rng = np.random.default_rng(0)
     for draw, mean, variance in (
-        (noise.gumbel, 0.5772, np.pi**2 / 6),
-        (noise.logistic, 0.0, np.pi**2 / 3),
-        (noise.normal, 0.0, 1.0),
+        (gumbel, 0.5772, np.pi**2 / 6),
+        (logistic, 0.0, np.pi**2 / 3),
+        (normal, 0.0, 1.0),
     ):
         draws = draw(rng, (400, 500))
         assert draws.dtype == "float32"

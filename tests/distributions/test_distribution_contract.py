@@ -10,7 +10,9 @@ from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import DiagonalGaussian
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.distributions import SquashedGaussian
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.bernoulli import logistic
+from keras_rl2.distributions.categorical import gumbel
+from keras_rl2.distributions.diagonal_gaussian import normal
 
 LOW, HIGH = [-1.0, 0.0, -3.0], [1.0, 5.0, -2.0]
 
@@ -26,15 +28,15 @@ def squashed(parameters):
 
 
 MAKE = {
-    "Categorical": (Categorical, 6, noise.gumbel),
+    "Categorical": (Categorical, 6, gumbel),
     "MultiCategorical": (
         lambda logits: MultiCategorical(logits, (2, 1, 3)),
         6,
-        noise.gumbel,
+        gumbel,
     ),
-    "Bernoulli": (Bernoulli, 6, noise.logistic),
-    "DiagonalGaussian": (gaussian, 6, noise.normal),
-    "SquashedGaussian": (squashed, 6, noise.normal),
+    "Bernoulli": (Bernoulli, 6, logistic),
+    "DiagonalGaussian": (gaussian, 6, normal),
+    "SquashedGaussian": (squashed, 6, normal),
 }
 NOISE_WIDTH = dict.fromkeys(MAKE, 6) | {
     "DiagonalGaussian": 3,

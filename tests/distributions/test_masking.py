@@ -8,7 +8,8 @@ from keras_rl2.distributions import Bernoulli
 from keras_rl2.distributions import Categorical
 from keras_rl2.distributions import MultiCategorical
 from keras_rl2.distributions import forbid
-from keras_rl2.distributions import noise
+from keras_rl2.distributions.bernoulli import logistic
+from keras_rl2.distributions.categorical import gumbel
 from keras_rl2.losses import expected_soft_value
 
 RNG = np.random.default_rng(0)
@@ -110,7 +111,7 @@ def test_no_noise_lifts_what_is_forbidden():
     logits = np.tile([[-50.0, 1e6, 0.0, 1e6, -50.0]], (count, 1))
     mask = np.tile([[1, 0, 1, 0, 1]], (count, 1))
     policy = Categorical(forbid(logits, mask))
-    draws = noise.gumbel(np.random.default_rng(0), (count, 5))
+    draws = gumbel(np.random.default_rng(0), (count, 5))
     assert {0, 2, 4} >= set(policy.sample(draws).numpy().tolist())
     # As noise of somebody's own would be, which forces an action.
     draws[:, 1] = 1e30
@@ -183,7 +184,7 @@ def test_choices_are_masked_one_by_one():
     np.testing.assert_allclose(
         policy.entropy(), first.entropy() + second.entropy(), rtol=1e-6
     )
-    draws = noise.gumbel(np.random.default_rng(0), (500, 5))
+    draws = gumbel(np.random.default_rng(0), (500, 5))
     many = MultiCategorical(
         forbid(np.tile(logits, (500, 1)), np.tile(mask, (500, 1))), sizes
     )
@@ -203,7 +204,7 @@ def test_switches_that_are_forbidden_stay_off():
         policy.kl(other), left.kl(Bernoulli(np.zeros((1, 2)))), rtol=1e-6
     )
     assert policy.mode().numpy().tolist() == [[1, 0, 0]]
-    draws = noise.logistic(np.random.default_rng(0), (500, 3))
+    draws = logistic(np.random.default_rng(0), (500, 3))
     many = Bernoulli(forbid(np.tile(logits, (500, 1)), np.tile(mask, (500, 1))))
     sample = many.sample(draws).numpy()
     assert sample[:, 1].max() == 0

@@ -163,7 +163,7 @@ def test_networks_are_saved_as_plain_keras_models(tmp_path):
     np.testing.assert_array_equal(again(x), model(x))
 
 
-@pytest.mark.parametrize(
+BUILDERS = pytest.mark.parametrize(
     "make",
     [
         lambda **asked: networks.mlp((4,), 2, hidden=(8, 6), **asked),
@@ -183,11 +183,14 @@ def test_networks_are_saved_as_plain_keras_models(tmp_path):
     ],
     ids=["mlp", "streams", "critic", "joined", "pictures"],
 )
+
+
+@BUILDERS
 def test_hidden_layers_are_normalised_before_their_activation(make):
     kinds = keras.layers.LayerNormalization
     plain = make(seed=0)
     assert not any(isinstance(each, kinds) for each in plain.layers)
-    model = make(seed=0, layer_normalization=True)
+    model = make(seed=0, normalization="layer")
     widths = [
         each.output.shape[-1]
         for each in model.layers
@@ -229,3 +232,68 @@ def test_the_former_name_of_recurrent():
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def some_inputs(model, rows):
+    generator = np.random.default_rng(0)
+    return keras.tree.map_structure(
+        lambda each: generator.normal(3.0, 2.0, (rows, *each.shape[1:])),
+        model.input,
+    )
+
+
+@BUILDERS
+def test_inputs_of_dense_layers_are_normalised_over_the_batch(make):
+    model = make(seed=0, normalization="batch")
+    for one, other in zip(kernels(make(seed=0)), kernels(model), strict=True):
+        np.testing.assert_array_equal(one, other)
+    layers = keras.layers
+    dense = [each for each in model.layers if isinstance(each, layers.Dense)]
+    norms = [
+        each
+        for each in model.layers
+        if isinstance(each, layers.BatchNormalization)
+    ]
+    # A dense layer takes the output of a normalization, and nothing else.
+    outputs = {id(each.output) for each in norms}
+    assert {id(each.input) for each in dense} == outputs
+    x = some_inputs(model, 64)
+    before = [each.moving_mean.numpy() for each in norms]
+    model(x)
+    for each, mean in zip(norms, before, strict=True):
+        np.testing.assert_array_equal(each.moving_mean, mean)
+    model(x, training=True)
+    assert all(
+        (each.moving_mean.numpy() != mean).any()
+        for each, mean in zip(norms, before, strict=True)
+    )
+    normalised = keras.Model(model.input, norms[0].output)
+    np.testing.assert_allclose(
+        np.mean(normalised(x, training=True), axis=0), 0.0, atol=1e-4
+    )
+
+
+@BUILDERS
+def test_hidden_weights_have_a_largest_singular_value_of_1(make):
+    kinds = keras.layers.SpectralNormalization
+    model, same = (make(seed=0, normalization="spectral") for _ in range(2))
+    wrapped = [each for each in model.layers if isinstance(each, kinds)]
+    assert sorted({each.layer.units for each in wrapped}) == [6, 8]
+    x = some_inputs(model, 16)
+    for _ in range(200):
+        model(x, training=True)
+        same(x, training=True)
+    for each in wrapped:
+        largest = np.linalg.norm(each.layer.kernel.numpy(), 2)
+        np.testing.assert_allclose(largest, 1.0, rtol=1e-2)
+    for one, other in zip(model.weights, same.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    last = [e for e in model.layers if isinstance(e, keras.layers.Dense)]
+    assert last
+    assert all("output" in each.name for each in last)
+
+
+@BUILDERS
+def test_a_normalization_is_one_that_is_known(make):
+    with pytest.raises(ValueError, match=r"`normalization`.*Received"):
+        make(normalization="group")

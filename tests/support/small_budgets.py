@@ -13,6 +13,7 @@ import keras_rl2 as rl
 from keras_rl2.data import OfflineDataset
 from keras_rl2.data import ReplayDataset
 from keras_rl2.data import RoundDataset
+from keras_rl2.offline.offline_evaluation import OfflineEvaluation
 from keras_rl2.training import fitting
 
 STEPS = 200
@@ -33,7 +34,7 @@ def shrink(monkeypatch):
     monkeypatch.setattr(rl, "record", _short_record(rl.record))
     for kind, limits in (
         (rl.EvaluationDataset, {"episodes": EPISODES}),
-        (fitting.OfflineEvaluation, {"updates": UPDATES}),
+        (OfflineEvaluation, {"updates": UPDATES}),
         (ReplayDataset, {"warm_up": 100, "rounds_per_epoch": ROUNDS}),
         (OfflineDataset, {"updates_per_epoch": UPDATES}),
     ):
