@@ -87,7 +87,7 @@ class RolloutSamples:
         agent: `Evaluating`, or `Valuing` for one without probabilities.
         computed: Sequence of str. Entries of a sample that the networks
             compute, among `log_prob`, `advantage`, `returns` and `value`.
-            Defaults to all.
+            Defaults to `("log_prob", "advantage", "returns", "value")`.
     """
 
     def __init__(

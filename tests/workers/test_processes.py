@@ -22,7 +22,7 @@ from keras_rl2.workers.shared_memory import SharedMemoryReceiver
 from keras_rl2.workers.shared_memory import SharedMemorySender
 from keras_rl2.workers.shared_memory import shared_folder
 from keras_rl2.workers.transport import LinkLostError
-from keras_rl2.workers.worker_rollout import WorkerRollout
+from keras_rl2.workers.worker_collector import WorkerRollout
 from support import worker_envs
 from support.datasets import episodes_of
 from support.worker_envs import NumberedEnv
