@@ -217,7 +217,7 @@ def test_the_former_name_of_recurrent():
             "hidden": (4,),
             "activation": "tanh",
             "normalize_observations": False,
-            "layer_normalization": False,
+            "normalization": None,
             "initialization": "orthogonal",
         },
         (4,),
