@@ -148,7 +148,9 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
     assert not living(data)
 
 
-@pytest.mark.parametrize("where", ["__init__", "gather"])
+@pytest.mark.parametrize(
+    "where", ["__init__", pytest.param("gather", marks=pytest.mark.slow)]
+)
 def test_an_interruption_before_anybody_waits(where, monkeypatch):
     """Between asking the workers and waiting for them, Ctrl-C ends them too."""
     agent, data = made()
