@@ -298,11 +298,12 @@ def _ordered(
             "and the epoch too. Received: `BackupAndRestore` beside it, which "
             "begins `fit` with weights and at an epoch of its own"
         )
-    if len(refreshes) > 1 or any(c.rollouts is not dataset for c in refreshes):
-        raise ValueError(
-            "Expected at most one `RolloutRefresh`, for the same rollouts as "
-            f"`fit`. Received: {len(refreshes)} of them"
-        )
+    for each in refreshes:
+        if len(refreshes) > 1 or each.rollouts is not dataset:
+            raise ValueError(
+                "Expected at most one `RolloutRefresh`, for the same rollouts "
+                f"as `fit`. Received: {len(refreshes)} of them"
+            )
     refresh = refreshes or [RolloutRefresh(dataset)]
     if verbose == "auto" and not _has(Progress, others):
         others.append(Progress())

@@ -1,6 +1,7 @@
 """Trajectories as an agent sees them: statistics, and observers."""
 
 import inspect
+import operator
 import weakref
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ class Normalizing:
     @property
     def changing(self) -> tuple[ObservationNormalization, ...]:
         """The layers that update their statistics: all that are not frozen."""
-        return tuple(layer for layer in self.layers if layer.trainable)
+        return tuple(filter(operator.attrgetter("trainable"), self.layers))
 
     def _check_paths(self) -> None:
         """Raises if a layer does not name the array it normalizes."""
