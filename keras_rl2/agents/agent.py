@@ -493,7 +493,8 @@ class Agent(ActingModel):
         """Receives each `Trajectory` once, for statistics of observations."""
         if self.normalizing.layers:
             self.normalizing.observe(trajectory)
-        self.observers(trajectory)
+        if self.observers.references:
+            self.observers(trajectory)
 
     @property
     def outliers(self) -> dict[str, Outliers]:

@@ -273,7 +273,7 @@ def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
 
 def _shapes(arrays: Mapping[str, TensorLike]) -> dict[str, Shape | None]:
     """Returns the static shape of each array."""
-    return {name: static_shape(array) for name, array in arrays.items()}
+    return dict(zip(arrays, map(static_shape, arrays.values()), strict=True))
 
 
 def _as_dtype(array: TensorLike, dtype: str) -> Tensor:

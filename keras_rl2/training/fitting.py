@@ -379,11 +379,9 @@ def _refuse_arguments(
     """Raises for arguments without a meaning for rounds."""
     _refuse_said_elsewhere(given)
     check_flag(shuffle=given["shuffle"])
-    others = {
-        name: value
-        for name, value in given.items()
-        if name not in _SAID_ELSEWHERE
-    }
+    others = dict(given)
+    for name in _SAID_ELSEWHERE:
+        others.pop(name, None)
     refuse_unknown("`fit`", others, _TAKEN)
     # A dataset with environments may not know its steps before it is bound.
     if total_steps is not None and not getattr(dataset, "steps_per_round", 1):
