@@ -53,6 +53,7 @@ OWN = {
     "BehaviorCloning": {"actor", "gamma", "initial_log_std"},
     "BoxCQL": {"alpha", "threshold"},
     "CQL": {"actor", "critic", "max_gradient_norm", "q_network", "tau"},
+    "CrossQ": {"actor", "critic", "policy_delay"},
     "DDPG": {"critic", "target_every"},
     "DQN": {"tau", "target_every"},
     "DiscreteCQL": {"alpha"},
@@ -81,6 +82,7 @@ SOURCES = {
     "EvaluationDataset": ("CollectingDataset",),
     "EvaluationDataset.of": ("EvaluationDataset",),
     "ActingModel.check_export": ("EvaluationDataset",),
+    "CrossQ.compile": ("TD3.compile", "Agent.compile"),
     "TD3.compile": ("Agent.compile",),
     "Training.run": ("Agent.fit",),
     "PrioritizedReplayBuffer": ("ReplayBuffer",),
@@ -92,12 +94,12 @@ SOURCES = {
 }
 # Agents that users make; their bases have no networks for `for_env`.
 AGENTS = (
-    *("A2C", "APPO", "BehaviorCloning", "BoxCQL", "CQL", "DDPG", "DQN"),
-    *("DiscreteCQL", "IQL", "PPO", "REINFORCE", "SAC", "TD3", "TD3BC"),
+    *("A2C", "APPO", "BehaviorCloning", "BoxCQL", "CQL", "CrossQ", "DDPG"),
+    *("DQN", "DiscreteCQL", "IQL", "PPO", "REINFORCE", "SAC", "TD3", "TD3BC"),
 )
 BASES = ("OffPolicyAgent", "OnPolicyAgent", "StochasticActor")
 # Those of which a base takes more than they do.
-NARROWER = ("BoxCQL", "DDPG", "DiscreteCQL")
+NARROWER = ("BoxCQL", "CrossQ", "DDPG", "DiscreteCQL")
 # What `for_env` finds out itself.
 MADE = (
     *("actor", "critic", "networks", "q_network", "value_network"),

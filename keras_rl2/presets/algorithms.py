@@ -67,9 +67,12 @@ _PPO = {
     "value_clip_range": _OPTIONAL_NUMBER,
     "target_kl": _OPTIONAL_NUMBER,
 }
-_OFF_POLICY = {
+_WITHOUT_TARGETS = {
     "gamma": NUMBER,
     "max_gradient_norm": _OPTIONAL_NUMBER,
+}
+_OFF_POLICY = {
+    **_WITHOUT_TARGETS,
     "tau": NUMBER,
     "target_every": COUNT,
 }
@@ -84,14 +87,14 @@ _DQN = {
     "epsilon": either(NUMBER, SCHEDULE, NONE),
     "epsilon_spread": NUMBER,
 }
-_SAC = {
-    **_OFF_POLICY,
+_ENTROPY = {
     "temperature": NUMBER,
     "learn_temperature": FLAG,
     "target_entropy": _OPTIONAL_NUMBER,
     "noise_color": one_of("pink", "white"),
     "exploration": NOISE,
 }
+_SAC = {**_OFF_POLICY, **_ENTROPY}
 _TD3 = {
     **_OFF_POLICY,
     "policy_delay": COUNT,
@@ -120,11 +123,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
-        settings={
-            "gamma": NUMBER,
-            "max_gradient_norm": _OPTIONAL_NUMBER,
-            "initial_log_std": NUMBER,
-        },
+        settings={**_WITHOUT_TARGETS, "initial_log_std": NUMBER},
         optimizer=_FAST_ADAM,
         offline=True,
     ),
@@ -141,6 +140,12 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         optimizer=_ADAM,
         offline=True,
         actions=("Box", "Discrete"),
+    ),
+    "CrossQ": Algorithm(
+        on_policy=False,
+        settings={**_WITHOUT_TARGETS, **_ENTROPY, "policy_delay": COUNT},
+        optimizer={**_FAST_ADAM, "beta_1": 0.5},
+        actions=("Box",),
     ),
     "DDPG": Algorithm(
         on_policy=False,
