@@ -18,7 +18,6 @@ from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import standing_for
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.exploration.get import GivenNoise
-from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.training.compile_arguments import GivenOptimizer
@@ -48,14 +47,13 @@ class CrossQ(SAC):
     temperature too. `actor_loss` is the sum of both, the last one in updates
     between, initially 0; `entropy` is that at the next states.
 
-    `for_env` normalises all layers of critics and actor by
-    `keras.layers.BatchNormalization`, and makes critics with two hidden layers
-    of 512 units, and an actor with 256. Published are 2048 units, which learn
-    from fewer steps and need a GPU: `hidden=(2048, 2048)` makes critics and
-    actor so wide. The published batch renormalization begins to differ from
-    batch normalization after 100,000 updates. Networks of your own should
-    contain such layers, too: without them, critics that follow themselves may
-    diverge.
+    The networks of `for_env` have a `keras.layers.BatchNormalization` before
+    each dense layer, and hidden layers of 256 units, so that they learn on a
+    laptop. The published critics have 2048, which need a GPU: make them by
+    `keras_rl2.networks.critic_for(..., normalization="batch")`. The published
+    batch renormalization begins to differ from batch normalization after
+    100,000 updates. Networks of your own should contain such layers, too:
+    without them, critics that follow themselves may diverge.
 
     Actor and critics each have an optimizer, as an actor that is updated less
     often needs its own count of updates. The default is Adam with a learning
@@ -123,8 +121,6 @@ class CrossQ(SAC):
     action_kinds = (gymnasium.spaces.Box,)
     has_critic_optimizer = True
     default_normalization = "batch"
-    #: Hidden layers of the critics of `for_env`.
-    default_critic_hidden: tuple[int, ...] = (512, 512)
 
     def __init__(
         self,
@@ -263,18 +259,6 @@ class CrossQ(SAC):
         """
         raise NotImplementedError
 
-    @classmethod
-    def default_networks(
-        cls, build: NetworkBuilder, **settings: Any
-    ) -> tuple[keras.Model, list[keras.Model]]:
-        """Makes an actor and two wider critics."""
-        return critics.default_networks(
-            build,
-            build.head.parameter_sizes[-1],
-            cls.number_of_critics,
-            critic_hidden=cls.default_critic_hidden,
-        )
-
     # Target networks.
 
     def make_targets(self) -> None:
@@ -351,7 +335,7 @@ class CrossQ(SAC):
         """Runs each critic once, on present and next states together."""
         following, alpha = batch["next_observation"], self._alpha
         next_action, log_prob = self.sample_with_log_prob(following, 0)
-        both = map_leaves(
+        encoded, action = map_leaves(
             lambda one, other: ops.concatenate([one, other], axis=0),
             (self.encode(batch["observation"]), batch["action"]),
             (self.encode(following), next_action),
@@ -360,7 +344,7 @@ class CrossQ(SAC):
         halves = [
             ops.split(values, 2)
             for values in critics.action_values(
-                self.critics, *both, training=True
+                self.critics, encoded, action, training=True
             )
         ]
         next_value = losses.soft_value(

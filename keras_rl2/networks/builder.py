@@ -147,27 +147,11 @@ class NetworkBuilder:
                 name=name,
             )
 
-    def critic_of_actions(
-        self,
-        name: str,
-        seed: int | None,
-        default_hidden: Sequence[int] | None = None,
-    ) -> keras.Model:
-        """Makes a network for the Q-value of an observation and an action.
-
-        Args:
-            name: str. Name of the model.
-            seed: int or None. Seed of the initial weights.
-            default_hidden: Sequence of ints or None. Widths of the hidden
-                layers where none are asked for; None for those of the
-                algorithm. Defaults to `None`.
-
-        Returns:
-            `keras.Model`.
-        """
+    def critic_of_actions(self, name: str, seed: int | None) -> keras.Model:
+        """Makes a network for the Q-value of an observation and an action."""
         hidden = self._options["hidden"]
         if hidden is None:
-            hidden = default_hidden or self._default_hidden
+            hidden = self._default_hidden
         with keras.name_scope(name), _dtype_policy(self._dtype):
             return critic_for(
                 self._space,

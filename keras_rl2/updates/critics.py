@@ -113,11 +113,7 @@ def targets_of(critics: Sequence[keras.Model]) -> list[keras.Model]:
 
 
 def default_networks(
-    build: NetworkBuilder,
-    actor_units: int,
-    number: int,
-    discrete: bool = False,
-    critic_hidden: Sequence[int] | None = None,
+    build: NetworkBuilder, actor_units: int, number: int, discrete: bool = False
 ) -> tuple[keras.Model, list[keras.Model]]:
     """Makes an actor and critics for `for_env`.
 
@@ -127,9 +123,6 @@ def default_networks(
         number: int. Number of critics.
         discrete: bool. Whether critics return the Q-values of all actions at
             once. Defaults to `False`.
-        critic_hidden: Sequence of ints or None. Default widths of the hidden
-            layers of critics with an action input; None for those of the
-            algorithm's networks. Defaults to `None`.
 
     Returns:
         The actor and the critics.
@@ -144,7 +137,7 @@ def default_networks(
         ]
     else:
         critics = [
-            build.critic_of_actions(name, seed, critic_hidden)
+            build.critic_of_actions(name, seed)
             for name, seed in zip(names, critic_seeds, strict=True)
         ]
     return actor, critics

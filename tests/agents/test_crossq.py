@@ -262,12 +262,12 @@ def test_discrete_actions_are_refused():
         small_agent(rl.CrossQ, "act_discrete")
 
 
-def test_default_networks_are_normalised_and_critics_are_wider():
+def test_default_networks_are_normalised():
     agent = rl.CrossQ.for_env("Pendulum-v1", seed=0)
     assert [units_of(n) for n in (agent.actor, *agent.critics)] == [
         [256, 256, 2],
-        [512, 512, 1],
-        [512, 512, 1],
+        [256, 256, 1],
+        [256, 256, 1],
     ]
     for network in (agent.actor, *agent.critics):
         kinds = [type(layer).__name__ for layer in network.layers]
