@@ -55,6 +55,7 @@ CONTENTS = {
         "reinforce",
         "dqn",
         "sac",
+        "crossq",
         "td3",
         "ddpg",
         "bc",

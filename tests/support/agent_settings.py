@@ -64,6 +64,13 @@ def sac():
     }
 
 
+def crossq():
+    settings = {**sac(), "policy_delay": 2}
+    for key in _TARGETS:
+        del settings[key]
+    return settings
+
+
 def dqn():
     return {
         **_COMMON,

@@ -230,6 +230,14 @@ OFF_POLICY = {
         {9: 960},
         {"activation": "tanh", "exploration": 0.3},
     ),
+    "CrossQ": AgentCase(
+        rl.CrossQ,
+        agent_settings.crossq,
+        _replay(16, 16, batch_size=64, warm_up=64),
+        1e-2,
+        {9: 960},
+        {"temperature": 0.05, "learn_temperature": False},
+    ),
     "TD3BC": AgentCase(
         rl.TD3BC,
         agent_settings.td3bc,
@@ -262,6 +270,13 @@ OFF_POLICY = {
     ),
 }
 """Agents that learn values from replay, by name."""
+
+WITH_TARGETS = {
+    name: case
+    for name, case in OFF_POLICY.items()
+    if "tau" in case.make.argument_names()
+}
+"""Of these the ones with target networks, by name."""
 
 CLONING = {
     "BehaviorCloning": AgentCase(
@@ -299,6 +314,7 @@ ANY = [
         "BoxCQL",
         "DiscreteCQL",
         "APPO",
+        "CrossQ",
     ]
 ]
 """One of all, for what `Agent` does."""

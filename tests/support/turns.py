@@ -39,6 +39,7 @@ ANOTHER_LOSS = (
     "DiscreteCQL",
     "BehaviorCloning",
     "APPO",
+    "CrossQ",
 )
 
 
