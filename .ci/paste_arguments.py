@@ -43,6 +43,7 @@ SOURCES = {
     "EvaluationDataset": ("CollectingDataset",),
     "EvaluationDataset.of": ("EvaluationDataset",),
     "ActingModel.check_export": ("EvaluationDataset",),
+    "CrossQ.compile": ("TD3.compile", "Agent.compile"),
     "TD3.compile": ("Agent.compile",),
     "Training.run": ("Agent.fit",),
     "PrioritizedReplayBuffer": ("ReplayBuffer",),
@@ -61,8 +62,6 @@ AGENTS = frozenset(
         (ROOT / "keras_rl2" / "agents" / "__init__.py").read_text("utf-8"),
     )
 ).difference(BASES)
-# Those of which a base takes more than they do.
-NARROWER = ("BoxCQL", "DDPG", "DiscreteCQL")
 # What `for_env` finds out itself.
 MADE = (
     *("actor", "critic", "networks", "q_network", "value_network"),
@@ -119,6 +118,12 @@ class Place:
     node: ast.ClassDef | ast.FunctionDef
     called: ast.FunctionDef
     sources: tuple[str, ...]
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Names of the bases of a class."""
+        given = self.node.bases if isinstance(self.node, ast.ClassDef) else []
+        return tuple(each.id for each in given if isinstance(each, ast.Name))
 
     @functools.cached_property
     def text(self) -> str:
@@ -216,7 +221,6 @@ def _places_of(path: Path, node: ast.stmt) -> Iterator[tuple[str, Place]]:
         yield node.name, Place(path, node, node, SOURCES.get(node.name, ()))
     if not isinstance(node, ast.ClassDef):
         return
-    bases = tuple(each.id for each in node.bases if isinstance(each, ast.Name))
     constructor = ast.parse("def __init__(self): ...").body[0]
     for each in node.body:
         if isinstance(each, ast.FunctionDef):
@@ -225,8 +229,9 @@ def _places_of(path: Path, node: ast.stmt) -> Iterator[tuple[str, Place]]:
             if each.name == "__init__":
                 constructor = each
     assert isinstance(constructor, ast.FunctionDef)
-    sources = SOURCES.get(node.name, bases)
-    yield node.name, Place(path, node, constructor, sources)
+    place = Place(path, node, constructor, ())
+    sources = SOURCES.get(node.name, place.bases)
+    yield node.name, dataclasses.replace(place, sources=sources)
 
 
 def inherited(known: dict[str, Place], name: str, argument: str) -> str | None:
@@ -362,7 +367,12 @@ def for_env(known: dict[str, Place], name: str) -> str:
         each: said_at(known, name)[each] if each in hyper else said[each]
         for each in ("env", *keyword_only)
     }
-    ignored = "  # type: ignore[override]" if name in NARROWER else ""
+    narrower = any(
+        {*known[each].arguments} - {*kind.arguments}
+        for each in kind.bases
+        if each in AGENTS
+    )
+    ignored = "  # type: ignore[override]" if narrower else ""
     signature = "".join(f"        {each},\n" for each in lines)
     return (
         "    @classmethod\n    @as_given\n"

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from keras_rl2.agents import TD3BC
     from keras_rl2.agents import Agent
     from keras_rl2.agents import BehaviorCloning
+    from keras_rl2.agents import CrossQ
     from keras_rl2.data import EvaluationDataset
     from keras_rl2.data import MixedDataset
     from keras_rl2.data import OfflineDataset
@@ -110,6 +111,7 @@ __all__ = [
     "TD3BC",
     "Agent",
     "BehaviorCloning",
+    "CrossQ",
     "EvaluationDataset",
     "LocalWorkers",
     "MixedDataset",

@@ -8,6 +8,7 @@ from keras_rl2.agents.appo import APPO
 from keras_rl2.agents.behavior_cloning import BehaviorCloning
 from keras_rl2.agents.box_cql import BoxCQL
 from keras_rl2.agents.cql import CQL
+from keras_rl2.agents.crossq import CrossQ
 from keras_rl2.agents.ddpg import DDPG
 from keras_rl2.agents.discrete_cql import DiscreteCQL
 from keras_rl2.agents.dqn import DQN
@@ -42,6 +43,7 @@ __all__ = [
     "Agent",
     "BehaviorCloning",
     "BoxCQL",
+    "CrossQ",
     "DiscreteCQL",
     "ExportCheck",
     "OffPolicyAgent",

@@ -93,9 +93,12 @@ _PPO = {
     "value_clip_range": _OPTIONAL_NUMBER,
     "target_kl": _OPTIONAL_NUMBER,
 }
-_OFF_POLICY = {
+_WITHOUT_TARGETS = {
     "gamma": NUMBER,
     "max_gradient_norm": _OPTIONAL_NUMBER,
+}
+_OFF_POLICY = {
+    **_WITHOUT_TARGETS,
     "tau": NUMBER,
     "target_every": COUNT,
 }
@@ -110,14 +113,14 @@ _DQN = {
     "epsilon": either(NUMBER, SCHEDULE, NONE),
     "epsilon_spread": NUMBER,
 }
-_SAC = {
-    **_OFF_POLICY,
+_TEMPERATURE = {
     "temperature": NUMBER,
     "learn_temperature": FLAG,
     "target_entropy": _OPTIONAL_NUMBER,
     "noise_color": one_of("pink", "white"),
     "exploration": NOISE,
 }
+_SAC = {**_OFF_POLICY, **_TEMPERATURE}
 _TD3 = {
     **_OFF_POLICY,
     "policy_delay": COUNT,
@@ -197,11 +200,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     ),
     "BehaviorCloning": Algorithm(
         on_policy=False,
-        settings={
-            "gamma": NUMBER,
-            "max_gradient_norm": _OPTIONAL_NUMBER,
-            "initial_log_std": NUMBER,
-        },
+        settings={**_WITHOUT_TARGETS, "initial_log_std": NUMBER},
         optimizer=_FAST_ADAM,
         offline=True,
         page="bc",
@@ -221,6 +220,18 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         actions=("Box", "Discrete"),
         memory=("Discrete",),
         note="on DQN or SAC",
+    ),
+    "CrossQ": Algorithm(
+        on_policy=False,
+        settings={**_WITHOUT_TARGETS, **_TEMPERATURE, "policy_delay": COUNT},
+        optimizer={**_FAST_ADAM, "beta_1": 0.5},
+        actions=("Box",),
+        search={
+            **_RATES,
+            "agent.policy_delay": [1, 2, 3, 4],
+            "dataset.batch_size": [64, 128, 256, 512],
+            "networks.hidden": [[64, 64], [256, 256], [512, 512]],
+        },
     ),
     "DDPG": Algorithm(
         on_policy=False,

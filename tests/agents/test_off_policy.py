@@ -14,6 +14,7 @@ import keras_rl2 as rl
 from keras_rl2.envs import as_vector_env
 from support.agents import EITHER_KIND
 from support.agents import OFF_POLICY
+from support.agents import WITH_TARGETS
 from support.agents import assert_equal_weights
 from support.agents import differ
 from support.agents import make_agent
@@ -26,6 +27,7 @@ from support.loops import own_loop
 from support.probe_envs import CountingEnv
 
 over_agents = pytest.mark.parametrize("name", OFF_POLICY)
+over_those_with_targets = pytest.mark.parametrize("name", WITH_TARGETS)
 sync = rl.callbacks.TargetNetworkSync
 
 
@@ -77,7 +79,7 @@ def fitted():
 # That they give the same weights is said in `tests/seeds/test_step_by_step.py`.
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [own_loop, on_batches])
-@over_agents
+@over_those_with_targets
 def test_targets_follow_in_every_way_of_training(name, case, way, fitted):
     agent, other = fitted(name), following_agent(case)
     way(other, make_replay(make_env(case.pair)), rounds=2)
@@ -90,7 +92,7 @@ def test_targets_follow_in_every_way_of_training(name, case, way, fitted):
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
-@over_agents
+@over_those_with_targets
 def test_fit_moves_targets_by_what_the_agent_says(case, env):
     agent = make_eager_agent(case, env, tau=0.25, target_every=2)
     seen = []
@@ -109,7 +111,7 @@ def test_fit_moves_targets_by_what_the_agent_says(case, env):
 
 
 @pytest.mark.rotate(name=EITHER_KIND)
-@over_agents
+@over_those_with_targets
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [({"tau": 1.0}, "sources"), ({"every": 1000}, "at first")],

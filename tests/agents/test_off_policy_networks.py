@@ -119,8 +119,8 @@ def test_one_critic_gets_a_twin_with_weights_of_its_own(name, builder):
     assert [w.shape for w in one] == [w.shape for w in other]
     assert differ(one, other)
     owned = [id(variable) for variable in agent.variables]
-    for critic, target in zip(agent.critics, agent.target_critics, strict=True):
-        for variable in (*critic.variables, *target.variables):
+    for network in (*agent.critics, *agent.target_critics):
+        for variable in network.variables:
             assert owned.count(id(variable)) == 1
 
 

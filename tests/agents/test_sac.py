@@ -16,6 +16,7 @@ from support.deterministic import UNIT
 from support.deterministic import linear_critic
 from support.deterministic import small_agent
 from support.deterministic import small_replay
+from support.gradients import numerical_gradient
 
 CHOICES = spaces.Discrete(2)
 ALPHA = 0.5
@@ -135,23 +136,6 @@ KINDS = {
     "box": (box_agent, box_soft_value, box_taken),
     "discrete": (discrete_agent, discrete_soft_value, discrete_taken),
 }
-
-
-def numerical_gradient(loss, weights):
-    """Central differences of a loss of a list of arrays, in place."""
-    gradients = []
-    for weight in weights:
-        gradient = np.zeros_like(weight)
-        for index in np.ndindex(weight.shape):
-            old = weight[index]
-            sides = []
-            for side in (old + 1e-5, old - 1e-5):
-                weight[index] = side
-                sides.append(loss())
-            weight[index] = old
-            gradient[index] = (sides[0] - sides[1]) / 2e-5
-        gradients.append(gradient)
-    return gradients
 
 
 def float64(network):

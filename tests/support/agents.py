@@ -296,6 +296,13 @@ for _name, _known in ALGORITHMS.items():
     if _name not in {**AGENTS, **OFF_POLICY, **CLONING, "CQL": None}:
         (AGENTS if _known.on_policy else OFF_POLICY)[_name] = case_of(_name)
 
+WITH_TARGETS = {
+    name: case
+    for name, case in OFF_POLICY.items()
+    if "tau" in case.make.argument_names()
+}
+"""Those of which target networks follow the others."""
+
 ACTOR_CRITICS = {
     name: case
     for name, case in AGENTS.items()

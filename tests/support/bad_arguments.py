@@ -70,6 +70,15 @@ AGENTS: dict[str, dict[str, tuple[Any, ...]]] = {
         "target_entropy": (*bad.NUMBER, "auto"),
         "exploration": _EXPLORATION,
     },
+    "CrossQ": {
+        **_OF_AGENT,
+        "critic": _NETWORK,
+        "policy_delay": bad.COUNT,
+        "temperature": bad.SCALE,
+        "learn_temperature": bad.FLAG,
+        "target_entropy": (*bad.NUMBER, "auto"),
+        "exploration": _EXPLORATION,
+    },
     "TD3": {
         "policy_delay": bad.COUNT,
         "target_noise": bad.WEIGHT,
