@@ -260,7 +260,7 @@ VALUES = [
     ),
     Mutant(
         "the_policy_trains_the_temperature",
-        "SAC.soft_value",
+        "SAC._alpha",
         "ops.stop_gradient(ops.exp(self.log_temperature))",
         "ops.exp(self.log_temperature)",
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
@@ -275,8 +275,8 @@ VALUES = [
     Mutant(
         "sign_of_the_entropy_that_the_temperature_sees",
         "SAC.soft_value",
-        "losses.soft_value(log_prob, values, temperature), -log_prob",
-        "losses.soft_value(log_prob, values, temperature), log_prob",
+        "losses.soft_value(log_prob, values, self._alpha), -log_prob",
+        "losses.soft_value(log_prob, values, self._alpha), log_prob",
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
