@@ -20,6 +20,9 @@ collect_ignore_glob = ["tests/support/*_programs.py"]
 
 _TURNS = pytest.StashKey()
 
+# Until all tests are collected: what is imported stays.
+gc.disable()
+
 
 @pytest.fixture(autouse=True, scope="session")
 def without_xla():
@@ -118,6 +121,7 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 20)
 
 

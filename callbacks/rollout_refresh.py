@@ -86,20 +86,8 @@ class RolloutRefresh(keras.callbacks.Callback):
         else:
             updates = self.rollouts.steps_per_epoch
             logs["updates_per_second"] = updates / seconds
-        logs.update(_learning_rates(self.model.optimizer))
-
-
-def _learning_rates(optimizer: keras.optimizers.Optimizer) -> dict[str, float]:
-    """Returns learning rates under the names that Keras' callbacks use."""
-    parts = parts_of(optimizer)
-    if len(parts) == 1:
-        return {"learning_rate": _as_float(parts[0].learning_rate)}
-    return {
-        f"learning_rate_{part.name}": _as_float(part.learning_rate)
-        for part in parts
-    }
-
-
-def _as_float(value: keras.Variable) -> float:
-    """Returns a variable or a tensor as a float."""
-    return float(value.numpy())
+        parts = parts_of(self.model.optimizer)
+        for part in parts:
+            of_part = "" if len(parts) == 1 else f"_{part.name}"
+            rate = part.learning_rate.numpy()
+            logs[f"learning_rate{of_part}"] = float(rate)

@@ -432,7 +432,9 @@ class Agent(ActingModel):
             dict of scalars for the logs.
         """
         batch = self._minibatch(data)
-        return self._learn(lambda: self.update(batch))
+        with self.target_networks.following(self.updates_made):
+            terms = self.update(batch)
+        return self._logs(terms)
 
     def update(self, batch: Batch) -> Terms:
         """Makes a step for each objective, if all gradients are finite.
@@ -446,17 +448,6 @@ class Agent(ActingModel):
             because a gradient or a loss was not finite.
         """
         return self._updater.update(self.objectives(), batch)
-
-    def _learn(self, update: Callable[[], Terms]) -> dict[str, Tensor]:
-        """Makes one update and moves the target networks; returns logs."""
-        with self.target_networks.following(self.updates_made):
-            terms = update()
-        if "td_error" in terms:
-            terms["td_error"] = ops.mean(terms["td_error"])
-        counted = terms.get("counted")
-        if counted is None:
-            counted = ops.logical_not(terms["skipped_updates"])
-        return replicas.once(lambda: self._logs(terms, counted))
 
     @property
     def updates_made(self) -> keras.Variable:
@@ -500,8 +491,10 @@ class Agent(ActingModel):
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
-        self.normalizing.observe(trajectory)
-        self.observers(trajectory)
+        if self.normalizing.layers:
+            self.normalizing.observe(trajectory)
+        if self.observers.references:
+            self.observers(trajectory)
 
     @property
     def outliers(self) -> dict[str, Outliers]:
@@ -509,13 +502,14 @@ class Agent(ActingModel):
 
         Empty where no network keeps statistics.
         """
-        if not self.normalizing.changing:
+        if not self.normalizing.layers or not self.normalizing.changing:
             return {}
         return {"clipped_observations": self.normalizing.outliers}
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
-        self.normalizing.commit()
+        if self.normalizing.layers:
+            self.normalizing.commit()
 
     # Methods of Keras.
 
@@ -619,13 +613,20 @@ class Agent(ActingModel):
         """Metrics that Keras resets each epoch and shows."""
         return [self.statistics]
 
-    def _logs(
-        self, terms: dict[str, Tensor], counted: Tensor
-    ) -> dict[str, Tensor]:
-        """Keeps the scalars of an update that counts, and returns the logs."""
-        self.statistics.update_state(terms, counted)
-        logs: dict[str, Tensor] = self.get_metrics_result()
-        return logs
+    def _logs(self, terms: Terms) -> dict[str, Tensor]:
+        """Adds an update to the metrics, and returns their results."""
+        if "td_error" in terms:
+            terms["td_error"] = ops.mean(terms["td_error"])
+        counted = terms.get("counted")
+        if counted is None:
+            counted = ops.logical_not(terms["skipped_updates"])
+
+        def logs() -> dict[str, Tensor]:
+            self.statistics.update_state(terms, counted)
+            results: dict[str, Tensor] = self.get_metrics_result()
+            return results
+
+        return replicas.once(logs)
 
     def _minibatch(self, data: Any) -> dict[str, Tensor]:
         """Returns a minibatch for an update, or raises an error."""

@@ -262,7 +262,9 @@ class OnPolicyAgent(StochasticPolicy):
                 unpack(arrays), training=True
             )
         )
-        return self._learn(lambda: self._updater.update(objectives, arrays))
+        with self.target_networks.following(self.updates_made):
+            terms = self._updater.update(objectives, arrays)
+        return self._logs(terms)
 
     def _forward(
         self, batch: dict[str, Any]

@@ -369,7 +369,8 @@ class PQN(Agent):
 
         Args:
             arrays: dict of `Trajectory.arrays`, in the graph.
-            log_prob: None.
+            log_prob: None, or `[T, B]`. Without effect: there is no policy
+                with probabilities.
             values: `[T, B]` float32. Values of the observations.
             next_values: `[T, B]` float32. Values of the true next
                 observations.
@@ -408,7 +409,8 @@ class PQN(Agent):
         """Returns shape and dtype of each entry of one sample.
 
         Args:
-            length: int or None. None: the agent has no memory.
+            length: int or None. Without effect: the agent has no memory.
+                Defaults to `None`.
 
         Returns:
             dict: `observation` and `action` as collected; `returns`, the

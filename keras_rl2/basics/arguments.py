@@ -231,8 +231,9 @@ def check_has(what: str, *attributes: str, **things: Any) -> None:
         ValueError: If a value lacks an attribute.
     """
     for name, value in things.items():
-        if not all(hasattr(value, each) for each in attributes):
-            raise _refused(name, value, what)
+        for attribute in attributes:
+            if not hasattr(value, attribute):
+                raise _refused(name, value, what)
 
 
 def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:

@@ -5,6 +5,7 @@ these checks: arrays that do not fit raise while the graph is traced, so that
 nothing is ever broadcast by accident.
 """
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
@@ -138,12 +139,11 @@ def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
     ValueError: Expected rank 2 for rewards. Received: rewards of shape [2]
     """
     ranks = (rank,) if isinstance(rank, int) else rank
-    shapes = {name: static_shape(array) for name, array in arrays.items()}
-    wrong = [
-        name
-        for name, shape in shapes.items()
-        if shape is not None and len(shape) not in ranks
-    ]
+    shapes = _shapes(arrays)
+    wrong = []
+    for name, shape in shapes.items():
+        if shape is not None and len(shape) not in ranks:
+            wrong.append(name)
     if wrong:
         raise ValueError(
             f"Expected rank {' or '.join(map(str, ranks))} for "
@@ -174,12 +174,13 @@ def check_same_shape(**arrays: TensorLike) -> None:
     of shape [2]. These would broadcast to [2, 2]: squeeze the last axis of
     value, e.g. keras.ops.squeeze(value, axis=-1).
     """
-    shapes = {name: static_shape(array) for name, array in arrays.items()}
+    shapes = _shapes(arrays)
     known = [shape for shape in shapes.values() if shape is not None]
-    if any(not _compatible(known[0], shape) for shape in known[1:]) or any(
-        len({shape[axis] for shape in known} - {None}) > 1
-        for axis in range(len(known[0]) if known else 0)
-    ):
+    equal = len({*map(len, known)}) <= 1
+    for sizes in zip(*known, strict=False):
+        # None is a size that is known when the graph runs.
+        equal = equal and len({*sizes} - {None}) <= 1
+    if not equal:
         raise ValueError(
             f"Expected equal shapes. "
             f"Received: {_describe(shapes)}{_broadcast_hint(shapes)}"
@@ -204,12 +205,11 @@ def check_shape(shape: Shape, **arrays: TensorLike) -> None:
     Traceback (most recent call last):
     ValueError: Expected shape [1] for action. Received: action of shape [1, 2]
     """
-    shapes = {name: static_shape(array) for name, array in arrays.items()}
-    wrong = [
-        name
-        for name, found in shapes.items()
-        if found is not None and not _compatible(shape, found)
-    ]
+    shapes = _shapes(arrays)
+    wrong = []
+    for name, found in shapes.items():
+        if found is not None and not _compatible(shape, found):
+            wrong.append(name)
     if wrong:
         hint = _broadcast_hint({"": shape, **shapes})
         raise ValueError(
@@ -238,13 +238,13 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """
     # int64 would promote float32 to float64 under NumPy's rules, and a list
     # holds Python's doubles: only floating arrays choose the precision.
-    dtypes = [
-        standardize_dtype(array.dtype)
-        for array in arrays
-        if hasattr(array, "dtype")
-    ]
-    dtype = result_type("float32", *(d for d in dtypes if "float" in d))
-    return tuple(_as_dtype(array, dtype) for array in arrays)
+    dtypes = ["float32"]
+    for array in arrays:
+        dtype = standardize_dtype(getattr(array, "dtype", "int32"))
+        if "float" in dtype:
+            dtypes.append(dtype)
+    dtype = result_type(*dtypes)
+    return tuple([_as_dtype(array, dtype) for array in arrays])
 
 
 def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
@@ -271,6 +271,11 @@ def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
     return _as_dtype(value, standardize_dtype(like.dtype))
 
 
+def _shapes(arrays: Mapping[str, TensorLike]) -> dict[str, Shape | None]:
+    """Returns the static shape of each array."""
+    return dict(zip(arrays, map(static_shape, arrays.values()), strict=True))
+
+
 def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
     """Converts to a tensor without a detour through a narrower dtype."""
     if not hasattr(array, "dtype"):
@@ -280,10 +285,12 @@ def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
 
 def _compatible(first: Shape, second: Shape) -> bool:
     """Returns whether two shapes are equal as far as they are known."""
-    return len(first) == len(second) and all(
-        a is None or b is None or a == b
-        for a, b in zip(first, second, strict=True)
-    )
+    if len(first) != len(second):
+        return False
+    for a, b in zip(first, second, strict=True):
+        if a is not None and b is not None and a != b:
+            return False
+    return True
 
 
 def _describe(shapes: dict[str, Shape | None]) -> str:

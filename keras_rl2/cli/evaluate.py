@@ -44,9 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     # TensorFlow takes seconds: errors that do not need it come first.
     environments.make(env_id, env_kwargs).close()
 
-    from keras_rl2.cli import saved_agents
+    from keras_rl2.cli import agent_file
 
-    agent = saved_agents.load(file)
+    agent = agent_file.load(file)
     results = agent.evaluate(
         env_id,
         episodes=arguments.episodes,

@@ -125,9 +125,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check_file and not path.exists():
         raise FileNotFoundError(f"{path}: no such file or folder")
 
-    from keras_rl2.cli import saved_agents
+    from keras_rl2.cli import agent_file
 
-    agent = saved_agents.load(file)
+    agent = agent_file.load(file)
     if not arguments.check_file:
         return _export(agent, path, env, arguments)
     check = _played(agent, path, env, arguments)
@@ -224,7 +224,7 @@ def _representative(
     if arguments.quantize != formats.INT8 or env is None:
         return None
     from keras_rl2.envs.adapt import as_vector_env
-    from keras_rl2.export.representative import NUM_ENVS
+    from keras_rl2.export.quantizing import NUM_ENVS
 
     env_id, env_kwargs = env
     return as_vector_env(env_id, NUM_ENVS, env_kwargs=env_kwargs)

@@ -93,11 +93,11 @@ def _groups(runs: Sequence[str]) -> dict[Path, list[Path]]:
 def _curve(folder: Path, files: list[Path]) -> _Curve:
     """Reads the seeds of one algorithm and averages them."""
     from keras_rl2.cli import learning_curves
-    from keras_rl2.cli import progress_table
+    from keras_rl2.cli import progress_file
 
     try:
         steps, values = learning_curves.on_common_steps(
-            [progress_table.read_curve(file) for file in files]
+            [progress_file.read_curve(file) for file in files]
         )
     except CommandError:
         raise

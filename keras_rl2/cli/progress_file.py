@@ -1,17 +1,84 @@
 """The logs of a training, as a table for `plot` and for spreadsheets."""
 
 import csv
+import textwrap
 from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from typing import NamedTuple
 from typing import TextIO
 
 import keras
+import numpy as np
 
-from keras_rl2.cli.axis import STEPS
-from keras_rl2.cli.axis import Axis
-from keras_rl2.cli.progress_table import read_rows
+from keras_rl2.cli.errors import CommandError
 from keras_rl2.files.atomic_files import replacing
+from keras_rl2.files.plain_files import require_file
+from keras_rl2.presets import Preset
+
+
+class Axis(NamedTuple):
+    """Environment steps, or updates if no steps are taken.
+
+    Attributes:
+        name: str. The agent's counter, and the column in `progress.csv`.
+        words: str. The unit in messages.
+        option: str. The option that sets their number.
+
+    Example:
+
+    >>> axis_of(Preset("CQL", "CartPole-v1", updates=5000)).words
+    'updates'
+    """
+
+    name: str
+    words: str
+    option: str
+
+    def count(self, agent: object) -> int:
+        """Returns the count of an agent.
+
+        Args:
+            agent: `keras_rl2.Agent`.
+
+        Returns:
+            int.
+        """
+        return int(getattr(agent, self.name))
+
+    def length(self, preset: Preset) -> int:
+        """Returns the length of a preset's run.
+
+        Args:
+            preset: `Preset`. A preset with this axis.
+
+        Returns:
+            int.
+        """
+        return preset.updates or preset.total_steps
+
+
+STEPS = Axis("env_steps", "steps", "--steps")
+
+
+UPDATES = Axis("updates", "updates", "--updates")
+
+
+def axis_of(preset: Preset) -> Axis:
+    """Returns the unit of a preset's run.
+
+    Args:
+        preset: `Preset`.
+
+    Returns:
+        `Axis`.
+    """
+    return UPDATES if preset.updates else STEPS
+
+
+_LONGEST_LINE = 2**16
+
 
 _FIRST_COLUMNS: tuple[str, ...] = (
     "env_steps",
@@ -100,3 +167,81 @@ class ProgressFile(keras.callbacks.Callback):
         assert self._file is not None
         csv.writer(self._file).writerow(row)
         self._file.flush()
+
+
+def read_rows(path: Path) -> tuple[list[str], Iterator[list[str]]]:
+    """Reads the complete rows of a progress.csv, one after the other.
+
+    Args:
+        path: Path. The file.
+
+    Returns:
+        tuple: names of the columns, and an iterator over rows: the values of
+        each, in this order. An incomplete last row is left out: it is still
+        being written, or its process was stopped.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CommandError: If it is another kind of file.
+    """
+    rows = _rows(path)
+    columns = next(rows, [])
+    if columns and not {"env_steps", "updates"} & set(columns):
+        shown = textwrap.shorten(", ".join(columns), 200, placeholder=" ...")
+        raise CommandError(
+            f"{path}: expected a column env_steps or updates, received {shown}"
+        )
+    return columns, (row for row in rows if len(row) == len(columns))
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """Yields the complete lines of a table, as lists."""
+    try:
+        require_file(path)
+        with path.open(newline="", encoding="utf-8") as file:
+            yield from csv.reader(_lines(file, path))
+    except (ValueError, csv.Error) as error:
+        raise CommandError(f"{path}: not a table: {error}") from error
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """Yields complete lines of at most a plausible length."""
+    while line := file.readline(_LONGEST_LINE):
+        if line.endswith("\n"):
+            yield line
+        elif len(line) == _LONGEST_LINE:
+            raise CommandError(f"{path}: not a table: a line without an end")
+
+
+def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Reads the return by steps, or updates.
+
+    For a training on recorded data it is the return of evaluations, since no
+    other episodes are played.
+
+    Args:
+        path: Path. A progress.csv.
+
+    Returns:
+        tuple: environment steps, or else updates, `[N]` float64, and the
+        return `[N]` float64, NaN before the first episode has ended.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CommandError: If it has no such numbers.
+    """
+    columns, rows = read_rows(path)
+    names = ("env_steps", "episode_return")
+    if "updates" in columns and "env_steps" not in columns:
+        names = ("updates", "val_episode_return")
+    if names[1] not in columns:
+        raise CommandError(f"{path}: holds no {names[1]}")
+    at = [columns.index(name) for name in names]
+    try:
+        curve = [[float(row[i] or "nan") for i in at] for row in rows]
+    except CommandError:
+        raise
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}") from error
+    steps, returns = np.array(curve, np.float64).reshape(-1, 2).T
+    return steps, returns

@@ -116,9 +116,9 @@ def _record(file: Path, env: "IdEnv", asked: "Recording") -> None:
             f"{env.env_id} draws no pictures: expected rgb_array among its "
             f"render modes, received {', '.join(modes) or 'none'}"
         )
-    from keras_rl2.cli import saved_agents
+    from keras_rl2.cli import agent_file
 
-    agent = saved_agents.load(file)
+    agent = agent_file.load(file)
     with environments.make(env.env_id, env.env_kwargs) as made:
         agent.bind(made.observation_space, made.action_space)
     recorded = recording.record(agent, env, asked)
@@ -141,11 +141,11 @@ def _record_dataset(arguments: argparse.Namespace) -> int:
     from keras_rl2.cli import environments
 
     environments.require(env_id)
-    from keras_rl2.cli import saved_agents
+    from keras_rl2.cli import agent_file
     from keras_rl2.offline.recorder import record
 
     if file is not None:
-        policy = saved_agents.load(file)
+        policy = agent_file.load(file)
     recorded = record(
         policy,
         env_id,

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from keras_rl2.cli import errors
 from keras_rl2.cli import recorded_data
+from keras_rl2.cli.argument_types import DEFAULTS
 from keras_rl2.cli.argument_types import add_env_kwargs
+from keras_rl2.cli.argument_types import asked_settings
 from keras_rl2.cli.argument_types import count
+from keras_rl2.cli.argument_types import find_preset
 from keras_rl2.cli.argument_types import setting
 from keras_rl2.cli.argument_types import whole_number
-from keras_rl2.cli.asked_preset import DEFAULTS
-from keras_rl2.cli.asked_preset import asked_settings
-from keras_rl2.cli.asked_preset import find_preset
 from keras_rl2.cli.run_folder import RunFolder
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import sys
 from keras_rl2.callbacks import Checkpoint
 from keras_rl2.callbacks import Progress
 from keras_rl2.callbacks import TensorBoard
-from keras_rl2.cli import saved_agents
+from keras_rl2.cli import agent_file
 from keras_rl2.cli.agent_file import AgentFile
-from keras_rl2.cli.axis import STEPS
-from keras_rl2.cli.axis import axis_of
-from keras_rl2.cli.best_agent import BestAgent
+from keras_rl2.cli.agent_file import BestAgent
 from keras_rl2.cli.evaluate import describe
+from keras_rl2.cli.progress_file import STEPS
 from keras_rl2.cli.progress_file import ProgressFile
+from keras_rl2.cli.progress_file import axis_of
 from keras_rl2.cli.run_folder import RunFolder
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.offline.offline import OfflineDataset
@@ -59,7 +59,7 @@ def train(
     length = axis.length(preset)
     taken = 0
     if resume and folder.agent.is_file():
-        agent = saved_agents.load(folder.agent)
+        agent = agent_file.load(folder.agent)
         taken = axis.count(agent)
         if taken >= length:
             verb = "taken" if axis is STEPS else "made"
@@ -86,7 +86,7 @@ def train(
     ):
         if resume and not saved:
             # Into a new agent: its schedules span the new total of steps.
-            saved_agents.load_into(training.agent, folder.agent)
+            agent_file.load_into(training.agent, folder.agent)
         print(_headline(training, seed, folder, taken))
         if resume:
             best.remember()

@@ -8,8 +8,8 @@ from keras_rl2 import presets
 from keras_rl2.cli import checks
 from keras_rl2.cli import environments
 from keras_rl2.cli import random_rollout
-from keras_rl2.cli.asked_preset import asked_settings
-from keras_rl2.cli.asked_preset import find_preset
+from keras_rl2.cli.argument_types import asked_settings
+from keras_rl2.cli.argument_types import find_preset
 from keras_rl2.cli.errors import CommandError
 from keras_rl2.presets import ALGORITHMS
 from keras_rl2.presets import Preset

@@ -105,8 +105,10 @@ def mean(gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
     Returns:
         list of tensors, the same on all replicas.
     """
+    if not within_one():
+        return list(gradients)
     known = [each for each in gradients if each is not None]
-    if not within_one() or not known:
+    if not known:
         return list(gradients)
 
     context = tf.distribute.get_replica_context()

@@ -9,7 +9,7 @@ from keras_rl2.distributions.categorical import Categorical
 from keras_rl2.distributions.composite import Composite
 from keras_rl2.distributions.diagonal_gaussian import DiagonalGaussian
 from keras_rl2.distributions.distribution import Distribution
-from keras_rl2.distributions.masking import forbid
+from keras_rl2.distributions.distribution import forbid
 from keras_rl2.distributions.multi_categorical import MultiCategorical
 from keras_rl2.distributions.squashed_gaussian import SquashedGaussian
 

@@ -13,11 +13,11 @@ from keras_rl2.basics.lazy import lazy
 if TYPE_CHECKING:
     from keras_rl2.envs.action_mask import ActionMask
     from keras_rl2.envs.adapt import as_vector_env
+    from keras_rl2.envs.atari_env import atari
     from keras_rl2.envs.bandits import GaussianBanditEnv
     from keras_rl2.envs.bandits import GaussianBanditVectorEnv
     from keras_rl2.envs.errors import MismatchError
     from keras_rl2.envs.errors import WorkerError
-    from keras_rl2.envs.make_atari import atari
     from keras_rl2.envs.making import EnvWrapper
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
@@ -51,7 +51,7 @@ __getattr__, __dir__ = lazy(
         "MismatchError": "keras_rl2.envs.errors",
         "WorkerError": "keras_rl2.envs.errors",
         "EnvWrapper": "keras_rl2.envs.making",
-        "atari": "keras_rl2.envs.make_atari",
+        "atari": "keras_rl2.envs.atari_env",
         "make_env": "keras_rl2.envs.making",
         "RewardScaler": "keras_rl2.envs.reward_scaler",
         "RunningMoments": "keras_rl2.envs.running_moments",

@@ -22,10 +22,10 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.migrate import sb3_networks
 from keras_rl2.migrate.refusals import blamed_on
 from keras_rl2.migrate.sb3_file import SB3File
+from keras_rl2.migrate.sb3_file import read_space
 from keras_rl2.migrate.sb3_networks import Seen
-from keras_rl2.migrate.sb3_optimizer import optimizer_of
+from keras_rl2.migrate.sb3_settings import optimizer_of
 from keras_rl2.migrate.sb3_settings import settings_of
-from keras_rl2.migrate.sb3_spaces import read_space
 from keras_rl2.migrate.torch_layers import ACTIVATIONS
 from keras_rl2.migrate.torch_layers import TorchLayers
 

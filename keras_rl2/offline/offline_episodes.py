@@ -9,11 +9,11 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from keras_rl2.collecting.trajectory import Trajectory
-from keras_rl2.offline.block_pool import BlockPool
 from keras_rl2.offline.episode_rows import EpisodeRows
 from keras_rl2.offline.episode_rows import check_actions
 from keras_rl2.offline.episode_rows import check_rows
 from keras_rl2.offline.episode_source import EpisodeSource
+from keras_rl2.offline.transition_block import BlockPool
 from keras_rl2.offline.transition_block import TransitionBlock
 from keras_rl2.offline.transition_block import TransitionForm
 from keras_rl2.policies.agent_protocols import CollectingAgent

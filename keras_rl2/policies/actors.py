@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import logging
+import operator
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -75,7 +76,8 @@ class ActorSnapshot(PolicyActor):
     ) -> None:
         self.deterministic = deterministic
         self.variables = list(agent.acting_variables)
-        check_weights(self.variables, _read(self.variables))
+        # Raises an error before anything is converted.
+        weights_of(self.variables)
         runner = _make_runner(agent, num_envs, deterministic, self.variables)
         self.backend = runner.backend
         super().__init__(
@@ -108,7 +110,15 @@ def weights_of(variables: list[Any]) -> list[np.ndarray]:
     Raises:
         ValueError: If they are not finite.
     """
-    values = _read(variables)
+    values = []
+    for variable in variables:
+        # The operation itself: `numpy()` takes three times as long, and this
+        # is done once for every round.
+        value = variable.value
+        read = tf.raw_ops.ReadVariableOp(
+            resource=value.handle, dtype=value.dtype
+        )
+        values.append(read.numpy())
     check_weights(variables, values)
     return values
 
@@ -214,7 +224,7 @@ def litert_policy(agent: Policy) -> LiteRTPolicy | None:
     return LiteRTPolicy(
         runner.converted,
         # Copies: keeping a reference to an array makes each update allocate.
-        [np.array(weight) for weight in _read(actor.variables)],
+        [np.array(weight) for weight in weights_of(actor.variables)],
         runner.threads,
         agent.observation_spec,
         runner.observations,
@@ -293,20 +303,18 @@ def _make_runner(
             reason[0],
         )
         return fallback
-    weights = _read(variables)
+    weights = weights_of(variables)
     runner.set_weights(weights)
     fallback.set_weights(weights)
-    if all(
-        _agree(runner(*inputs), fallback(*inputs))
-        for inputs in _example_inputs(agent, num_envs, deterministic)
-    ):
-        keep(key, converted)
-        return runner
-    logger.warning(
-        "The policy acts through tf.function (slower): its LiteRT conversion "
-        "returned other actions than TensorFlow."
-    )
-    return fallback
+    for inputs in _example_inputs(agent, num_envs, deterministic):
+        if not _agree(runner(*inputs), fallback(*inputs)):
+            logger.warning(
+                "The policy acts through tf.function (slower): its LiteRT "
+                "conversion returned other actions than TensorFlow."
+            )
+            return fallback
+    keep(key, converted)
+    return runner
 
 
 def sees_pictures(agent: Policy) -> bool:
@@ -317,20 +325,6 @@ def sees_pictures(agent: Policy) -> bool:
     """
     seen = input_specs(agent.observation_spec)
     return any(len(spec.shape) > 2 for spec in seen)
-
-
-def _read(variables: list[Any]) -> list[np.ndarray]:
-    """Returns the values of Keras variables.
-
-    Calls the operation itself: `Variable.numpy()` takes three times as long,
-    and this is done once for every round.
-    """
-    return [
-        tf.raw_ops.ReadVariableOp(
-            resource=v.value.handle, dtype=v.value.dtype
-        ).numpy()
-        for v in variables
-    ]
 
 
 def _example_inputs(
@@ -397,10 +391,11 @@ def _example_of_box(
 
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     """Returns whether two runners chose the same actions."""
-    return all(
-        np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=a.dtype.kind == "f")
-        for a, e in zip(actions, expected, strict=True)
-    )
+    for a, e in zip(actions, expected, strict=True):
+        nan = a.dtype.kind == "f"
+        if not np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=nan):
+            return False
+    return True
 
 
 # Weights are inputs, so that one is a few kilobytes.
@@ -443,8 +438,8 @@ def convert(function: Any) -> bytes:
 
 def _dtype_not_computed(graph: Any) -> str | None:
     """Returns the dtype of an operation that the interpreter lacks, if any."""
-    bodies = [graph.node, *(body.node_def for body in graph.library.function)]
-    for node in itertools.chain.from_iterable(bodies):
+    bodies = map(operator.attrgetter("node_def"), graph.library.function)
+    for node in itertools.chain(graph.node, *bodies):
         if node.op in _COMPUTING_NOTHING:
             continue
         for attribute in node.attr.values():

@@ -13,10 +13,10 @@ from keras_rl2.basics.lazy import lazy
 
 if TYPE_CHECKING:
     from keras_rl2.presets.algorithms import ALGORITHMS
-    from keras_rl2.presets.defaults import default
-    from keras_rl2.presets.defaults import on_recorded_data
     from keras_rl2.presets.loading import available
+    from keras_rl2.presets.loading import default
     from keras_rl2.presets.loading import find
+    from keras_rl2.presets.loading import on_recorded_data
     from keras_rl2.presets.loading import read
     from keras_rl2.presets.preset import Preset
     from keras_rl2.presets.search_space import SearchSpace
@@ -40,8 +40,8 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "ALGORITHMS": "keras_rl2.presets.algorithms",
-        "default": "keras_rl2.presets.defaults",
-        "on_recorded_data": "keras_rl2.presets.defaults",
+        "default": "keras_rl2.presets.loading",
+        "on_recorded_data": "keras_rl2.presets.loading",
         "available": "keras_rl2.presets.loading",
         "find": "keras_rl2.presets.loading",
         "read": "keras_rl2.presets.loading",

@@ -142,21 +142,19 @@ class Task:
     head: PolicyHead
     #: Encodes raw observations as inputs of networks.
     encode: ObservationEncoder = dataclasses.field(init=False)
+    #: Shapes and dtypes of one observation as it is stored.
+    observation_spec: Tree[ArraySpec] = dataclasses.field(init=False)
+    #: Whether observations contain a mask of the allowed actions.
+    is_masked: bool = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         encoder = ObservationEncoder(self.observation_space)
-        object.__setattr__(self, "encode", encoder)
+        vars(self).update(
+            encode=encoder,
+            observation_spec=encoder.spec,
+            is_masked=spaces.is_masked(self.observation_space),
+        )
         spaces.check_mask_space(self.observation_space, self.head.mask_size)
-
-    @property
-    def observation_spec(self) -> Tree[ArraySpec]:
-        """Shapes and dtypes of one observation as it is stored."""
-        return self.encode.spec
-
-    @property
-    def is_masked(self) -> bool:
-        """Whether observations contain a mask of the allowed actions."""
-        return spaces.is_masked(self.observation_space)
 
     def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
         """Applies the action mask of observations to the outputs of a network.

@@ -171,7 +171,16 @@ class Learners:
             ValueError: If variables were made elsewhere, or something is
                 meant for one device or one process only.
         """
-        self._check_variables(agent)
+        for variable in (*agent.variables, *agent.optimizer.variables):
+            shared = isinstance(variable.value, tf.distribute.DistributedValues)
+            if shared != (self.strategy is not None):
+                made = "within" if shared else "outside of"
+                raise ValueError(
+                    "Expected networks, optimizers and the agent to be made "
+                    "within the same `strategy.scope()`, or all of them "
+                    f"without one. Received: {variable.path!r}, which was made "
+                    f"{made} a scope, unlike the agent"
+                )
         if self.strategy is None:
             return
         arguments = agent.compile_arguments
@@ -215,19 +224,6 @@ class Learners:
                 f"shared out evenly to {parts} devices: change `batch_size`. "
                 f"Received: {rows} of them"
             )
-
-    def _check_variables(self, agent: Shared) -> None:
-        """Raises unless variables were made under the agent's strategy."""
-        for variable in (*agent.variables, *agent.optimizer.variables):
-            shared = isinstance(variable.value, tf.distribute.DistributedValues)
-            if shared != (self.strategy is not None):
-                made = "within" if shared else "outside of"
-                raise ValueError(
-                    "Expected networks, optimizers and the agent to be made "
-                    "within the same `strategy.scope()`, or all of them "
-                    f"without one. Received: {variable.path!r}, which was made "
-                    f"{made} a scope, unlike the agent"
-                )
 
     def _check_alone(
         self, agent: Shared, x: RoundDataset, total_steps: int | None

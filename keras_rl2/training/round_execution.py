@@ -18,6 +18,7 @@ from keras_rl2.data.round_dataset import minibatch
 from keras_rl2.networks.model_layers import all_layers
 from keras_rl2.networks.model_layers import drawing_layers
 from keras_rl2.networks.model_layers import layers_within
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.spaces.trees import with_leaves
@@ -306,31 +307,25 @@ class RoundCall:
 
         traced = tf.function(
             flat,
-            input_signature=[each for _, each in named_leaves(form)],
+            input_signature=leaves(form),
             autograph=False,
         ).get_concrete_function()
-        if self._directly:
-            return _direct(traced)
-        # Implicit conversion takes four times as long.
-        return lambda arrays: traced(*map(tf.constant, arrays))
+        if not self._directly:
+            # Implicit conversion takes four times as long.
+            return lambda arrays: traced(*map(tf.constant, arrays))
+        captured = traced.captured_inputs
+        dtype = traced.structured_outputs.dtype
 
+        def call(arrays: list[Any]) -> tf.Tensor:
+            # The operation that a call of the function runs: TensorFlow's
+            # Python code before it takes a third of the time of a small update.
+            result: tf.Tensor
+            [result] = tf.raw_ops.StatefulPartitionedCall(
+                args=[*arrays, *captured], Tout=[dtype], f=traced
+            )
+            return result
 
-def _direct(traced: tf.types.experimental.ConcreteFunction) -> _Traced:
-    """Returns the operation that a call of a function runs.
-
-    TensorFlow's Python code before it takes a third of the time of a small
-    update.
-    """
-    captured, dtype = traced.captured_inputs, traced.structured_outputs.dtype
-
-    def call(arrays: list[Any]) -> tf.Tensor:
-        result: tf.Tensor
-        [result] = tf.raw_ops.StatefulPartitionedCall(
-            args=[*arrays, *captured], Tout=[dtype], f=traced
-        )
-        return result
-
-    return call
+        return call
 
 
 def _spec(array: Any) -> tf.TensorSpec:

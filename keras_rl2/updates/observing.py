@@ -1,6 +1,7 @@
 """Trajectories as an agent sees them: statistics, and observers."""
 
 import inspect
+import operator
 import weakref
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ class Normalizing:
     @property
     def changing(self) -> tuple[ObservationNormalization, ...]:
         """The layers that update their statistics: all that are not frozen."""
-        return tuple(layer for layer in self.layers if layer.trainable)
+        return tuple(filter(operator.attrgetter("trainable"), self.layers))
 
     def _check_paths(self) -> None:
         """Raises if a layer does not name the array it normalizes."""
@@ -279,6 +280,10 @@ class Observers(Generic[T]):
     A method is removed together with its object: a callback of a `fit` that
     was interrupted leaves nothing behind.
 
+    Attributes:
+        references: list of functions that return an observer, or None once it
+            is gone.
+
     Example:
 
     >>> import keras_rl2 as rl
@@ -291,7 +296,7 @@ class Observers(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._references: list[Callable[[], Callable[[T], object] | None]] = []
+        self.references: list[Callable[[], Callable[[T], object] | None]] = []
 
     def add(self, observer: Callable[[T], object]) -> None:
         """Adds a function, which is called once for each piece of news.
@@ -300,7 +305,7 @@ class Observers(Generic[T]):
             observer: Callable. Takes the news.
         """
         self.remove(observer)
-        self._references.append(
+        self.references.append(
             weakref.WeakMethod(observer)
             if inspect.ismethod(observer)
             # There may be no other reference to a function, e.g. a lambda.
@@ -313,9 +318,9 @@ class Observers(Generic[T]):
         Args:
             observer: Callable. The argument of `add`.
         """
-        self._references = [
+        self.references = [
             reference
-            for reference in self._references
+            for reference in self.references
             if reference() not in (None, observer)
         ]
 
@@ -325,11 +330,11 @@ class Observers(Generic[T]):
         Args:
             news: The news, e.g. a `Trajectory`.
         """
-        for reference in self._references:
+        for reference in self.references:
             observer = reference()
             if observer is not None:
                 observer(news)
 
     def __len__(self) -> int:
         """Returns the number of observers."""
-        return sum(reference() is not None for reference in self._references)
+        return sum(reference() is not None for reference in self.references)

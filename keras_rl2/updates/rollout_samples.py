@@ -1,5 +1,7 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
+import functools
+import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -87,7 +89,7 @@ class RolloutSamples:
         agent: `Evaluating`, or `Valuing` for one without probabilities.
         computed: Sequence of str. Entries of a sample that the networks
             compute, among `log_prob`, `advantage`, `returns` and `value`.
-            Defaults to all.
+            Defaults to `("log_prob", "advantage", "returns", "value")`.
     """
 
     def __init__(
@@ -140,8 +142,7 @@ class RolloutSamples:
             Samples, a dict of arrays `[N, ...]`, and statistics, a dict of
             floats.
         """
-        prepared = self._function(trajectory)
-        computed, statistics = prepared(trajectory.arrays())
+        computed, statistics = self._compute(trajectory)
         samples: dict[str, Any] = {
             name: cast(tf.Tensor, value).numpy()
             for name, value in computed.items()
@@ -164,24 +165,24 @@ class RolloutSamples:
             k: float(cast(tf.Tensor, v)) for k, v in statistics.items()
         }
 
-    def _function(self, trajectory: Trajectory) -> Callable[..., Prepared]:
-        """Returns the function that `prepare` calls.
+    def _compute(self, trajectory: Trajectory) -> Prepared:
+        """Prepares a trajectory in one call of TensorFlow.
 
-        It is traced once for rollouts of a shape, unless the agent runs
-        eagerly: then it can be debugged as well.
+        The function is traced once for rollouts of a shape, unless the agent
+        runs eagerly: then it can be debugged as well.
         """
+        arrays = trajectory.arrays()
         if self._agent.run_eagerly:
-            return lambda arrays: self._prepared(_with_rows(arrays))
+            return self._prepared(_with_rows(arrays))
         key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
         if key not in self._functions:
             self._functions[key] = tf.function(
                 self._prepared,
-                input_signature=[_trajectory_spec(trajectory)],
+                input_signature=[_trajectory_spec(arrays)],
                 autograph=False,
             ).get_concrete_function()
-        prepared = self._functions[key]
         # Implicit conversion would take a fifth of the time.
-        return lambda arrays: prepared(map_leaves(tf.constant, arrays))
+        return self._functions[key](map_leaves(tf.constant, arrays))
 
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
         """Computes the result of `prepare` from arrays alone."""
@@ -243,7 +244,9 @@ class RolloutSamples:
             policy,
             value[:steps],
             {
-                "observation": map_leaves(lambda each: each[:steps], rows),
+                "observation": map_leaves(
+                    operator.itemgetter(slice(steps)), rows
+                ),
                 "action": taken,
                 "advantage": flat(advantages),
                 "returns": flat(targets),
@@ -338,19 +341,18 @@ def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in arrays.items() if not k.startswith("final")}
 
 
-def _trajectory_spec(trajectory: Trajectory) -> dict[str, Any]:
+def _trajectory_spec(arrays: dict[str, Any]) -> dict[str, Any]:
     """Returns a signature that leaves the number of final rows open."""
+    specs = {}
+    for key, array in arrays.items():
+        rows = [None] if key.startswith("final") else []
+        specs[key] = map_leaves(functools.partial(_spec, rows), array)
+    return specs
 
-    def exact(array: np.ndarray) -> tf.TensorSpec:
-        return tf.TensorSpec(array.shape, array.dtype)
 
-    def any_number(array: np.ndarray) -> tf.TensorSpec:
-        return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
-
-    return {
-        key: map_leaves(any_number if key.startswith("final") else exact, array)
-        for key, array in trajectory.arrays().items()
-    }
+def _spec(rows: Sequence[None], array: np.ndarray) -> tf.TensorSpec:
+    """Returns the spec of an array, with other numbers of rows or its own."""
+    return tf.TensorSpec((*rows, *array.shape[len(rows) :]), array.dtype)
 
 
 def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:

@@ -60,15 +60,15 @@ class SkippedUpdates:
 
     def before_forward_pass(self) -> list[tuple[keras.Variable, Tensor]]:
         """Returns the weights that layers may change, with their values."""
-        found = {
-            id(weight): weight
-            for layer in self._layers
-            if not getattr(layer, "layers", None)
-            for weight in _changed_by_itself(layer)
-        }
-        return [
-            (each, tf.convert_to_tensor(each.value)) for each in found.values()
-        ]
+        found: dict[int, tuple[keras.Variable, Tensor]] = {}
+        for layer in self._layers:
+            if getattr(layer, "layers", None):
+                continue
+            for weight in _changed_by_itself(layer):
+                if id(weight) not in found:
+                    before = tf.convert_to_tensor(weight.value)
+                    found[id(weight)] = weight, before
+        return [*found.values()]
 
     def end_row(self) -> None:
         """Resets the count of skipped updates in a row: an update was made."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -62,16 +63,16 @@ class Objective(NamedTuple):
     @property
     def trained(self) -> list[keras.Variable]:
         """All variables that follow the gradient, each once."""
-        named = {id(each) for each in self.variables}
-        return [
-            *(
-                variable
-                for network in self.networks
-                for variable in network.trainable_variables
-                if id(variable) not in named
-            ),
-            *(each for each in self.variables if each.trainable),
-        ]
+        trained = []
+        own = {*map(id, self.variables)}
+        for network in self.networks:
+            for variable in network.trainable_variables:
+                if id(variable) not in own:
+                    trained.append(variable)
+        for variable in self.variables:
+            if variable.trainable:
+                trained.append(variable)
+        return trained
 
 
 class Trained(Protocol):
@@ -132,6 +133,53 @@ class Updater:
             agent.optimizer.build(agent.trainable_variables)
         # Before the forward pass, which may change weights of layers.
         before = agent.skipped.before_forward_pass()
+        losses, terms, steps = self._differentiate(objectives, batch)
+        if not steps:
+            raise nothing_to_train()
+
+        def change_all() -> None:
+            for step in steps:
+                make = functools.partial(step.apply, agent.max_gradient_norm)
+                if step.due is None:
+                    make()
+                else:
+                    tf.cond(step.due, make, lambda: None)
+            agent.skipped.end_row()
+            optimizer_of = operator.attrgetter("optimizer")
+            if all(map(optimizer_of, objectives.values())):
+                # Counts updates; each of its parts counts its own.
+                agent.optimizer.iterations.assign_add(1)
+            for name, each in objectives.items():
+                if each.last_loss is not None:
+                    each.last_loss.assign(losses[name])
+            agent.after_update(batch, terms)
+
+        for name in objectives:
+            terms.setdefault(f"{name}_loss", losses[name])
+        terms["loss"] = cast(Tensor, sum(losses.values()))
+        change = functools.partial(
+            self._change_if_finite, steps, before, change_all
+        )
+        norm, skipped = replicas.once(
+            functools.partial(self._if_wanted, objectives, terms, change)
+        )
+        counted = terms.pop("counted", True)
+        return {
+            **terms,
+            "gradient_norm": norm,
+            "skipped_updates": skipped,
+            "counted": tf.logical_and(tf.logical_not(skipped), counted),
+        }
+
+    def _differentiate(
+        self, objectives: Mapping[str, Objective], batch: Batch
+    ) -> "tuple[Terms, Terms, list[_Step]]":
+        """Computes all gradients.
+
+        Returns:
+            Tuple of the loss of each objective, all other terms, and the steps
+            of those optimizers that have something to train.
+        """
         losses: Terms = {}
         terms: Terms = {}
         steps: dict[int, _Step] = {}
@@ -142,50 +190,16 @@ class Updater:
                 losses[name] = found.pop("loss")
                 terms |= found
             else:
-                due = (self._count() + 1) % objective.every == 0
+                made = ops.convert_to_tensor(self._agent.updates_made)
+                due = (made + 1) % objective.every == 0
                 losses[name], gradients = self._if_due(objective, batch, due)
-            optimizer = objective.optimizer or agent.optimizer
+            optimizer = objective.optimizer or self._agent.optimizer
             # Steps that are not always due are clipped by themselves.
             key = id(optimizer) if due is None else -1 - len(steps)
             step = steps.setdefault(key, _Step(optimizer, due))
             step.gradients += replicas.mean(gradients)
             step.variables += objective.trained
-        made = [step for step in steps.values() if step.variables]
-        if not made:
-            raise nothing_to_train()
-
-        def change_all() -> None:
-            for step in made:
-                step.apply(agent.max_gradient_norm)
-            agent.skipped.end_row()
-            if all(each.optimizer for each in objectives.values()):
-                # Counts updates; each of its parts counts its own.
-                agent.optimizer.iterations.assign_add(1)
-            for name, each in objectives.items():
-                if each.last_loss is not None:
-                    each.last_loss.assign(losses[name])
-            agent.after_update(batch, terms)
-
-        def change() -> tuple[Tensor, Tensor]:
-            return self._change_if_finite(made, before, change_all)
-
-        for name in objectives:
-            terms.setdefault(f"{name}_loss", losses[name])
-        terms["loss"] = cast(Tensor, sum(losses.values()))
-        norm, skipped = replicas.once(
-            lambda: self._if_wanted(objectives, terms, change)
-        )
-        counted = terms.pop("counted", True)
-        return {
-            **terms,
-            "gradient_norm": norm,
-            "skipped_updates": skipped,
-            "counted": tf.logical_and(tf.logical_not(skipped), counted),
-        }
-
-    def _count(self) -> Tensor:
-        """Returns the number of updates made so far, in the graph."""
-        return ops.convert_to_tensor(self._agent.updates_made)
+        return losses, terms, [s for s in steps.values() if s.variables]
 
     def _gradients(
         self, objective: Objective, batch: Batch
@@ -237,11 +251,10 @@ class Updater:
         change: Callable[[], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         """Makes the update unless an objective declines it."""
-        wanted = [
-            objective.when(terms)
-            for objective in objectives.values()
-            if objective.when is not None
-        ]
+        wanted = []
+        for objective in objectives.values():
+            if objective.when is not None:
+                wanted.append(objective.when(terms))
         if not wanted:
             return change()
         # A cond, not a mask: a zero gradient would still move Adam.
@@ -259,19 +272,17 @@ class Updater:
         change: Callable[[], None],
     ) -> tuple[Tensor, Tensor]:
         """Changes all if all is finite; returns norm, and whether skipped."""
-        for step in steps:
-            step.measure()
         finite = functools.reduce(
-            tf.logical_and, [step.is_finite() for step in steps]
+            tf.logical_and, [step.measure() for step in steps]
         )
         ready = all_computed([step.gradients for step in steps])
         for step, gradients in zip(steps, ready, strict=True):
             step.gradients = gradients
-        skipped = self._agent.skipped
-
-        def skip() -> None:
-            skipped.count(before, [step.optimizer for step in steps])
-
+        skip = functools.partial(
+            self._agent.skipped.count,
+            before,
+            [step.optimizer for step in steps],
+        )
         tf.cond(finite, change, skip)
         always = [step for step in steps if step.due is None]
         norm = (always or steps)[0].unscaled_norm
@@ -287,8 +298,17 @@ class _Step:
     gradients: list[Tensor | None] = dataclasses.field(default_factory=list)
     variables: list[keras.Variable] = dataclasses.field(default_factory=list)
 
-    def measure(self) -> None:
-        """Measures the gradients and the learning rate."""
+    def measure(self) -> Tensor:
+        """Measures the gradients and the learning rate.
+
+        Optimizers keep squares, and none moves further in a step than a few
+        times the rate, or the rate times the norm: while the square of either
+        is finite, weights could overflow only after more steps than any
+        training makes.
+
+        Returns:
+            `[]` bool. Whether the step leaves weights and slots finite.
+        """
         if not self.optimizer.built:
             # A branch of the graph could make no variables.
             self.optimizer.build(self.variables)
@@ -296,15 +316,6 @@ class _Step:
         self.scale = self.optimizer.scale_loss(1.0)
         self.norm = tf.linalg.global_norm(self.gradients)
         self.unscaled_norm = self.norm / self.scale
-
-    def is_finite(self) -> Tensor:
-        """Returns whether the step leaves weights and slots finite.
-
-        Optimizers keep squares, and none moves further in a step than a few
-        times the rate, or the rate times the norm: while the square of either
-        is finite, weights could overflow only after more steps than any
-        training makes.
-        """
         reach = 1.0 + self.unscaled_norm
         for part in parts_of(self.optimizer):
             reach = reach * (1.0 + tf.cast(part.learning_rate, reach.dtype))
@@ -312,13 +323,6 @@ class _Step:
         return finite
 
     def apply(self, max_norm: float | None) -> None:
-        """Makes the step, if it is due."""
-        if self.due is None:
-            self._apply(max_norm)
-        else:
-            tf.cond(self.due, lambda: self._apply(max_norm), lambda: None)
-
-    def _apply(self, max_norm: float | None) -> None:
         """Clips and applies the gradients."""
         gradients = self.gradients
         if max_norm is not None:

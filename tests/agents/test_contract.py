@@ -40,6 +40,16 @@ def over_spaces(test):
     return pytest.mark.spread(pair=ENOUGH_PAIRS)(over_pairs(test))
 
 
+def over_few_spaces(test):
+    """Runs a test of what `Agent` does for one agent and two pairs of spaces.
+
+    All agents, in all their spaces, are run by the slow layer.
+    """
+    over_pairs = pytest.mark.parametrize(("name", "pair"), PAIRS)
+    few = pytest.mark.spread(pair=["act_box_matrix", "observe_image"])
+    return few(pytest.mark.rotate(name=ANY)(over_pairs(test)))
+
+
 _LOADING = """
 import json, sys
 import numpy as np
@@ -111,7 +121,7 @@ def test_act_on_one_and_on_many(name, pair, deterministic, trained):
     assert space.contains(one)
 
 
-@over_spaces
+@over_few_spaces
 def test_deterministic_actions_repeat(name, pair, trained):
     agent = trained(name, pair)[0]
     batch = observations(agent)
@@ -135,7 +145,7 @@ def test_stochastic_actions_vary(name, pair, trained):
     assert len(np.unique(actions, axis=0)) > 1
 
 
-@over_spaces
+@over_few_spaces
 def test_evaluate_gives_its_keys_and_changes_nothing(name, pair, trained):
     agent = trained(name, pair)[0]
     before, steps = weights_of(agent), agent.env_steps
@@ -175,7 +185,7 @@ def test_saved_and_loaded_agent_is_the_same(name, pair, trained, tmp_path):
     )
 
 
-@over_spaces
+@over_few_spaces
 def test_weights_file_round_trip(name, pair, trained, tmp_path):
     agent = trained(name, pair)[0]
     agent.save_weights(tmp_path / "agent.weights.h5")

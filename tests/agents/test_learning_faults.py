@@ -379,7 +379,12 @@ def test_priorities_of_a_skipped_update_stay_what_they_are():
 
 
 @pytest.mark.parametrize(
-    "how", ["eager", "graph", pytest.param("xla", marks=pytest.mark.slow)]
+    "how",
+    [
+        pytest.param("eager", marks=pytest.mark.slow),
+        "graph",
+        pytest.param("xla", marks=pytest.mark.slow),
+    ],
 )
 def test_too_many_in_a_row_end_a_training(how):
     case = EVERY_AGENT["A2C"]

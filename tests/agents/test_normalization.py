@@ -292,6 +292,7 @@ def test_large_observations_keep_their_precision_when_mixed(name):
     assert np.abs(first - second).max() > 1e-3
 
 
+@pytest.mark.spread(value=[-3e38])
 @pytest.mark.rotate(name=ANY)
 @pytest.mark.parametrize("value", [1e30, -3e38])
 @over_agents

@@ -13,7 +13,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2 import presets
-from keras_rl2.presets import defaults
 from keras_rl2.presets import schema
 from support.agents import AGENTS
 from support.agents import CLONING
@@ -81,7 +80,7 @@ def test_presets_know_what_each_acts_in(name):
 def test_presets_have_its_settings_and_defaults(name):
     settings = schema.settings_of(name)
     assert "agent.gamma" in settings
-    preset = defaults.default(name, "CartPole-v1")
+    preset = presets.default(name, "CartPole-v1")
     assert preset.algorithm == name
     assert preset.optimizer["name"]
 

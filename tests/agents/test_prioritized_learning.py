@@ -41,6 +41,7 @@ def watch_updates(agent, monkeypatch):
     return seen
 
 
+@pytest.mark.spread(n_step=[3])
 @pytest.mark.rotate(name=EITHER_KIND)
 @pytest.mark.parametrize(
     ("name", "n_step"), [*((name, 1) for name in OFF_POLICY), ("DQN", 3)]
@@ -112,30 +113,38 @@ def test_minibatches_that_nobody_trained_on_change_nothing():
     assert (actual[first["index"].numpy()] != 1.0).all()
 
 
-def test_each_of_two_replays_gets_its_own_errors(monkeypatch):
-    """The last round of the one is fed back after rounds of the other."""
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"seed": 1}, marks=pytest.mark.slow),
+        {"updates_per_round": 3},
+    ],
+    ids=["as many", "more"],
+)
+def test_each_of_two_replays_gets_its_own_errors(arguments, monkeypatch):
+    """The last round of the one is fed back after rounds of the other.
+
+    As many errors, or more, of other transitions.
+    """
     env = make_env(DQN.pair)
     agent = make_eager_agent(DQN, env, compile_arguments={"optimizer": "sgd"})
     seen = watch_updates(agent, monkeypatch)
     one = prioritized(env)
-    # As many errors, or more, of other transitions.
-    for arguments in ({"seed": 1}, {"updates_per_round": 3}):
-        other = prioritized(make_env(DQN.pair), warm_up=32, **arguments)
-        for replay in (one, other, one):
-            agent.fit(replay, verbose=0)
-        agent.fit(other, verbose=0)
-        updates = other.updates_per_round
-        for replay, rounds in (
-            (one, seen[-updates - 2 : -updates]),
-            (other, seen[-updates:]),
-        ):
-            actual, last = priorities(replay), {}
-            for index, td_error in rounds:
-                last.update(zip(index.tolist(), td_error, strict=True))
-            for index, td_error in last.items():
-                assert actual[index] == pytest.approx(
-                    abs(td_error) + EPSILON, rel=1e-5
-                )
+    other = prioritized(make_env(DQN.pair), warm_up=32, **arguments)
+    for replay in (one, other, one, other):
+        agent.fit(replay, verbose=0)
+    updates = other.updates_per_round
+    for replay, rounds in (
+        (one, seen[-updates - 2 : -updates]),
+        (other, seen[-updates:]),
+    ):
+        actual, last = priorities(replay), {}
+        for index, td_error in rounds:
+            last.update(zip(index.tolist(), td_error, strict=True))
+        for index, td_error in last.items():
+            assert actual[index] == pytest.approx(
+                abs(td_error) + EPSILON, rel=1e-5
+            )
 
 
 def test_errors_of_one_agent_count_when_the_next_one_takes_over(monkeypatch):

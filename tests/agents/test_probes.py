@@ -103,7 +103,18 @@ def new_agent():
     return make
 
 
-@pytest.mark.spread(seed=[0])
+# Of agents that share their bases one: all others differ by losses that have
+# tests of their own. A policy, values of actions, and a number as an action.
+ONE_OF_EACH = [
+    ["PPO", "A2C", "REINFORCE", "APPO"],
+    ["DQN"],
+    ["SAC"],
+    ["TD3", "DDPG"],
+]
+
+
+@pytest.mark.spread(seed=[0], probe=[4, 5, 9])
+@pytest.mark.rotate(name=ONE_OF_EACH)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(
     ("name", "probe"),

@@ -21,6 +21,8 @@ def on_policy():
 
 def off_policy():
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,))
+    # To trace its updates takes longer than to make them.
+    agent.compile(run_eagerly=True)
     replay = rl.ReplayDataset(
         "Pendulum-v1",
         num_envs=2,
@@ -29,6 +31,7 @@ def off_policy():
         capacity=200,
         batch_size=8,
         updates_per_round=2,
+        rounds_per_epoch=2,
     )
     agent.fit(replay, epochs=3, verbose=0)
     return agent

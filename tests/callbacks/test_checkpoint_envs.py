@@ -150,7 +150,10 @@ def in_the_foreground():
 
 
 @pytest.mark.usefixtures("in_the_foreground")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM],
+)
 def test_a_signal_to_all_processes_of_a_job(number, tmp_path):
     def env():
         return in_processes([normalized_walk, Walk])

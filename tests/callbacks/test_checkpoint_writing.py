@@ -123,7 +123,13 @@ class TestOneWriter:
         program.fit(tmp_path, at_epoch_begin(fit_too))
         assert other.data.env.steps == 0
 
-    @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+    @pytest.mark.parametrize(
+        "error",
+        [
+            pytest.param(RuntimeError, marks=pytest.mark.slow),
+            KeyboardInterrupt,
+        ],
+    )
     def test_it_is_given_back_whatever_happens(self, error, program, tmp_path):
         def fail(epoch):
             raise error

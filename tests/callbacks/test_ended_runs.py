@@ -61,7 +61,10 @@ def end_of(directory):
     "stop",
     [
         lambda: never_better(2),
-        lambda: never_better(2, restore_best_weights=True),
+        pytest.param(
+            lambda: never_better(2, restore_best_weights=True),
+            marks=pytest.mark.slow,
+        ),
         lambda: StopAt(2),
     ],
 )
@@ -84,7 +87,11 @@ def test_stopped_by_a_callback(stop, tmp_path, caplog):
 
 @pytest.mark.parametrize(
     ("stop", "epochs"),
-    [(never_better(3), 4), (StopAt(3), 4), (None, 6)],
+    [
+        pytest.param(never_better(3), 4, marks=pytest.mark.slow),
+        (StopAt(3), 4),
+        (None, 6),
+    ],
 )
 def test_another_stop_goes_on(stop, epochs, tmp_path):
     train(tmp_path, StopAt(1) if isinstance(stop, StopAt) else never_better())
@@ -130,7 +137,9 @@ def test_all_that_was_asked_for(tmp_path, caplog):
     assert train(tmp_path, epochs=4)[0] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("verbose", ["auto", 2, 0])
+@pytest.mark.parametrize(
+    "verbose", ["auto", pytest.param(2, marks=pytest.mark.slow), 0]
+)
 def test_what_is_said_without_a_log(verbose, tmp_path, capsys):
     train(tmp_path, epochs=2)
     capsys.readouterr()

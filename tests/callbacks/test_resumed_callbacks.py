@@ -139,7 +139,7 @@ class TestStock:
             pytest.param(6, lose_power, marks=pytest.mark.slow),
             pytest.param(9, lose_power, marks=pytest.mark.slow),
             pytest.param(12, lose_power, marks=pytest.mark.slow),
-            (15, lose_power),
+            pytest.param(15, lose_power, marks=pytest.mark.slow),
             (3, interrupt),
             pytest.param(5, interrupt, marks=pytest.mark.slow),
             pytest.param(9, interrupt, marks=pytest.mark.slow),
@@ -225,7 +225,9 @@ class TestTables:
 
     # Of the first `fit`, which the second one has removed.
     @pytest.mark.filterwarnings("ignore:.*lacks rows")
-    @pytest.mark.parametrize("rounds", [2, 3, 5, 7])
+    @pytest.mark.parametrize(
+        "rounds", [2, 3, pytest.param(5, marks=pytest.mark.slow), 7]
+    )
     def test_two_fits_of_a_program(self, rounds, tmp_path):
         """The second one empties the file, wherever the first one was."""
         path = tmp_path / "log.csv"
@@ -323,9 +325,7 @@ class TestOwn:
             fit(tmp_path, Own(agent), Own(agent), epochs=3)
         # Other code of the process may warn in these seconds too.
         told = [str(each.message) for each in warned]
-        told = [
-            message for message in told if "not in the checkpoint" in message
-        ]
+        told = [each for each in told if "not in the checkpoint" in each]
         named = [message.split("`")[1] for message in told]
         assert sorted(named) == [
             *("Own.array", "Own.count", "Own.files", "Own.kinds", "Own.mean"),

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from keras_rl2.cli.asked_preset import asked_settings
+from keras_rl2.cli.argument_types import asked_settings
 from keras_rl2.presets import Preset
 
 PRESET = Preset(

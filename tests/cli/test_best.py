@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import (
 )
 
 import keras_rl2 as rl
-from keras_rl2.cli import saved_agents
+from keras_rl2.cli import agent_file
 from keras_rl2.cli.main import main
 from support.agents import assert_equal_weights
 from support.run_folders import rows_of
@@ -67,7 +67,7 @@ def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
     assert last[1].startswith(
         f"{folder / 'best.keras'}: return {score['episode_return']:.1f} +- "
     )
-    agent = saved_agents.load(folder / "agent.keras")
+    agent = agent_file.load(folder / "agent.keras")
     end = evaluated(agent)["episode_return"]
     assert f"return {end:.1f} +-" in last[0]
     assert score["episode_return"] == max(*(r for _, r in found), end)
@@ -78,7 +78,7 @@ def test_evaluations_come_every_so_many_steps(tmp_path, capsys):
 
 def test_the_best_is_what_its_score_says(trained):
     score = score_of(trained)
-    agent = saved_agents.load(trained / "best.keras")
+    agent = agent_file.load(trained / "best.keras")
     assert agent.env_steps == score["env_steps"]
     expected = evaluated(agent)
     assert {name: score[name] for name in expected} == expected
@@ -193,14 +193,14 @@ class TestRunFoldersOfVersion010:
     @pytest.mark.rotate(old=OLD)
     def test_training_goes_on_and_the_old_agent_is_kept(self, old):
         algorithm = old.parent.name.partition("-")[0].lower()
-        before = saved_agents.load(old / "agent.keras")
+        before = agent_file.load(old / "agent.keras")
         old_score = evaluated(before)["episode_return"]
         rows = (old / "progress.csv").read_text().splitlines()
         # An off-policy agent has a buffer to fill first.
         steps = str(before.env_steps + (300 if algorithm == "ppo" else 1200))
         options = ["--resume", "--steps", steps, "--evaluate", "0"]
         train(old.parents[1], *options, algorithm=algorithm)
-        agent = saved_agents.load(old / "agent.keras")
+        agent = agent_file.load(old / "agent.keras")
         assert agent.env_steps >= before.env_steps + 300
         end = evaluated(agent)["episode_return"]
         score = score_of(old)
@@ -222,6 +222,6 @@ class TestRunFoldersOfVersion010:
         ).get_signature_runner("serving_default")
         observation = np.array([[0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], "float32")
         (served,) = run(observation=observation).values()
-        agent = saved_agents.load(old / "agent.keras")
+        agent = agent_file.load(old / "agent.keras")
         expected = agent.act(observation, deterministic=True)
         np.testing.assert_array_equal(served, expected)

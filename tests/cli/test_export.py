@@ -11,7 +11,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 import keras_rl2 as rl
 from keras_rl2.agents import Agent
-from keras_rl2.cli import saved_agents
+from keras_rl2.cli import agent_file
 from keras_rl2.cli.main import main
 
 OBSERVATIONS = np.array([[0.0, 0.5, 0.1, -0.5], [0, -1, 0, 1]], np.float32)
@@ -50,7 +50,7 @@ def test_it_is_written_beside_the_agent(run_folder, form, capsys):
     assert main(["export", str(run_folder), "--format", form]) == 0
     printed = capsys.readouterr().out
     assert f"{run_folder / name}: greedy policy as {form}" in printed
-    agent = saved_agents.load(run_folder / "agent.keras")
+    agent = agent_file.load(run_folder / "agent.keras")
     expected = agent.act(OBSERVATIONS, deterministic=True)
     np.testing.assert_array_equal(serve(run_folder / name), expected)
 
@@ -90,7 +90,7 @@ def test_what_fails_the_check_is_not_written(run_folder, capsys, monkeypatch):
     path = run_folder / "policy.tflite"
     path.write_text("what was there")
     failed = dataclasses.replace(
-        saved_agents.load(run_folder / "agent.keras").check_export(
+        agent_file.load(run_folder / "agent.keras").check_export(
             exported(run_folder), "CartPole-v1", episodes=1
         ),
         difference=1.0,
@@ -105,7 +105,7 @@ def test_what_fails_the_check_is_not_written(run_folder, capsys, monkeypatch):
 def exported(run_folder):
     """Exports an agent elsewhere."""
     path = run_folder.parent / "policy.onnx"
-    saved_agents.load(run_folder / "agent.keras").export(path, format="onnx")
+    agent_file.load(run_folder / "agent.keras").export(path, format="onnx")
     return path
 
 

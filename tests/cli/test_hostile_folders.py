@@ -204,7 +204,7 @@ def test_tables(content, tmp_path, told):
 
 
 def test_a_row_that_was_cut_off_is_left_out(tmp_path):
-    from keras_rl2.cli.progress_table import read_curve
+    from keras_rl2.cli.progress_file import read_curve
 
     path = tmp_path / "progress.csv"
     path.write_text("env_steps,episode_return\n10,1.5\n20,2.5\n30,3")

@@ -17,7 +17,7 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from PIL import Image
 
-from keras_rl2.cli import saved_agents
+from keras_rl2.cli import agent_file
 
 COMMAND = Path(sysconfig.get_path("scripts"), "keras-rl2")
 RUN = "runs/PPO-CartPole-v1/seed-0"
@@ -85,7 +85,7 @@ def exported(typed, training):
 
 @pytest.fixture(scope="module")
 def actions(typed, training):
-    agent = saved_agents.load(typed.run_folder / "best.keras")
+    agent = agent_file.load(typed.run_folder / "best.keras")
     return agent.act(OBSERVATION, deterministic=True)
 
 

@@ -230,7 +230,7 @@ def test_the_same_command_goes_on(storage, trials, capsys, tmp_path):
     ("first", "second"),
     [
         (None, "other.journal"),
-        ("other.journal", None),
+        pytest.param("other.journal", None, marks=pytest.mark.slow),
         pytest.param(None, "sqlite:///other.db", marks=pytest.mark.slow),
     ],
 )

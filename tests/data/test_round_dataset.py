@@ -31,7 +31,7 @@ def mapped(batches):
     return iter(batches.map(dataset).prefetch(1))
 
 
-@pytest.mark.spread
+@pytest.mark.spread(keep=[dataset, mapped])
 @pytest.mark.parametrize("keep", [iter, dataset, mapped])
 @pytest.mark.parametrize("name", ["PPO", "DQN"])
 def test_it_lives_as_long_as_what_was_made_of_it(name, keep):

@@ -74,6 +74,8 @@ def play(env, steps=STEPS):
     return given
 
 
+# The first one is just after the end of an episode.
+@pytest.mark.spread
 @pytest.mark.parametrize("shared_memory", [True, False])
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("steps", [7, 14, 18])

@@ -6,7 +6,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 import keras_rl2 as rl
-from keras_rl2.export import representative
+from keras_rl2.export import quantizing
 from support.agents import EVERY_AGENT
 from support.export_cases import GIVEN_NOISE
 from support.export_cases import OPTIONS
@@ -105,7 +105,7 @@ def kinds_of_tensors(path):
 
 def test_weights_are_as_small_as_was_asked_for(tmp_path, monkeypatch):
     # Ranges are of as many steps as it likes.
-    monkeypatch.setattr(representative, "MOST_STEPS", 100)
+    monkeypatch.setattr(quantizing, "MOST_STEPS", 100)
     agent = rl.PPO.for_env("CartPole-v1", hidden=(64, 64), seed=0)
     sizes = {}
     for quantize in (None, "float16", "int8"):
@@ -124,12 +124,12 @@ def test_weights_are_as_small_as_was_asked_for(tmp_path, monkeypatch):
 @pytest.mark.parametrize("option", ["masks", "memory", "several actions"])
 def test_it_plays_to_find_the_ranges(option, agents, monkeypatch):
     """In environments that raise where an action is not one of theirs."""
-    monkeypatch.setattr(representative, "MOST_STEPS", 300)
+    monkeypatch.setattr(quantizing, "MOST_STEPS", 300)
     agent = agents(option, "PPO")
     case = EVERY_AGENT["PPO"]
     env = vector(lambda: env_of(option, case), num_envs=3)
-    rows = representative.representative_rows(agent, env, deterministic=False)
-    assert len(rows) >= representative.MOST_STEPS
+    rows = quantizing.representative_rows(agent, env, deterministic=False)
+    assert len(rows) >= quantizing.MOST_STEPS
     width = len(rows[0])
     assert {len(row) for row in rows} == {width}
     assert {array.shape[0] for row in rows for array in row} == {1}
@@ -142,7 +142,7 @@ def test_it_plays_to_find_the_ranges(option, agents, monkeypatch):
 
 def test_ranges_are_those_of_random_actions_too(ppo):
     """A policy that stands still sees next to nothing."""
-    rows = representative.representative_rows(ppo, "CartPole-v1", True)
+    rows = quantizing.representative_rows(ppo, "CartPole-v1", True)
     angles = np.concatenate([row[0] for row in rows])[:, 2]
     assert angles.max() > 0.15
     assert angles.min() < -0.15
@@ -152,7 +152,7 @@ def test_observations_of_a_policy_that_remembers_are_an_episode():
     cell = keras.layers.GRUCell(4)
     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), memory=cell, seed=0)
     batch = np.random.default_rng(0).normal(size=(5, 4)).astype("float32")
-    rows = representative.representative_rows(agent, batch, True)
+    rows = quantizing.representative_rows(agent, batch, True)
     state = agent.initial_state(1)
     for index, (observation, kept) in enumerate(rows):
         np.testing.assert_array_equal(observation, batch[index : index + 1])

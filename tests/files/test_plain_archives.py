@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from keras_rl2.files.plain_archives import check_members
+from keras_rl2.files.plain_files import check_members
 
 SIZE = 10_000
 

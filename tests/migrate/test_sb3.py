@@ -370,7 +370,7 @@ def test_what_is_no_file(tmp_path):
 
 
 def test_large_bounds_are_those_that_are_shown():
-    from keras_rl2.migrate.sb3_spaces import read_space
+    from keras_rl2.migrate.sb3_file import read_space
 
     summary = {
         ":type:": "<class 'gymnasium.spaces.box.Box'>",

@@ -100,8 +100,8 @@ ON_POLICY = [
     Mutant(
         "gradients_are_not_clipped",
         "Updater.update",
-        "step.apply(agent.max_gradient_norm)",
-        "step.apply(None)",
+        "partial(step.apply, agent.max_gradient_norm)",
+        "partial(step.apply, None)",
         [
             "tests/agents/test_ppo.py::test_gradients_are_clipped_by_their_common_norm"
         ],
@@ -232,9 +232,9 @@ VALUES = [
     ),
     Mutant(
         "the_delay_of_the_policy_is_one_off",
-        "Updater.update",
-        "(self._count() + 1) % objective.every",
-        "self._count() % objective.every",
+        "Updater._differentiate",
+        "(made + 1) % objective.every",
+        "made % objective.every",
         ["tests/agents/test_td3.py::test_delayed_update_by_hand"],
     ),
     Mutant(

@@ -61,7 +61,7 @@ DISTRIBUTIONS = [
     ),
     Mutant(
         "what_is_forbidden_is_only_unlikely",
-        "masking:",
+        "distribution:",
         "FORBIDDEN = -1e32",
         "FORBIDDEN = -10.0",
         ["tests/distributions/test_masking.py"],

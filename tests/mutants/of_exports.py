@@ -197,14 +197,14 @@ LOADED = [
     ),
     Mutant(
         "the_config_of_a_checkpoint_is_believed",
-        "checkpoint:load",
+        "loader:load_checkpoint",
         "    config.check(made_from, custom_objects)\n",
         "",
         [f"{_CHECKPOINTS}::TestRefused::test_what_no_agent_is_made_of"],
     ),
     Mutant(
         "a_checkpoint_asks_for_any_number_of_weights",
-        "checkpoint:load",
+        "loader:load_checkpoint",
         "with no_more_weights_than(elements):",
         "with no_more_weights_than(10**9):",
         [f"{_CHECKPOINTS}::TestRefused::test_more_weights_than_it_holds"],

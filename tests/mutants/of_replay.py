@@ -263,7 +263,8 @@ RECORDED = [
     Mutant(
         "minibatches_of_a_mix_are_of_the_round_before",
         "MixedDataset.refresh",
-        "            self.replay.take_steps()\n            self._ready.clear()\n",
+        "            self.replay.take_steps()\n"
+        "            self._ready.clear()\n",
         "            self.replay.take_steps()\n",
         [
             "tests/offline/test_mixed.py::"

@@ -84,7 +84,7 @@ def share_right(agent):
     return np.mean(agent.act(seen, deterministic=True) == right)
 
 
-@pytest.mark.spread(form=["built"])
+@pytest.mark.spread(form=["subclassed"])
 @pytest.mark.parametrize("form", NETWORKS)
 def test_a_pasted_network_learns_in_dqn(form):
     keras.utils.set_random_seed(0)
@@ -97,7 +97,7 @@ def test_a_pasted_network_learns_in_dqn(form):
         updates_per_round=16,
         seed=0,
     )
-    agent.fit(replay, total_steps=2000, verbose=0)
+    agent.fit(replay, total_steps=1280, verbose=0)
     assert share_right(agent) > 0.9
     # The target network is one of its own, and has followed.
     apart = [
@@ -111,7 +111,7 @@ def test_a_pasted_network_learns_in_dqn(form):
     assert 0.0 < max(apart) < 0.5
 
 
-@pytest.mark.spread(form=["subclassed", "sequential"])
+@pytest.mark.spread(form=["sequential"], name=["REINFORCE"])
 @pytest.mark.parametrize("form", NETWORKS)
 @pytest.mark.parametrize("name", ["PPO", "REINFORCE"])
 def test_a_pasted_network_learns_in_on_policy_agents(form, name):
@@ -219,7 +219,10 @@ def test_values_of_actions_are_learned_in_a_loop(form):
     assert np.mean(np.argmax(model(seen), axis=-1) == right) > 0.95
 
 
-@pytest.mark.parametrize(("weight", "chosen"), [(0.0, 2), (0.1, 1)])
+@pytest.mark.parametrize(
+    ("weight", "chosen"),
+    [pytest.param(0.0, 2, marks=pytest.mark.slow), (0.1, 1)],
+)
 def test_conservative_q_learning_keeps_to_what_was_logged(weight, chosen):
     keras.utils.set_random_seed(0)
     model, adam = ActionValues(3), keras.optimizers.Adam(1e-2)

@@ -159,7 +159,7 @@ class Driver:
 SEEDS = [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))]
 
 
-# In the default layer, `test_two_bandits.py` learns in a loop of one's own.
+# In the default layer, `test_keras_networks.py` learns in a loop of one's own.
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_own_loop_learns_with_our_functions(seed):
@@ -193,6 +193,9 @@ def own_agent(seed):
     return agent
 
 
+# In the default layer, agents of `test_keras_networks.py` and
+# `test_pasted_networks.py` learn with networks of one's own.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_networks_learn_in_our_agent(seed):
     agent = own_agent(seed)

@@ -81,6 +81,9 @@ def learn(form, seed, epochs=150):
     return np.array(shares)
 
 
+# In the default layer, `test_loop_and_batch_form.py` compares the gradients of
+# both, and `test_keras_networks.py` learns in a loop of one's own.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_loop_and_array_learn_alike(seed):
     loop, array = learn(by_loop, seed), learn(by_array, seed)

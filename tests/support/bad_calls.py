@@ -105,8 +105,17 @@ things = _Things()
 
 
 def _make_agent(name: str) -> Callable[..., Any]:
-    """Returns the constructor of an agent, with its networks."""
-    return _with(lambda: EVERY_AGENT[name].make, **things.networks(name))
+    """Returns the constructor of an agent, with its networks.
+
+    They are made when it is called: each process collects these calls, and
+    one makes them.
+    """
+
+    def call(**wrong: Any) -> Any:
+        networks = things.networks(name)
+        return EVERY_AGENT[name].make(**{**networks, **wrong})
+
+    return call
 
 
 def _with(function: Callable[[], Any], **good: Any) -> Callable[..., Any]:

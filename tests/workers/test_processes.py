@@ -22,7 +22,7 @@ from keras_rl2.workers.shared_memory import SharedMemoryReceiver
 from keras_rl2.workers.shared_memory import SharedMemorySender
 from keras_rl2.workers.shared_memory import shared_folder
 from keras_rl2.workers.transport import LinkLostError
-from keras_rl2.workers.worker_rollout import WorkerRollout
+from keras_rl2.workers.worker_collector import WorkerRollout
 from support import worker_envs
 from support.datasets import episodes_of
 from support.worker_envs import NumberedEnv
@@ -148,7 +148,9 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
     assert not living(data)
 
 
-@pytest.mark.parametrize("where", ["__init__", "gather"])
+@pytest.mark.parametrize(
+    "where", ["__init__", pytest.param("gather", marks=pytest.mark.slow)]
+)
 def test_an_interruption_before_anybody_waits(where, monkeypatch):
     """Between asking the workers and waiting for them, Ctrl-C ends them too."""
     agent, data = made()

@@ -118,7 +118,7 @@ def test_agents_of_all_kinds_go_on(case, tmp_path):
     ("first", "second"),
     [
         (2, None),
-        (None, 2),
+        pytest.param(None, 2, marks=pytest.mark.slow),
         pytest.param(2, 4, marks=pytest.mark.slow),
     ],
     ids=str,
