@@ -30,7 +30,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_do_not_begin_as_copies",
-        "TargetNetworks.following",
+        "TargetNetworks.moving",
         "if int(updates.numpy()) == 0:",
         "if int(updates.numpy()) < 0:",
         [
