@@ -432,7 +432,7 @@ class Agent(ActingModel):
             dict of scalars for the logs.
         """
         batch = self._minibatch(data)
-        with self.target_networks.following(self.updates_made):
+        with self.target_networks.moving(self.updates_made):
             terms = self.update(batch)
         return self._logs(terms)
 
@@ -520,7 +520,7 @@ class Agent(ActingModel):
         **given_arguments: Any,
     ) -> None:
         """Compiles the agent; see `compile`."""
-        overriding.refuse_unheard(self)
+        overriding.refuse_uncalled_methods(self)
         if critic_optimizer is None and self.has_critic_optimizer:
             critic_optimizer = "auto"
         given = CompileArguments(optimizer, critic_optimizer, **given_arguments)

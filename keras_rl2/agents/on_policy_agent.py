@@ -262,7 +262,7 @@ class OnPolicyAgent(StochasticPolicy):
                 unpack(arrays), training=True
             )
         )
-        with self.target_networks.following(self.updates_made):
+        with self.target_networks.moving(self.updates_made):
             terms = self._updater.update(objectives, arrays)
         return self._logs(terms)
 

@@ -17,7 +17,7 @@ from keras_rl2.collecting.policy_actor import Actions
 from keras_rl2.collecting.policy_actor import Actor
 from keras_rl2.collecting.policy_actor import PolicyActor
 from keras_rl2.collecting.sent_policy import SendingActor
-from keras_rl2.collecting.trajectory import Record
+from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs.errors import MismatchError
 from keras_rl2.envs.state_keeper import StateKeeper
@@ -68,7 +68,7 @@ class Collector:
     """
 
     #: Class of the storage of a rollout in progress.
-    record_kind: type[Record] = Record
+    storage_kind: type[RolloutStorage] = RolloutStorage
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class Collector:
         self._failed_at = -1
 
     @property
-    def adrift(self) -> bool:
-        """Whether the environments are not where the last rollout left them.
+    def needs_reset(self) -> bool:
+        """Whether the environments must be reset before the next rollout.
 
         They have never been reset, a rollout was interrupted, or other code has
         used them in the meantime, e.g. `evaluate`.
@@ -186,72 +186,76 @@ class Collector:
         """
         actor, noise = self._rollouts.popleft()
         assert self.observation is not None
-        record = self.record_kind(
+        storage = self.storage_kind(
             self.env, self.head, self.horizon, self.observation
         )
         if self.keeps_log_prob:
-            record.log_prob = np.empty(record.reward.shape, np.float32)
+            storage.log_prob = np.empty(storage.reward.shape, np.float32)
         # Until the rollout is complete: Ctrl-C may also interrupt it.
         self._resets_seen = -1
         try:
-            self._run(actor, noise, record)
+            self._run(actor, noise, storage)
         except Exception as error:
             # An environment may fail on an action that is NaN.
-            record.check_finite()
+            storage.check_finite()
             raise error
-        record.check_finite()
+        storage.check_finite()
         self._resets_seen = self.env.resets
         self.observation = map_leaves(
-            operator.itemgetter(-1), record.observation
+            operator.itemgetter(-1), storage.observation
         )
-        self.broken = record.broken
-        trajectory = record.trajectory()
+        self.broken = storage.broken
+        trajectory = storage.trajectory()
         self.episodes.count(trajectory, self.broken)
         return trajectory
 
-    def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
+    def _run(
+        self, actor: Actor, noise: StepNoise, storage: RolloutStorage
+    ) -> None:
         """Acts, steps and stores, T times."""
         step = self._step
         if self.sequence_length is not None:
             step = self._remembered_step
         for t in range(self.horizon):
-            step(actor, noise, record, t)
+            step(actor, noise, storage, t)
 
     def _step(
-        self, actor: Actor, noise: StepNoise, record: Record, t: int
+        self, actor: Actor, noise: StepNoise, storage: RolloutStorage, t: int
     ) -> None:
         """Acts, steps and stores once."""
-        observation = record.acted_on(t)
+        observation = storage.acted_on(t)
         if self._is_masked:
-            over = self.env.pending_reset | record.is_over(t)
+            over = self.env.pending_reset | storage.is_over(t)
             check_mask(self.head, observation, over, self.env.name, t)
-        record.action[t], action = actor(observation, noise[t])
-        if record.log_prob is not None:
-            record.log_prob[t] = cast(PolicyActor, actor).log_prob
+        storage.action[t], action = actor(observation, noise[t])
+        if storage.log_prob is not None:
+            storage.log_prob[t] = cast(PolicyActor, actor).log_prob
         try:
             (
                 observation,
-                record.reward[t],
-                record.terminated[t],
-                record.truncated[t],
+                storage.reward[t],
+                storage.terminated[t],
+                storage.truncated[t],
                 final,
             ) = self.env.step(action)
         except Exception as error:
-            self._survive(error, record, t)
+            self._survive(error, storage, t)
             return
-        record.keep_observation(t + 1, observation)
+        storage.keep_observation(t + 1, observation)
         if final is not None:
-            record.keep_final(t, final)
-        record.steps = t + 1
+            storage.keep_final(t, final)
+        storage.steps = t + 1
 
-    def _survive(self, error: Exception, record: Record, t: int) -> None:
+    def _survive(
+        self, error: Exception, storage: RolloutStorage, t: int
+    ) -> None:
         """Resets the environments in place of a failed step, if enabled."""
         if self.restart_seed is not None:
             # An environment that failed on a NaN would fail again.
-            record.check_finite()
+            storage.check_finite()
         observation = self._begun_anew(error)
-        record.keep_restart(t, self._failed, observation)
-        record.steps = t + 1
+        storage.keep_restart(t, self._failed, observation)
+        storage.steps = t + 1
 
     def _begun_anew(self, error: Exception) -> Any:
         """Resets all environments, or raises the error of the failure.
@@ -290,33 +294,33 @@ class Collector:
         raise error
 
     def _remembered_step(
-        self, actor: Any, noise: StepNoise, record: Record, t: int
+        self, actor: Any, noise: StepNoise, storage: RolloutStorage, t: int
     ) -> None:
         """Takes a step, and stores the state of a recurrent policy."""
         assert self.sequence_length is not None
         if t == 0:
-            record.keep_begins(actor.begins)
+            storage.keep_begins(actor.begins)
         if t % self.sequence_length == 0:
-            record.keep_state(actor.state)
+            storage.keep_state(actor.state)
         # NEXT_STEP environments begin an episode after the step that resets.
         resetting = self.env.pending_reset
-        self._step(actor, noise, record, t)
-        if record.final_step == t:
-            record.keep_final_state(t, actor.state)
+        self._step(actor, noise, storage, t)
+        if storage.final_step == t:
+            storage.keep_final_state(t, actor.state)
         actor.begin(
             np.ones(self.env.num_envs, np.bool_)
-            if record.restarts_at(t)
-            else self._beginning(record, t, resetting)
+            if storage.restarts_at(t)
+            else self._beginning(storage, t, resetting)
         )
-        record.keep_begins(actor.begins)
+        storage.keep_begins(actor.begins)
 
     def _beginning(
-        self, record: Record, t: int, resetting: np.ndarray
+        self, storage: RolloutStorage, t: int, resetting: np.ndarray
     ) -> np.ndarray:
         """Returns whether step `t + 1` is the first of an episode, `[B]`."""
         if self.env.masks_reset_rows:
             return resetting
-        ended: np.ndarray = record.terminated[t] | record.truncated[t]
+        ended: np.ndarray = storage.terminated[t] | storage.truncated[t]
         return ended
 
     def get_state(self) -> dict[str, Any]:
@@ -348,7 +352,10 @@ class Collector:
         """
         kept = self._keeper.read()
         self.not_saved = self._keeper.refusal
-        return None if kept is None else {"env": kept, "adrift": self.adrift}
+        if kept is None:
+            return None
+        # The key of all checkpoints so far.
+        return {"env": kept, "adrift": self.needs_reset}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Returns whether `go_on` supports the form of a simulation.

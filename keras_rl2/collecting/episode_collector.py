@@ -8,7 +8,7 @@ from keras_rl2.collecting.broken_episodes import BrokenEpisodes
 from keras_rl2.collecting.collector import Collector
 from keras_rl2.collecting.collector import StepNoise
 from keras_rl2.collecting.policy_actor import Actor
-from keras_rl2.collecting.trajectory import Record
+from keras_rl2.collecting.trajectory import RolloutStorage
 from keras_rl2.envs.timed_env import TimedEnv
 from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.spaces.action_format import ActionFormat
@@ -17,18 +17,18 @@ from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
 
-class EpisodeRecord(Record):
-    """A record of only the first episode of each environment.
+class EpisodeStorage(RolloutStorage):
+    """Stores only the first episode of each environment.
 
     Steps that are never taken, or follow the episode, are not valid and hold
     its last observation, in every autoreset mode. Anything that an environment
     returns after its episode, e.g. NaN, is ignored.
 
     Args:
-        env: `VectorEnvAdapter`. See `Record`.
-        head: `ActionFormat`. See `Record`.
-        horizon: int. See `Record`.
-        first: `[B, ...]`. See `Record`.
+        env: `VectorEnvAdapter`. See `RolloutStorage`.
+        head: `ActionFormat`. See `RolloutStorage`.
+        horizon: int. See `RolloutStorage`.
+        first: `[B, ...]`. See `RolloutStorage`.
     """
 
     def __init__(
@@ -138,10 +138,10 @@ class EpisodeCollector(Collector):
     horizon is truncated there, as by a time limit.
     """
 
-    record_kind = EpisodeRecord
+    storage_kind = EpisodeStorage
 
     @property
-    def adrift(self) -> bool:
+    def needs_reset(self) -> bool:
         """Whether the environments must be reset: always."""
         return True
 
@@ -149,39 +149,41 @@ class EpisodeCollector(Collector):
         """Continues the environments from the state of others."""
         return super().go_on({**simulation, "adrift": False}, observation)
 
-    def _run(self, actor: Actor, noise: StepNoise, record: Record) -> None:
+    def _run(
+        self, actor: Actor, noise: StepNoise, storage: RolloutStorage
+    ) -> None:
         """Acts, steps and stores until every episode has ended."""
-        assert isinstance(record, EpisodeRecord)
+        assert isinstance(storage, EpisodeStorage)
         # Environments with a finished episode have begun another one, and may
         # mask an action that their last observation allowed.
-        record.acts_on_present = self._is_masked
+        storage.acts_on_present = self._is_masked
         running = np.ones(self.env.num_envs, np.bool_)
         step = self._step
         if self.sequence_length is not None:
             step = self._remembered_step
         for t in range(self.horizon):
-            record.alive[t] = running
-            step(actor, noise, record, t)
-            if not record.restarts_at(t):
-                record.forget_others(t)
-            running = running & ~(record.terminated[t] | record.truncated[t])
+            storage.alive[t] = running
+            step(actor, noise, storage, t)
+            if not storage.restarts_at(t):
+                storage.forget_others(t)
+            running = running & ~(storage.terminated[t] | storage.truncated[t])
             if not running.any():
                 break
         if self.sequence_length is not None:
-            self._fill_memory(actor, record, self.sequence_length)
-        record.finish()
+            self._fill_memory(actor, storage, self.sequence_length)
+        storage.finish()
 
     def _beginning(
-        self, record: Record, t: int, resetting: np.ndarray
+        self, storage: RolloutStorage, t: int, resetting: np.ndarray
     ) -> np.ndarray:
         """Marks that no other episode begins: later steps are ignored."""
         return np.zeros(self.env.num_envs, np.bool_)
 
     def _fill_memory(
-        self, actor: Any, record: Record, sequence_length: int
+        self, actor: Any, storage: RolloutStorage, sequence_length: int
     ) -> None:
         """Stores placeholders for the steps that are never taken."""
-        for t in range(record.steps, self.horizon):
-            record.keep_begins(actor.begins)
+        for t in range(storage.steps, self.horizon):
+            storage.keep_begins(actor.begins)
             if t % sequence_length == 0:
-                record.keep_state(actor.state)
+                storage.keep_state(actor.state)

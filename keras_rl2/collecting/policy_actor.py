@@ -100,7 +100,7 @@ class PolicyActor:
             ValueError: If actions are numbers that are not finite.
         """
         if self.state:
-            outputs = self._remembering(observation, noise)
+            outputs = self._recurrent_outputs(observation, noise)
         else:
             outputs = self._runner(observation, noise)
         if self._with_log_prob:
@@ -109,7 +109,9 @@ class PolicyActor:
             check_actions(outputs[0], observation)
         return outputs[0], for_environment(self._action, outputs)
 
-    def _remembering(self, observation: Any, noise: Any) -> list[np.ndarray]:
+    def _recurrent_outputs(
+        self, observation: Any, noise: Any
+    ) -> list[np.ndarray]:
         """Runs the policy, and keeps the recurrent state for the next step."""
         count = len(self.state)
         outputs = self._runner(observation, noise, (self.begins, *self.state))

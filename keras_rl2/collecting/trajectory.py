@@ -161,7 +161,7 @@ def unpack(packed: dict[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-class Record:
+class RolloutStorage:
     """A trajectory in progress: the arrays that store a rollout.
 
     They are allocated anew for each rollout, since TensorFlow may still

@@ -238,7 +238,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         """
         with self._section("acting"):
             collector = self._bound_collector()
-            if collector.adrift:
+            if collector.needs_reset:
                 self._drop()
             try:
                 while collector.under_way <= self._rounds_ahead:
@@ -300,7 +300,7 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             if self.stopwatch is None
             else TimedEnv(self.env, self.stopwatch)
         )
-        if collector.adrift:
+        if collector.needs_reset:
             seed = None
             if not collector.has_begun:
                 seed = self._env_seed + self._resets_before

@@ -101,7 +101,7 @@ def overridden(kind: type) -> Overridden:
     )
 
 
-def refuse_unheard(agent: NamedNetworks) -> None:
+def refuse_uncalled_methods(agent: NamedNetworks) -> None:
     """Raises if a custom class overrides a method that is never called.
 
     Args:
@@ -114,7 +114,7 @@ def refuse_unheard(agent: NamedNetworks) -> None:
     kind = type(agent)
     for name, instead in _NEVER_CALLED.items():
         if is_overridden(kind, name):
-            raise _unheard(kind, name, instead)
+            raise _never_called(kind, name, instead)
     if not is_overridden(kind, "train_step"):
         refuse_losses_of_keras(agent)
     # A custom kind of agent has to define it, and may call it.
@@ -124,7 +124,7 @@ def refuse_unheard(agent: NamedNetworks) -> None:
     ):
         names = " and ".join(f"`{each}`" for each in agent.given_networks())
         instead = f"`call` of a network that is given as {names}"
-        raise _unheard(kind, "call", instead)
+        raise _never_called(kind, "call", instead)
 
 
 def refuse_losses_of_keras(agent: NamedNetworks) -> None:
@@ -142,7 +142,7 @@ def refuse_losses_of_keras(agent: NamedNetworks) -> None:
             seams = [each for each in _SEAMS if hasattr(kind, each)]
             seam = either(f"`{each}`" for each in seams or ["objectives"])
             instead = f"{seam}, or a `train_step` that calls it"
-            raise _unheard(kind, name, instead)
+            raise _never_called(kind, name, instead)
 
 
 def _definers(kind: type, name: str) -> list[type]:
@@ -155,7 +155,7 @@ def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in ("keras", "keras_rl2")
 
 
-def _unheard(kind: type, name: str, instead: str) -> TypeError:
+def _never_called(kind: type, name: str, instead: str) -> TypeError:
     """Returns the error for a method that would never be called."""
     definer = _definers(kind, name)[0].__name__
     return TypeError(

@@ -190,7 +190,7 @@ class TargetNetworks:
             update.copy()
 
     @contextlib.contextmanager
-    def following(self, updates: keras.Variable) -> Iterator[None]:
+    def moving(self, updates: keras.Variable) -> Iterator[None]:
         """Moves the targets that the update within makes due, in the graph.
 
         Before the very first update they are made equal to their sources, since

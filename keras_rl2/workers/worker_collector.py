@@ -53,9 +53,9 @@ class WorkerCollector(Collector):
         self._reset: tuple[int | None] | None = None
 
     @property
-    def adrift(self) -> bool:
+    def needs_reset(self) -> bool:
         """Whether the next rollout begins new episodes."""
-        return self._whole_episodes or super().adrift
+        return self._whole_episodes or super().needs_reset
 
     def reset(self, seed: int | None = None) -> None:
         """Begins new episodes with the next rollout.
@@ -189,7 +189,7 @@ class WorkerCollector(Collector):
         if refusals:
             self.not_saved = refusals[0]
             return None
-        return {"workers": states, "adrift": self.adrift}
+        return {"workers": states, "adrift": self.needs_reset}
 
     def can_go_on(self, simulation: dict[str, Any]) -> bool:
         """Returns whether it belongs to the same number of workers."""

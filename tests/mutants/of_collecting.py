@@ -77,14 +77,14 @@ ENVS = [
     ),
     Mutant(
         "rows_after_truncations_are_valid",
-        "Record.valid",
+        "RolloutStorage.valid",
         "self.terminated[:-1] | self.truncated[:-1]",
         "self.terminated[:-1]",
         ["tests/data/test_collector.py::test_modes_prepare_alike"],
     ),
     Mutant(
         "a_reset_left_from_the_last_rollout_is_valid",
-        "Record.valid",
+        "RolloutStorage.valid",
         "valid[0] &= ~self.pending_reset",
         "valid[0] &= True",
         [
@@ -166,8 +166,8 @@ COLLECTING = [
     Mutant(
         "memory_goes_on_into_the_next_episode",
         "Collector._beginning",
-        "ended: np.ndarray = record.terminated[t] | record.truncated[t]",
-        "ended: np.ndarray = record.terminated[t]",
+        "ended: np.ndarray = storage.terminated[t] | storage.truncated[t]",
+        "ended: np.ndarray = storage.terminated[t]",
         [
             "tests/agents/test_memory_of_episodes.py::test_an_episode_begins_after_a_truncation_too"
         ],
@@ -294,8 +294,8 @@ COLLECTING = [
     Mutant(
         "an_episode_that_is_over_is_learned_from",
         "EpisodeCollector._run",
-        "running = running & ~(record.terminated[t] | record.truncated[t])",
-        "running = running & ~record.terminated[t]",
+        "running = running & ~(storage.terminated[t] | storage.truncated[t])",
+        "running = running & ~storage.terminated[t]",
         [
             "tests/agents/test_reinforce.py::test_what_is_cut_off_goes_on_with_the_baseline"
         ],

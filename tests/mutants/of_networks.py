@@ -30,7 +30,7 @@ MUTANTS = [
     ),
     Mutant(
         "targets_do_not_begin_as_copies",
-        "TargetNetworks.following",
+        "TargetNetworks.moving",
         "if int(updates.numpy()) == 0:",
         "if int(updates.numpy()) < 0:",
         [
@@ -120,7 +120,7 @@ MUTANTS = [
     ),
     Mutant(
         "each_step_begins_an_episode",
-        "PolicyActor._remembering",
+        "PolicyActor._recurrent_outputs",
         "self.begins = np.zeros(self.num_envs, np.float32)",
         "self.begins = np.ones(self.num_envs, np.float32)",
         [
