@@ -88,20 +88,18 @@ def test_the_lag_is_logged_and_bounded(max_lag, lags):
 
 def test_updates_of_sequences_count_for_the_lag(tmp_path):
     """Minibatches of whole sequences are others, and there may be more."""
+    workers = WorkersHere(tmp_path, 1)
     rollouts = rl.RolloutDataset(
-        ENV,
-        num_envs=5,
-        horizon=100,
-        passes=1,
-        seed=0,
-        workers=WorkersHere(tmp_path, 1),
+        ENV, num_envs=5, horizon=100, passes=1, seed=0, workers=workers
     )
     agent = rl.APPO.for_env(
         rollouts.env, memory=keras.layers.GRUCell(3), seed=0, max_lag=2
     )
     rollouts.bind(agent)
     assert rollouts.updates_per_round == 3
-    assert rollouts._rounds_ahead == 0
+    rollouts.collect()
+    # No weights are kept there to act with: nothing is collected ahead.
+    assert workers.transport.unread() == 0
 
 
 def test_runs_repeat_bit_for_bit_however_fast_workers_are(of_two_workers):

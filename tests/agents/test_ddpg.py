@@ -9,6 +9,7 @@ import tensorflow as tf
 from gymnasium import spaces
 
 import keras_rl2 as rl
+from keras_rl2.data import ActorSnapshot
 from support import deterministic as support
 from support.agents import assert_equal_weights
 from support.deterministic import ATANH_HALF
@@ -112,7 +113,7 @@ def test_ornstein_uhlenbeck_noise_goes_on_over_rounds():
     )
     replay.bind(agent)
     rounds = [replay.collect().action for _ in range(4)]
-    assert replay._actor.backend == "litert"
+    assert ActorSnapshot(agent, replay.env.num_envs).backend == "litert"
     actions = np.concatenate(rounds)
     assert actions.shape == (128, 2, 4)
     steps = np.diff(actions, axis=0)

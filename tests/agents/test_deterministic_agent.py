@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_rl2 as rl
+from keras_rl2.data import ActorSnapshot
 from support import deterministic as support
 from support.agents import assert_equal_weights
 from support.deterministic import ATANH_HALF
@@ -182,7 +183,7 @@ def test_environment_never_sees_more_than_its_bounds():
         "act_box_matrix", steps_per_round=32, updates_per_round=1
     )
     agent.fit(replay, epochs=2, verbose=0)
-    assert replay._actor.backend == "litert"
+    assert ActorSnapshot(agent, replay.env.num_envs).backend == "litert"
     actions = replay.sample(64)["action"]
     assert actions.shape == (64, 4)
     assert (actions.min(), actions.max()) == (-1.0, 1.0)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_rl2 as rl
+from keras_rl2.data import ActorSnapshot
 from support.agents import weights_of
 from support.linear_q import OBSERVATIONS
 from support.linear_q import linear_agent
@@ -61,7 +62,7 @@ def test_all_combinations_of_flags_train(double, dueling, kind):
         )
         before = agent.get_weights()
         history = agent.fit(replay, verbose=0).history
-        assert replay._actor.backend == "litert"
+        assert ActorSnapshot(agent, replay.env.num_envs).backend == "litert"
         assert np.isfinite(history["loss"]).all()
         assert set(agent.statistics_names) | {"epsilon"} < set(history)
         after = agent.get_weights()

@@ -122,6 +122,10 @@ def test_this_process_gives_the_same(name, processes):
     assert_equal_weights(agent, of_run(processes[0], name, "plain"))
 
 
+#: The state of a random generator that nothing else is drawn from.
+OTHER_CHANCE = np.random.default_rng(99).bit_generator.state
+
+
 def first_rollouts(name, changed=None):
     """Returns what a first round is made of, and what of it is learned from.
 
@@ -129,13 +133,17 @@ def first_rollouts(name, changed=None):
         name: Of the agent.
         changed: The source of chance that has another seed than usual.
     """
-    rollouts = make_rollouts(make_env())
     seed = int(changed == "weights")
-    rollouts.bind(make_agent(AGENTS[name], rollouts.env, seed=seed))
-    if changed == "env":
-        rollouts._env_seed += 1
-    elif changed in ("noise", "shuffle"):
-        setattr(rollouts, f"_{changed}", np.random.default_rng(99))
+    usual, rollouts = (
+        make_rollouts(make_env(), seed=seed)
+        for seed in (0, int(changed == "env"))
+    )
+    for each in (usual, rollouts):
+        each.bind(make_agent(AGENTS[name], each.env, seed=seed))
+    state = usual.get_state()
+    if changed in ("noise", "shuffle"):
+        state[changed] = OTHER_CHANCE
+    rollouts.set_state(state)
     rollouts.refresh()
     seen = ("observation", "action", "value")
     rows = rollouts.hand_over()["rows"]
@@ -146,14 +154,18 @@ def first_replay(name, changed=None):
     """Returns what a first round stores, and what is drawn of it, likewise."""
     case = OFF_POLICY[name]
     env = make_env(case.pair)
-    replay = make_replay(env, prioritized=True)
-    replay.bind(make_agent(case, env, seed=int(changed == "weights")))
-    if changed == "env":
-        replay._env_seed += 1
-    elif changed == "noise":
-        replay._noise = np.random.default_rng(99)
+    usual, replay = (
+        make_replay(env, prioritized=True, seed=seed)
+        for seed in (0, int(changed == "env"))
+    )
+    for each in (usual, replay):
+        each.bind(make_agent(case, env, seed=int(changed == "weights")))
+    state = usual.get_state()
+    if changed == "noise":
+        state["noise"] = OTHER_CHANCE
     elif changed == "draws":
-        replay.buffer._generator = np.random.default_rng(99)
+        state["buffer"]["generator"] = OTHER_CHANCE
+    replay.set_state(state)
     replay.refresh()
     # In the order that it was stored in, but for what was drawn of it.
     buffer, batches = replay.buffer.get_state(), replay.hand_over()["batches"]

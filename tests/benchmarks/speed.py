@@ -137,7 +137,7 @@ def ours(case):
     total = (time.perf_counter() - start) / rounds
     # The parts come from a run of their own: timing them costs a little.
     spent = {"prepare": 0.0}
-    peers.clock(rollouts._collector.env, "step", "env", spent)
+    peers.clock(rollouts.env, "step", "env", spent)
     peers.clock(rollouts._actor._runner, "__call__", "acting", spent)
     peers.clock(agent, "prepare", "prepare", spent)
     agent.fit(rollouts, total_steps=rounds * steps, verbose=0)

@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode
 import keras_rl2.envs
 from keras_rl2.envs import GaussianBanditEnv
 from keras_rl2.envs import GaussianBanditVectorEnv
-from keras_rl2.envs import bandits
 
 ID = "keras_rl2/GaussianBandit-v0"
 FORMS = [
@@ -89,9 +88,7 @@ def test_constant_form_shows_nothing():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_vector_is_gymnasiums_own_vector_of_the_same_seeds(form, monkeypatch):
-    # More pulls than are drawn at once.
-    monkeypatch.setattr(bandits, "_PULLS_AHEAD", 4)
+def test_vector_is_gymnasiums_own_vector_of_the_same_seeds(form):
     native = gymnasium.make_vec(ID, num_envs=5, **form)
     peer = gymnasium.make_vec(
         ID,
@@ -104,11 +101,12 @@ def test_vector_is_gymnasiums_own_vector_of_the_same_seeds(form, monkeypatch):
     assert native.observation_space == peer.observation_space
     assert native.action_space == peer.action_space
     rng = np.random.default_rng(0)
-    for seed in (7, None, [4, 3, 9, 1, 0]):
+    # At last more pulls than are drawn at once.
+    for seed, pulls in ((7, 11), (None, 11), ([4, 3, 9, 1, 0], 300)):
         expected, actual = (env.reset(seed=seed)[0] for env in (peer, native))
         np.testing.assert_array_equal(actual, expected)
         assert actual.dtype == expected.dtype
-        for _ in range(11):
+        for _ in range(pulls):
             action = rng.integers(native.single_action_space.n, size=5)
             *expected, their_info = peer.step(action)
             *actual, info = native.step(action)

@@ -122,9 +122,9 @@ def test_what_acts_otherwise_is_not_kept(converted, monkeypatch):
     assert len(converted) == 2
 
 
-def test_only_so_many_are_kept(monkeypatch):
-    monkeypatch.setattr(conversions, "_MOST_KEPT", 2)
-    for key in "abc":
-        conversions.keep(key, key.encode())
-    assert conversions.find("a") is None
-    assert [conversions.find(key) for key in "bc"] == [b"b", b"c"]
+def test_only_so_many_are_kept():
+    kept = [f"{number}".encode() for number in range(65)]
+    for each in kept:
+        conversions.keep(each.decode(), each)
+    assert conversions.find("0") is None
+    assert [conversions.find(each.decode()) for each in kept[1:]] == kept[1:]

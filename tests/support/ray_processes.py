@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from support.worker_processes import held_by
+
 
 def begin():
     """Starts Ray as a user would, who leaves the rest of the machine alone."""
@@ -28,7 +30,7 @@ def pids(env):
     # Not everybody who looks at this file has it.
     import ray
 
-    links = env.pool._held
+    links = held_by(env)
     return ray.get(
         [
             link.actor.__ray_call__.remote(lambda _: os.getpid())

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 import keras_rl2 as rl
+from support.datasets import episodes_of
 from support.worker_envs import LONGEST
 from support.worker_envs import SHORTEST
 from support.worker_envs import NumberedEnv
@@ -79,12 +80,12 @@ class Watch:
 
     def assert_statistics(self):
         """Asserts that all episodes that were counted are whole ones."""
-        episodes = self._data._collector.episodes
-        lengths = np.array(episodes.lengths)
+        episodes = episodes_of(self._data)
+        lengths = np.array(episodes["episode_lengths"])
         assert len(lengths)
         assert ((lengths >= SHORTEST) & (lengths <= LONGEST)).all()
         np.testing.assert_array_equal(
-            episodes.returns, lengths * (lengths + 1) / 2
+            episodes["episode_returns"], lengths * (lengths + 1) / 2
         )
 
 

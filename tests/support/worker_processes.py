@@ -7,9 +7,23 @@ import time
 from pathlib import Path
 
 
+def transport_of(data):
+    """Returns what a dataset's workers are started by and talked to."""
+    return data.env.pool._transport
+
+
+def held_by(env):
+    """Returns the indices of the workers that each process holds, by link.
+
+    Args:
+        env: `WorkerEnv`.
+    """
+    return env.pool._held
+
+
 def processes_of(data):
     """Returns all processes that a dataset's workers have had so far."""
-    return data.env.pool._transport._processes
+    return transport_of(data)._processes
 
 
 def living(data):
@@ -19,7 +33,7 @@ def living(data):
 
 def folder_of(data):
     """Returns where the shared memory of a dataset's workers is."""
-    return Path(data.env.pool._transport._folder)
+    return Path(transport_of(data)._folder)
 
 
 def wait_until(condition, seconds=20.0):

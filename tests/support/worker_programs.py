@@ -19,6 +19,8 @@ import keras
 import keras_rl2 as rl
 from support.worker_envs import NumberedEnv
 from support.worker_envs import Reused
+from support.worker_processes import folder_of
+from support.worker_processes import processes_of
 
 
 class OwnError(Exception):
@@ -55,10 +57,6 @@ def made(env, **settings):
     return agent, data
 
 
-def transport_of(data):
-    return data.env.pool._transport
-
-
 def say(**values):
     """Tells the one who started this program something, at once."""
     # In one piece: its workers say something to the same one.
@@ -77,8 +75,8 @@ def environments():
         say(steps=agent.env_steps, own=str(error), notes=error.__notes__)
     # Not closed.
     say(
-        processes=[each.pid for each in transport_of(data)._processes],
-        folder=transport_of(data)._folder,
+        processes=[each.pid for each in processes_of(data)],
+        folder=str(folder_of(data)),
     )
 
 
@@ -98,10 +96,10 @@ def is_broken_off():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     agent, data = made(lambda: Hanging())
     agent.fit(data, epochs=1, verbose=0)
-    processes = transport_of(data)._processes
+    processes = processes_of(data)
     say(
         processes=[each.pid for each in processes],
-        folder=transport_of(data)._folder,
+        folder=str(folder_of(data)),
     )
     try:
         agent.fit(data, epochs=1, verbose=0)

@@ -12,6 +12,8 @@ from keras_rl2.workers.transport import LinkLostError
 from keras_rl2.workers.transport import Transport
 from keras_rl2.workers.worker_host import WorkerHost
 from keras_rl2.workers.workers import Workers
+from support.worker_processes import held_by
+from support.worker_processes import transport_of
 
 
 class LinkHere(Link):
@@ -149,7 +151,7 @@ def lose(data, index, method="collect"):
     Returns:
         Its `TransportHere`.
     """
-    held = data.env.pool._held
+    held = held_by(data.env)
     [link] = [each for each in held if index in held[each]]
     link.lost_before = method
-    return data.env.pool._transport
+    return transport_of(data)

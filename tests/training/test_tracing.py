@@ -72,7 +72,7 @@ WAYS = {
 def test_one_trace(name, way, env, monkeypatch):
     agent = make_agent(AGENTS[name], env, compile_arguments=WAYS[way])
     updates = counted(agent, "train_step", monkeypatch)
-    preparations = counted(agent._rollout_samples, "_prepared", monkeypatch)
+    preparations = counted(agent, "targets", monkeypatch)
     policies = counted(agent, "sample_action", monkeypatch)
     rollouts = make_rollouts(env, batch_size=10)
     sizes = set()
@@ -114,7 +114,7 @@ def test_one_trace_of_off_policy_agents(name, jit_compile, env, monkeypatch):
 def test_same_steps_with_other_numbers_of_final_rows(name, monkeypatch):
     env = as_vector_env(CountingEnv(lengths=(3, 1, 5)))
     agent = make_agent(AGENTS[name], env)
-    preparations = counted(agent._rollout_samples, "_prepared", monkeypatch)
+    preparations = counted(agent, "targets", monkeypatch)
     rollouts = make_rollouts(env)
     rollouts.bind(agent)
     sizes = set()

@@ -10,6 +10,7 @@ import pytest
 import keras_rl2 as rl
 from keras_rl2.workers.local_transport import LocalTransport
 from support.probe_envs import CountingEnv
+from support.workers_here import WorkersHere
 
 
 @pytest.fixture(autouse=True)
@@ -108,9 +109,15 @@ def test_settings_that_need_no_environment_to_be_refused(dataset, arguments):
         dataset("Acrobot-v1", workers=rl.LocalWorkers(2), **arguments)
 
 
-def test_environments_of_each_worker():
-    workers = rl.LocalWorkers(2, 3)
-    assert workers._envs_of_each(1) == workers._envs_of_each(6) == 3
-    workers = rl.LocalWorkers(4)
-    assert workers._envs_of_each(1) == 1
-    assert workers._envs_of_each(np.int64(8)) == 2
+@pytest.mark.parametrize(
+    ("count", "envs_per_worker", "num_envs", "expected"),
+    [(2, 3, 1, 3), (2, 3, 6, 3), (4, None, 1, 1), (4, None, np.int64(8), 2)],
+)
+def test_environments_of_each_worker(
+    count, envs_per_worker, num_envs, expected, tmp_path
+):
+    workers = WorkersHere(tmp_path, count, envs_per_worker=envs_per_worker)
+    env = workers.start(CountingEnv, num_envs)
+    assert env.envs_per_worker == expected
+    assert env.num_envs == count * expected
+    env.close()

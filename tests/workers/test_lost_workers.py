@@ -1,5 +1,6 @@
 """Workers are lost at every moment; these need no process for it."""
 
+import contextlib
 import functools
 
 import keras
@@ -15,6 +16,7 @@ from support.memory_envs import RememberTheCue
 from support.watched_workers import NUM_ENVS
 from support.watched_workers import Watch
 from support.watched_workers import made
+from support.worker_processes import held_by
 from support.workers_here import WorkersHere
 from support.workers_here import lose
 
@@ -139,7 +141,7 @@ def test_a_rollout_that_is_not_asked_of_all_is_asked_of_none(
     agent, data = made(workers=WorkersHere(tmp_path))
     watch = Watch(data, agent)
     agent.fit(data, epochs=1, verbose=0)
-    link = [*data.env.pool._held][1]
+    link = [*held_by(data.env)][1]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(link, "send", fails)
         with pytest.raises(error):
@@ -208,43 +210,50 @@ def test_what_is_always_lost_is_an_error(tmp_path):
 
 def test_new_episodes_begin_where_a_rollout_was_dropped(tmp_path):
     """Its steps are none that were taken."""
-    agent, data = made(workers=WorkersHere(tmp_path))
+    workers = WorkersHere(tmp_path)
+    agent, data = made(workers=workers)
     data.bind(agent)
+    data.collect()
     before = [data.env.steps]
     for _ in range(2):
-        data._begin_rollout()
-        data._drop()
+        with breaking_off(workers.transport, RuntimeError):
+            data.collect()
         trajectory = data.collect()
         assert (trajectory.observation[0][:, 2] == 0).all()
         before.append(data.env.steps)
     assert np.diff(before).tolist() == [data.horizon] * 2
 
 
+@contextlib.contextmanager
+def breaking_off(transport, error):
+    """Expects an error, which is raised once a rollout is under way."""
+
+    def breaks_off(*_):
+        assert transport.unread() > 0
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transport, "wait", breaks_off)
+        with pytest.raises(error):
+            yield
+
+
 @pytest.mark.parametrize("how", ["drop", "lose", "interrupt"])
 def test_weights_are_kept_until_nobody_acts_with_them(how, tmp_path):
     """Not longer, though their rollout is never finished."""
-
-    def interrupts(*_):
-        raise KeyboardInterrupt
-
     workers = WorkersHere(tmp_path)
     agent, data = made(workers=workers)
     data.bind(agent)
     data.collect()
     transport = workers.transport
     assert transport.unread() == 0
+    errors = {"drop": RuntimeError, "interrupt": KeyboardInterrupt}
     for _ in range(3):
-        data._begin_rollout()
-        assert transport.unread() > 0
         if how == "lose":
             lose(data, 1)
-        elif how == "interrupt":
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(transport, "wait", interrupts)
-                with pytest.raises(KeyboardInterrupt):
-                    data.collect()
         else:
-            data._drop()
+            with breaking_off(transport, errors[how]):
+                data.collect()
         data.collect()
     assert transport.unread() == 0
     assert not data.env.pool._open

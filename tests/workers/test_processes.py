@@ -29,9 +29,11 @@ from support.worker_envs import NumberedEnv
 from support.worker_envs import Once
 from support.worker_envs import ProcessEnv
 from support.worker_processes import folder_of
+from support.worker_processes import held_by
 from support.worker_processes import is_running
 from support.worker_processes import living
 from support.worker_processes import processes_of
+from support.worker_processes import transport_of
 from support.worker_processes import wait_until
 
 TESTS = Path(__file__).parents[1]
@@ -183,9 +185,9 @@ def test_what_a_worker_has_started_ends_with_it():
     simulators = [int(each) for each in data.env.reset()[:, 0]]
     assert all(map(is_running, simulators))
     gone, _ = living(data)
-    data.env.pool._lose(next(iter(data.env.pool._held)), "a test")
+    data.env.pool._lose(next(iter(held_by(data.env))), "a test")
     assert gone.returncode == -9
-    data.env.pool._transport._end()
+    transport_of(data)._end()
     wait_until(lambda: not any(map(is_running, simulators)))
 
 
@@ -194,7 +196,14 @@ _WAITS = "import threading; threading.Event().wait()"
 
 
 def test_a_process_that_does_not_start_is_named(monkeypatch):
-    transport = LocalTransport()
+    transport, started = LocalTransport(), []
+    begin = subprocess.Popen
+
+    def noted(*arguments, **kwargs):
+        started.append(begin(*arguments, **kwargs))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
     monkeypatch.setattr(
         local_transport.fresh_python,
         "command",
@@ -209,7 +218,8 @@ def test_a_process_that_does_not_start_is_named(monkeypatch):
     )
     with pytest.raises(LinkLostError, match="within 0 s"):
         transport.start(2, 0.2)
-    assert all(each.returncode is not None for each in transport._processes)
+    assert len(started) == 4
+    assert all(each.returncode is not None for each in started)
     transport.close()
 
 
@@ -287,14 +297,28 @@ def test_memory_is_a_file_where_there_is_no_other(tmp_path, monkeypatch):
 
 
 def test_ctrl_c_is_for_this_process_alone(monkeypatch):
-    assert local_transport._group_of_its_own() == {"process_group": 0}
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "name", "nt")
-        patch.setattr(
-            subprocess, "CREATE_NEW_PROCESS_GROUP", 512, raising=False
-        )
-        given = local_transport._group_of_its_own()
-    assert given == {"creationflags": 512}
+    given = []
+
+    def refuse(command, **kwargs):
+        given.append({*kwargs.items()} - {("stdin", subprocess.PIPE)})
+        raise OSError("too many processes")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(local_transport.fresh_python, "environ", lambda: None)
+    monkeypatch.setattr(
+        subprocess, "CREATE_NEW_PROCESS_GROUP", 512, raising=False
+    )
+    transport = LocalTransport()
+    for name in ("posix", "nt"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "name", name)
+            with pytest.raises(OSError, match="too many processes"):
+                transport.start(1, 1.0)
+    transport.close()
+    assert given == [
+        {("env", None), ("process_group", 0)},
+        {("env", None), ("creationflags", 512)},
+    ]
 
 
 # Programs of their own, with TensorFlow in them.

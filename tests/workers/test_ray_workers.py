@@ -19,6 +19,7 @@ from keras_rl2.envs import WorkerError
 from keras_rl2.files import fresh_python
 from keras_rl2.workers.ray_connection import RayConnection
 from support import worker_envs
+from support.datasets import episodes_of
 from support.worker_envs import LONGEST
 from support.worker_envs import SHORTEST
 from support.worker_envs import NumberedEnv
@@ -161,7 +162,7 @@ def test_one_that_is_lost_is_replaced(how, closing, tmp_path):
     after = pids(data.env)
     [gone] = {*before} - {*after}
     wait_until(lambda: not is_running(gone))
-    lengths = np.array(data._collector.episodes.lengths)
+    lengths = np.array(episodes_of(data)["episode_lengths"])
     assert ((lengths >= SHORTEST) & (lengths <= LONGEST)).all()
 
 

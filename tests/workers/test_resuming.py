@@ -9,6 +9,7 @@ import pytest
 import keras_rl2 as rl
 from support.checkpointed import fit_and_close
 from support.structured_envs import assert_trees_equal
+from support.worker_processes import held_by
 from support.workers_here import WorkersHere
 
 EPOCHS = 3
@@ -156,7 +157,7 @@ def test_states_may_be_given_again(tmp_path):
     expected = data.collect()
     for method in ("collect", "set_state"):
         # Also by one that takes the place of another.
-        link = next(iter(data.env.pool._held))
+        link = next(iter(held_by(data.env)))
         link.lost_before = method if method == "set_state" else None
         data.set_state(state)
         assert_trees_equal(data.collect().arrays(), expected.arrays())
