@@ -280,6 +280,38 @@ VALUES = [
         ["tests/agents/test_sac.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(
+        "present_and_next_states_are_not_normalised_together",
+        "CrossQ._critic_terms",
+        "self.critics, encoded, action, training=True",
+        "self.critics, encoded, action, training=False",
+        ["tests/agents/test_crossq.py::test_an_update_is_that_of_the_paper"],
+    ),
+    Mutant(
+        "present_states_are_valued_as_the_next_ones",
+        "CrossQ._critic_terms",
+        "[later for _, later in halves]",
+        "[now for now, _ in halves]",
+        ["tests/agents/test_crossq.py::test_an_update_is_that_of_the_paper"],
+    ),
+    Mutant(
+        "the_policy_of_crossq_is_not_delayed",
+        "CrossQ.objectives",
+        "every=self.policy_delay",
+        "every=1",
+        [
+            "tests/agents/test_crossq.py::test_every_third_update_is_one_of_the_policy"
+        ],
+    ),
+    Mutant(
+        "a_skipped_update_keeps_a_normalised_kernel",
+        "_changed_by_itself",
+        "weights = layer.weights",
+        "weights = layer.non_trainable_weights",
+        [
+            "tests/agents/test_learning_faults.py::test_weights_that_a_forward_pass_changes_are_put_back"
+        ],
+    ),
+    Mutant(
         "the_target_entropy_counts_what_is_forbidden",
         "SAC._target_entropy_of",
         "ops.maximum(ops.sum(mask, axis=-1), 1.0)",
