@@ -20,9 +20,6 @@ collect_ignore_glob = ["tests/support/*_programs.py"]
 
 _TURNS = pytest.StashKey()
 
-# Until all tests are collected: what is imported stays.
-gc.disable()
-
 
 @pytest.fixture(autouse=True, scope="session")
 def without_xla():
@@ -92,6 +89,16 @@ def _never(agent, batch_size):
     return False
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Searches for no garbage meanwhile: nearly all that is made stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Marks as slow what `spread` and turns leave to the slow layer."""
@@ -121,7 +128,6 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
-    gc.enable()
     gc.set_threshold(50_000, 20, 20)
 
 

@@ -102,6 +102,8 @@ def test_updates_of_sequences_count_for_the_lag(tmp_path):
     assert workers.transport.unread() == 0
 
 
+# In the default layer, `test_rounds_ahead.py` repeats runs of workers.
+@pytest.mark.slow
 def test_runs_repeat_bit_for_bit_however_fast_workers_are(of_two_workers):
     one, _ = of_two_workers
     other, _ = trained("APPO", rl.LocalWorkers(4))

@@ -202,7 +202,9 @@ def one_update(case, how, networks=None, **compile_arguments):
 
 
 @pytest.mark.rotate(name=ANY)
-@pytest.mark.parametrize("how", ["eager", "graph", "xla"])
+@pytest.mark.parametrize(
+    "how", ["eager", "graph", pytest.param("xla", marks=pytest.mark.slow)]
+)
 @ALL
 def test_a_skipped_update_changes_nothing(name, how):
     agent, step, good, bad = one_update(EVERY_AGENT[name], how)

@@ -179,6 +179,10 @@ def test_a_rate_of_nought_moves_no_network(agent, replay):
         assert_equal_weights(network, weights)
 
 
+# In the default layer, `test_stock_callbacks.py` has the next two.
+
+
+@pytest.mark.slow
 @one_of_each
 def test_csv_logger(agent, replay, episodes, tmp_path):
     history = agent.fit(
@@ -196,6 +200,7 @@ def test_csv_logger(agent, replay, episodes, tmp_path):
         np.testing.assert_allclose(found, expected, err_msg=key)
 
 
+@pytest.mark.slow
 @one_of_each
 def test_terminate_on_nan(agent, replay):
     # Of the network that values what follows, and does not act; from the

@@ -262,6 +262,8 @@ def test_a_folder_may_be_moved_with_its_journal(trials, tmp_path):
     assert len(trials.rates) == 2
 
 
+# In the default layer, `test_the_same_command_goes_on` draws nothing twice.
+@pytest.mark.slow
 def test_going_on_draws_what_would_have_been_drawn(trials):
     # Optuna draws the first ten at random, and then by those that are there.
     for study, ends in (("once", [13]), ("parts", [4, 11, 13])):
@@ -311,7 +313,10 @@ def test_the_best_is_a_preset_for_train(trials, asked):
     assert preset == presets.read(best)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM],
+)
 def test_a_trial_that_was_broken_off_comes_first_again(number, trials, capsys):
     trials.interrupt_at, trials.signal = 2, number
     before = signal.getsignal(signal.SIGTERM)

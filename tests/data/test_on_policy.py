@@ -74,7 +74,7 @@ WAYS = {
 
 
 # Others, and other agents, are in the slow layer.
-ENOUGH = {"name": ["PPO"], "way": ["one_by_one", "whole_round", "auto"]}
+ENOUGH = {"name": ["PPO"], "way": ["one_by_one", "whole_round"]}
 over_ways = pytest.mark.parametrize("way", WAYS)
 
 

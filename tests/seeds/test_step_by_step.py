@@ -311,12 +311,11 @@ def following():
     return rl.TD3.for_env("Pendulum-v1", hidden=(16,), tau=0.1, seed=0)
 
 
+# In the default layer, `test_round_call.py` compares rounds of an iterator, and
+# `test_on_policy.py` all that `fit` may make of a round.
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("make", "env"),
-    [
-        (copying, "CartPole-v1"),
-        pytest.param(following, "Pendulum-v1", marks=pytest.mark.slow),
-    ],
+    ("make", "env"), [(copying, "CartPole-v1"), (following, "Pendulum-v1")]
 )
 def test_every_way_to_train_gives_the_same_weights(make, env):
     weights = []

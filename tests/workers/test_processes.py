@@ -150,9 +150,10 @@ def test_an_interrupted_rollout_can_be_repeated(tmp_path):
     assert not living(data)
 
 
-@pytest.mark.parametrize(
-    "where", ["__init__", pytest.param("gather", marks=pytest.mark.slow)]
-)
+# In the default layer, `test_an_interrupted_rollout_can_be_repeated` waits, and
+# `test_lost_workers.py` has workers of this process interrupted before.
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["__init__", "gather"])
 def test_an_interruption_before_anybody_waits(where, monkeypatch):
     """Between asking the workers and waiting for them, Ctrl-C ends them too."""
     agent, data = made()
