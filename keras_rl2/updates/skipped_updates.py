@@ -70,6 +70,28 @@ class SkippedUpdates:
                     found[id(weight)] = weight, before
         return [*found.values()]
 
+    def left_finite(
+        self, before: Sequence[tuple[keras.Variable, Tensor]]
+    ) -> Tensor:
+        """Returns whether a forward pass has left what it changed finite.
+
+        The mean and variance of a minibatch may overflow while what a layer
+        makes of it, and so all gradients, are numbers.
+
+        Args:
+            before: Sequence of variables and values, see
+                `before_forward_pass`.
+
+        Returns:
+            scalar bool.
+        """
+        finite = tf.constant(True)
+        for variable, value in before:
+            if value.dtype.is_floating:
+                now = tf.reduce_all(tf.math.is_finite(variable.value))
+                finite = tf.logical_and(finite, now)
+        return finite
+
     def end_row(self) -> None:
         """Resets the count of skipped updates in a row: an update was made."""
         self.in_a_row.assign(tf.zeros((), "int64"))

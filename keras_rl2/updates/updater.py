@@ -273,7 +273,9 @@ class Updater:
     ) -> tuple[Tensor, Tensor]:
         """Changes all if all is finite; returns norm, and whether skipped."""
         finite = functools.reduce(
-            tf.logical_and, [step.measure() for step in steps]
+            tf.logical_and,
+            [step.measure() for step in steps],
+            self._agent.skipped.left_finite(before),
         )
         ready = all_computed([step.gradients for step in steps])
         for step, gradients in zip(steps, ready, strict=True):

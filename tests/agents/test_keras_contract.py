@@ -618,7 +618,7 @@ def agent_with(case, layer):
         given["critic"] = network(layer, 1, actions=taken)
     if "value_network" in case.networks:
         given["value_network"] = network(layer, 1)
-    agent = case.make(**given)
+    agent = case.make(**given, **case.every_update)
     agent.compile(run_eagerly=True)
     return agent, env
 
