@@ -60,6 +60,7 @@ def test_a_constructor_takes_what_its_bases_take(name):
     missing = {
         "BehaviorCloning": {"tau", "target_every"},
         "BoxCQL": set(rl.DQN.argument_names()) - set(rl.SAC.argument_names()),
+        "CrossQ": {"tau", "target_every"},
         "DDPG": {"policy_delay", "target_noise", "target_noise_clip"},
         "DiscreteCQL": {*rl.SAC.argument_names(), "num_samples"}
         - set(rl.DQN.argument_names()),

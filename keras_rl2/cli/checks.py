@@ -60,9 +60,8 @@ def check_spaces(observation: Space[Any], action: Space[Any]) -> Finding:
     Example:
 
     >>> check_spaces(Box(-1, 1, (3,)), Discrete(2)).text
-    'Box([-1, 1], (3,), float32), Discrete(2): A2C, APPO, BehaviorCloning, CQL,
-    DQN, IQL, PPO, REINFORCE, SAC; with a memory A2C, APPO, CQL, DQN, PPO,
-    REINFORCE'
+    'Box([-1, 1], (3,), float32), Discrete(2): A2C, ... SAC; with a memory A2C,
+    ... REINFORCE'
     """
     try:
         spaces.check_observation_space(observation)

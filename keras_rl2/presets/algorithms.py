@@ -8,8 +8,8 @@ two.
 
 Example:
 
->>> sorted(name for name, kind in ALGORITHMS.items() if kind.on_policy)
-['A2C', 'APPO', 'PPO', 'REINFORCE']
+>>> ALGORITHMS["SAC"].on_policy, ALGORITHMS["SAC"].actions
+(False, ('Box', 'Discrete'))
 """
 
 import dataclasses

@@ -410,7 +410,8 @@ def own_agent(name, kind):
         agent = case.make(make(case.units), seed=0)
     else:
         values = [make(1)] if "value_network" in case.networks else []
-        agent = case.make(make(case.units), CRITICS[kind](), *values, seed=0)
+        networks = (make(case.units), CRITICS[kind](), *values)
+        agent = case.make(*networks, seed=0, **case.every_update)
     agent.compile(plain_descent(), run_eagerly=True)
     return agent
 

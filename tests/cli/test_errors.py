@@ -17,7 +17,7 @@ TRAIN = ("train", "ppo", "CartPole-v1")
         (["train", "ppo"], "ENV"),
         (
             ["train", "pop", "CartPole-v1"],
-            "one of A2C, APPO, BehaviorCloning, CQL",
+            "one of A2C",
         ),
         (["train", "ppo", "CartPol-v1"], "nearest: CartPole-v1"),
         (["train", "ppo", "cartpole"], "nearest: CartPole-v1"),

@@ -1,10 +1,12 @@
 """Constructor arguments of each agent, none of them at its default."""
 
 import inspect
+import re
 
 import keras
 
 import keras_rl2 as rl
+from keras_rl2.presets.kinds import NOISE
 
 _COMMON = {
     "gamma": 0.9,
@@ -31,9 +33,16 @@ def of(make, kinds):
     settings = {}
     for name, taken in inspect.signature(make).parameters.items():
         if name in kinds:
-            candidates = _others(taken.default)
-            accepts = kinds[name].accepts
-            settings[name] = next(filter(accepts, candidates))
+            words, accepts = kinds[name]
+            choices = [*_others(taken.default), *re.findall(r"'(\w+)'", words)]
+            settings[name] = next(
+                each
+                for each in choices
+                if accepts(each) and each != taken.default
+            )
+        if kinds.get(name) is NOISE:
+            noise = rl.exploration.OrnsteinUhlenbeckNoise(_decay(0.4, 0.2))
+            settings[name] = noise
     return {**settings, **_COMMON}
 
 

@@ -38,7 +38,8 @@ ALWAYS = ("PPO", "A2C", "REINFORCE", "DQN", "SAC", "TD3", "DDPG")
 ANOTHER_LOSS = tuple(
     name
     for name in (*ALGORITHMS, "BoxCQL", "DiscreteCQL")
-    if name not in ALWAYS
+    # `CQL` makes agents of the two classes.
+    if name not in (*ALWAYS, "CQL")
 )
 
 
@@ -140,7 +141,14 @@ def completed(rows, tests):
         for argument, each in groups.items():
             chosen = {*rows.get(key, {}).get(argument, ())}
             for group in each:
-                if not chosen.intersection(group):
+                taken = chosen.intersection(group)
+                often = [name for name in taken if turns[name] > 2]
+                if often and not all(turns[name] for name in group):
+                    # A new one has had no turn so far.
+                    turns[often[0]] -= 1
+                    chosen.remove(often[0])
+                    taken.remove(often[0])
+                if not taken:
                     fewest = min(group, key=turns.__getitem__)
                     turns[fewest] += 1
                     chosen.add(fewest)

@@ -60,7 +60,11 @@ def moved_by(agent, batch):
         everything = [np.ravel(v.numpy()) for v in agent.trainable_variables]
         return {"everything": np.concatenate(everything)} | {
             key: np.concatenate(
-                [np.ravel(w) for n in several for w in n.get_weights()]
+                [
+                    np.ravel(variable.numpy())
+                    for network in several
+                    for variable in network.trainable_variables
+                ]
             )
             for key, several in networks.items()
         }
