@@ -295,12 +295,14 @@ def is_inert(value: Any) -> bool:
     Args:
         value: Any.
     """
-    if isinstance(value, _INERT) or mark(value):
+    if isinstance(value, _INERT):
         return True
-    within = value.values() if isinstance(value, dict) else value
     if not isinstance(value, dict | list | tuple):
-        return False
+        return bool(mark(value))
+    within = value.values() if isinstance(value, dict) else value
     try:
+        # Not the mark of the whole, which looks at all that is within: at each
+        # level of a value that contains itself that would take a minute.
         return all(map(is_inert, within))
     except RecursionError:
         return False
