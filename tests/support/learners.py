@@ -104,6 +104,9 @@ def make(name, seed=0):
     settings = {"hidden": (8,), "seed": 0, **settings}
     if "memory" in settings:
         settings["memory"] = keras.layers.GRUCell(4)
+    if case.make.default_normalization == "batch":
+        # Each device has a part of the minibatch; it is refused there.
+        settings["normalization"] = "layer"
     agent = case.make.for_env(env, **settings)
     # Of Adam, a gradient and twice that gradient are the same.
     optimizer = keras.optimizers.SGD(0.1)
