@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from keras_rl2.basics.arguments import check_path
 from keras_rl2.basics.arguments import check_positive
-from keras_rl2.basics.shapes import TensorLike
 from keras_rl2.export import formats
 from keras_rl2.export import manifest as manifests
 from keras_rl2.export.runtimes import runtime_of
@@ -124,7 +123,7 @@ class PolicyFile:
         self,
         observation: Tree[npt.ArrayLike],
         state: Sequence[Any] | None = None,
-        noise: TensorLike | None = None,
+        noise: npt.ArrayLike | None = None,
     ) -> Any:
         """Chooses an action, or a batch of actions, as `Agent.act` does.
 
@@ -206,7 +205,7 @@ class PolicyFile:
         self,
         observation: Mapping[str, npt.NDArray[Any]],
         state: Sequence[npt.NDArray[Any]],
-        noise: TensorLike | None,
+        noise: npt.ArrayLike | None,
         single: bool,
     ) -> dict[str, npt.NDArray[Any]]:
         """Runs the file with an array for each input."""
