@@ -148,7 +148,7 @@ class PolicyFile:
             raise ValueError(
                 "Expected noise for a policy that was exported with "
                 "`deterministic=False`, and for no other. "
-                f"Received: noise={noise}, "
+                f"Received: noise={noise!r}, "
                 f"deterministic={self.deterministic}"
             )
         batch, single = as_batch(self._seen, observation)
