@@ -491,10 +491,8 @@ class Agent(ActingModel):
 
     def observe(self, trajectory: Trajectory) -> None:
         """Receives each `Trajectory` once, for statistics of observations."""
-        if self.normalizing.layers:
-            self.normalizing.observe(trajectory)
-        if self.observers.references:
-            self.observers(trajectory)
+        self.normalizing.observe(trajectory)
+        self.observers(trajectory)
 
     @property
     def outliers(self) -> dict[str, Outliers]:
@@ -502,14 +500,13 @@ class Agent(ActingModel):
 
         Empty where no network keeps statistics.
         """
-        if not self.normalizing.layers or not self.normalizing.changing:
+        if not self.normalizing.changing:
             return {}
         return {"clipped_observations": self.normalizing.outliers}
 
     def begin_round(self) -> None:
         """Is called before each rollout, when weights may still change."""
-        if self.normalizing.layers:
-            self.normalizing.commit()
+        self.normalizing.commit()
 
     # Methods of Keras.
 

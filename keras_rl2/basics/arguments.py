@@ -231,9 +231,8 @@ def check_has(what: str, *attributes: str, **things: Any) -> None:
         ValueError: If a value lacks an attribute.
     """
     for name, value in things.items():
-        for attribute in attributes:
-            if not hasattr(value, attribute):
-                raise _refused(name, value, what)
+        if not all(hasattr(value, each) for each in attributes):
+            raise _refused(name, value, what)
 
 
 def check_choice(**choices: tuple[Any, tuple[Any, ...]]) -> None:

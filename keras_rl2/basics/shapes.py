@@ -140,10 +140,11 @@ def check_rank(rank: int | tuple[int, ...], **arrays: TensorLike) -> None:
     """
     ranks = (rank,) if isinstance(rank, int) else rank
     shapes = _shapes(arrays)
-    wrong = []
-    for name, shape in shapes.items():
-        if shape is not None and len(shape) not in ranks:
-            wrong.append(name)
+    wrong = [
+        name
+        for name, shape in shapes.items()
+        if shape is not None and len(shape) not in ranks
+    ]
     if wrong:
         raise ValueError(
             f"Expected rank {' or '.join(map(str, ranks))} for "
@@ -176,11 +177,10 @@ def check_same_shape(**arrays: TensorLike) -> None:
     """
     shapes = _shapes(arrays)
     known = [shape for shape in shapes.values() if shape is not None]
-    equal = len({*map(len, known)}) <= 1
-    for sizes in zip(*known, strict=False):
-        # None is a size that is known when the graph runs.
-        equal = equal and len({*sizes} - {None}) <= 1
-    if not equal:
+    # None is a size that is known when the graph runs.
+    if len({len(shape) for shape in known}) > 1 or any(
+        len({*sizes} - {None}) > 1 for sizes in zip(*known, strict=True)
+    ):
         raise ValueError(
             f"Expected equal shapes. "
             f"Received: {_describe(shapes)}{_broadcast_hint(shapes)}"
@@ -206,10 +206,11 @@ def check_shape(shape: Shape, **arrays: TensorLike) -> None:
     ValueError: Expected shape [1] for action. Received: action of shape [1, 2]
     """
     shapes = _shapes(arrays)
-    wrong = []
-    for name, found in shapes.items():
-        if found is not None and not _compatible(shape, found):
-            wrong.append(name)
+    wrong = [
+        name
+        for name, found in shapes.items()
+        if found is not None and not _compatible(shape, found)
+    ]
     if wrong:
         hint = _broadcast_hint({"": shape, **shapes})
         raise ValueError(
@@ -238,13 +239,13 @@ def as_float(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """
     # int64 would promote float32 to float64 under NumPy's rules, and a list
     # holds Python's doubles: only floating arrays choose the precision.
-    dtypes = ["float32"]
-    for array in arrays:
-        dtype = standardize_dtype(getattr(array, "dtype", "int32"))
-        if "float" in dtype:
-            dtypes.append(dtype)
-    dtype = result_type(*dtypes)
-    return tuple([_as_dtype(array, dtype) for array in arrays])
+    dtypes = [
+        standardize_dtype(array.dtype)
+        for array in arrays
+        if hasattr(array, "dtype")
+    ]
+    dtype = result_type("float32", *(d for d in dtypes if "float" in d))
+    return tuple(_as_dtype(array, dtype) for array in arrays)
 
 
 def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
@@ -273,7 +274,7 @@ def as_scalar(like: Tensor, **number: TensorLike) -> Tensor:
 
 def _shapes(arrays: Mapping[str, TensorLike]) -> dict[str, Shape | None]:
     """Returns the static shape of each array."""
-    return dict(zip(arrays, map(static_shape, arrays.values()), strict=True))
+    return {name: static_shape(array) for name, array in arrays.items()}
 
 
 def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
@@ -285,12 +286,10 @@ def _as_dtype(array: TensorLike, dtype: str) -> Tensor:
 
 def _compatible(first: Shape, second: Shape) -> bool:
     """Returns whether two shapes are equal as far as they are known."""
-    if len(first) != len(second):
-        return False
-    for a, b in zip(first, second, strict=True):
-        if a is not None and b is not None and a != b:
-            return False
-    return True
+    return len(first) == len(second) and all(
+        a is None or b is None or a == b
+        for a, b in zip(first, second, strict=True)
+    )
 
 
 def _describe(shapes: dict[str, Shape | None]) -> str:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,14 +57,13 @@ class LiteRTRunner:
             for d in interpreter.get_input_details()
         }
         # The converter drops inputs that the policy does not use.
-        weights = map("weight_{}".format, range(num_weights))
-        self._weights = [*map(details.get, weights)]
+        self._weights = [details.get(f"weight_{i}") for i in range(num_weights)]
         memory = ("begins", *map("state_{}".format, range(states)))
         # Unused inputs have no index.
-        inputs = (*observations, "noise", *memory)
-        self._inputs = [*map(details.get, inputs)]
-        index = operator.itemgetter("index")
-        self._outputs = [*map(index, interpreter.get_output_details())]
+        self._inputs = [
+            details.get(name) for name in (*observations, "noise", *memory)
+        ]
+        self._outputs = [d["index"] for d in interpreter.get_output_details()]
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
         """Copies the weights into the interpreter's inputs."""

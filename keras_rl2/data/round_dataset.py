@@ -2,8 +2,6 @@
 
 import abc
 import contextlib
-import functools
-import operator
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -265,12 +263,12 @@ def minibatch(
     """
     if "batches" in one_round:
         taken: dict[str, Tensor] = map_leaves(
-            operator.itemgetter(index), one_round["batches"]
+            lambda each: each[index], one_round["batches"]
         )
         return taken
     rows = one_round["rows"][index]
     batch: dict[str, Tensor] = map_leaves(
-        functools.partial(tf.gather, indices=rows), one_round["samples"]
+        lambda each: tf.gather(each, rows), one_round["samples"]
     )
     batch["weight"] = one_round["weight"][index]
     return batch

@@ -86,13 +86,14 @@ def drawing_layers(
     >>> [layer.name for layer in drawing_layers(network)]
     ['one']
     """
-    drawing = []
-    for layer in all_layers(agent):
-        for each in layers_within(layer):
-            if _draws(each) and not (rows and _numbers(each) * rows <= _FEW):
-                drawing.append(layer)
-                break
-    return drawing
+    return [
+        layer
+        for layer in all_layers(agent)
+        if any(
+            _draws(each) and not (rows and _numbers(each) * rows <= _FEW)
+            for each in layers_within(layer)
+        )
+    ]
 
 
 def _draws(layer: keras.layers.Layer) -> bool:

@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import logging
-import operator
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -391,11 +390,10 @@ def _example_of_box(
 
 def _agree(actions: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     """Returns whether two runners chose the same actions."""
-    for a, e in zip(actions, expected, strict=True):
-        nan = a.dtype.kind == "f"
-        if not np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=nan):
-            return False
-    return True
+    return all(
+        np.allclose(a, e, rtol=1e-4, atol=1e-4, equal_nan=a.dtype.kind == "f")
+        for a, e in zip(actions, expected, strict=True)
+    )
 
 
 # Weights are inputs, so that one is a few kilobytes.
@@ -438,8 +436,8 @@ def convert(function: Any) -> bytes:
 
 def _dtype_not_computed(graph: Any) -> str | None:
     """Returns the dtype of an operation that the interpreter lacks, if any."""
-    bodies = map(operator.attrgetter("node_def"), graph.library.function)
-    for node in itertools.chain(graph.node, *bodies):
+    bodies = [graph.node, *(body.node_def for body in graph.library.function)]
+    for node in itertools.chain.from_iterable(bodies):
         if node.op in _COMPUTING_NOTHING:
             continue
         for attribute in node.attr.values():

@@ -8,7 +8,6 @@ Not `keras.tree`: Keras brings a backend with it, and environments and workers
 do without.
 """
 
-import operator
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -45,7 +44,7 @@ def map_leaves(function: Callable[..., Any], tree: object, *others: Any) -> Any:
     if isinstance(tree, Mapping):
         return {
             key: map_leaves(
-                function, tree[key], *map(operator.itemgetter(key), others)
+                function, tree[key], *(each[key] for each in others)
             )
             for key in tree
         }
@@ -71,7 +70,7 @@ def leaves(tree: object) -> list[Any]:
     >>> leaves({"b": 1, "a": (2, {"c": 3})})
     [2, 3, 1]
     """
-    return [*map(operator.itemgetter(1), named_leaves(tree))]
+    return [leaf for _, leaf in named_leaves(tree)]
 
 
 def named_leaves(tree: object, path: str = "") -> Iterator[tuple[str, Any]]:

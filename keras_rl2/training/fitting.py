@@ -113,7 +113,7 @@ def _tell(
     that use none: with short rounds this takes a part of the time. Logs that
     are numbers already are passed on as they are.
     """
-    if not {*map(type, logs.values())} <= {float}:
+    if not all(type(value) is float for value in logs.values()):
         callbacks.on_train_batch_end(batch, logs)
         return
     for callback in callbacks.callbacks:
@@ -298,12 +298,11 @@ def _ordered(
             "and the epoch too. Received: `BackupAndRestore` beside it, which "
             "begins `fit` with weights and at an epoch of its own"
         )
-    for each in refreshes:
-        if len(refreshes) > 1 or each.rollouts is not dataset:
-            raise ValueError(
-                "Expected at most one `RolloutRefresh`, for the same rollouts "
-                f"as `fit`. Received: {len(refreshes)} of them"
-            )
+    if len(refreshes) > 1 or any(c.rollouts is not dataset for c in refreshes):
+        raise ValueError(
+            "Expected at most one `RolloutRefresh`, for the same rollouts as "
+            f"`fit`. Received: {len(refreshes)} of them"
+        )
     refresh = refreshes or [RolloutRefresh(dataset)]
     if verbose == "auto" and not _has(Progress, others):
         others.append(Progress())
@@ -379,9 +378,11 @@ def _refuse_arguments(
     """Raises for arguments without a meaning for rounds."""
     _refuse_said_elsewhere(given)
     check_flag(shuffle=given["shuffle"])
-    others = dict(given)
-    for name in _SAID_ELSEWHERE:
-        others.pop(name, None)
+    others = {
+        name: value
+        for name, value in given.items()
+        if name not in _SAID_ELSEWHERE
+    }
     refuse_unknown("`fit`", others, _TAKEN)
     # A dataset with environments may not know its steps before it is bound.
     if total_steps is not None and not getattr(dataset, "steps_per_round", 1):

@@ -97,7 +97,7 @@ def round_function(agent: Learner, size: RoundSize) -> Callable[[Any], Any]:
         logs = run_updates(one_round)
         # In the order of Keras' logs.
         names[:] = sorted(logs)
-        values = [*map(logs.__getitem__, names), agent.skipped.in_a_row]
+        values = [*(logs[name] for name in names), agent.skipped.in_a_row]
         return tf.stack([tf.cast(each, "float32") for each in values])
 
     call = RoundCall(run_round, compiled=size.compiled)
@@ -149,9 +149,8 @@ def prepare_rounds(agent: Learner, x: RoundDataset) -> RoundSize | None:
     """
     updates = x.updates_per_round
     asked = cast(CompileArguments, agent.compile_arguments)
-    steps = updates
-    if asked.steps_per_execution != "auto":
-        steps = int(asked.steps_per_execution)
+    steps = asked.steps_per_execution
+    steps = updates if steps == "auto" else int(steps)
     if updates % steps:
         raise ValueError(
             "Expected `steps_per_execution` to divide the updates of a round, "
@@ -206,9 +205,10 @@ def pays_to_compile(agent: Learner, batch_size: int) -> bool:
     recurrent = agent.memory is not None
     if not recurrent and largest * batch_size > _LARGEST_COMPILED_PRODUCT:
         return False
-    for layer in all_layers(agent):
-        if not getattr(layer, "supports_jit", True):
-            return False
+    if not all(
+        getattr(each, "supports_jit", True) for each in all_layers(agent)
+    ):
+        return False
     # XLA draws random numbers slowly on a CPU. The number of sequences in the
     # minibatch of a recurrent network is unknown here.
     rows = None if recurrent else batch_size
@@ -230,7 +230,7 @@ def _convolves(agent: Learner) -> bool:
         if isinstance(each, keras.layers.EinsumDense)
         for variable in each.trainable_variables
     }
-    return not {*map(id, kernels)} <= products
+    return any(id(kernel) not in products for kernel in kernels)
 
 
 def _is_compiled(agent: Learner, asked: bool | str, batch_size: int) -> bool:

@@ -1,7 +1,6 @@
 """Trajectories as an agent sees them: statistics, and observers."""
 
 import inspect
-import operator
 import weakref
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -56,7 +55,7 @@ class Normalizing:
     @property
     def changing(self) -> tuple[ObservationNormalization, ...]:
         """The layers that update their statistics: all that are not frozen."""
-        return tuple(filter(operator.attrgetter("trainable"), self.layers))
+        return tuple(layer for layer in self.layers if layer.trainable)
 
     def _check_paths(self) -> None:
         """Raises if a layer does not name the array it normalizes."""
@@ -280,10 +279,6 @@ class Observers(Generic[T]):
     A method is removed together with its object: a callback of a `fit` that
     was interrupted leaves nothing behind.
 
-    Attributes:
-        references: list of functions that return an observer, or None once it
-            is gone.
-
     Example:
 
     >>> import keras_rl2 as rl
@@ -296,7 +291,7 @@ class Observers(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self.references: list[Callable[[], Callable[[T], object] | None]] = []
+        self._references: list[Callable[[], Callable[[T], object] | None]] = []
 
     def add(self, observer: Callable[[T], object]) -> None:
         """Adds a function, which is called once for each piece of news.
@@ -305,7 +300,7 @@ class Observers(Generic[T]):
             observer: Callable. Takes the news.
         """
         self.remove(observer)
-        self.references.append(
+        self._references.append(
             weakref.WeakMethod(observer)
             if inspect.ismethod(observer)
             # There may be no other reference to a function, e.g. a lambda.
@@ -318,9 +313,9 @@ class Observers(Generic[T]):
         Args:
             observer: Callable. The argument of `add`.
         """
-        self.references = [
+        self._references = [
             reference
-            for reference in self.references
+            for reference in self._references
             if reference() not in (None, observer)
         ]
 
@@ -330,11 +325,11 @@ class Observers(Generic[T]):
         Args:
             news: The news, e.g. a `Trajectory`.
         """
-        for reference in self.references:
+        for reference in self._references:
             observer = reference()
             if observer is not None:
                 observer(news)
 
     def __len__(self) -> int:
         """Returns the number of observers."""
-        return sum(reference() is not None for reference in self.references)
+        return sum(reference() is not None for reference in self._references)

@@ -1,7 +1,5 @@
 """From a rollout to samples: one forward pass, advantages and targets."""
 
-import functools
-import operator
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -244,9 +242,7 @@ class RolloutSamples:
             policy,
             value[:steps],
             {
-                "observation": map_leaves(
-                    operator.itemgetter(slice(steps)), rows
-                ),
+                "observation": map_leaves(lambda each: each[:steps], rows),
                 "action": taken,
                 "advantage": flat(advantages),
                 "returns": flat(targets),
@@ -343,16 +339,17 @@ def _with_rows(arrays: dict[str, Any]) -> dict[str, Any]:
 
 def _trajectory_spec(arrays: dict[str, Any]) -> dict[str, Any]:
     """Returns a signature that leaves the number of final rows open."""
-    specs = {}
-    for key, array in arrays.items():
-        rows = [None] if key.startswith("final") else []
-        specs[key] = map_leaves(functools.partial(_spec, rows), array)
-    return specs
 
+    def exact(array: np.ndarray) -> tf.TensorSpec:
+        return tf.TensorSpec(array.shape, array.dtype)
 
-def _spec(rows: Sequence[None], array: np.ndarray) -> tf.TensorSpec:
-    """Returns the spec of an array, with other numbers of rows or its own."""
-    return tf.TensorSpec((*rows, *array.shape[len(rows) :]), array.dtype)
+    def any_number(array: np.ndarray) -> tf.TensorSpec:
+        return tf.TensorSpec((None, *array.shape[1:]), array.dtype)
+
+    return {
+        key: map_leaves(any_number if key.startswith("final") else exact, array)
+        for key, array in arrays.items()
+    }
 
 
 def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:

@@ -5,8 +5,6 @@ one call of TensorFlow.
 """
 
 import contextlib
-import functools
-import operator
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -182,7 +180,7 @@ class TargetNetworks:
     @property
     def _settings(self) -> tuple[Any, ...]:
         """The settings that a trace depends on."""
-        return tuple(map(operator.attrgetter("settings"), self.present))
+        return tuple(update.settings for update in self.present)
 
     def copy(self) -> None:
         """Makes all targets equal to their sources."""
@@ -211,7 +209,7 @@ class TargetNetworks:
         before = tf.cast(tf.convert_to_tensor(updates), "int64")
         yield
         after = tf.cast(tf.convert_to_tensor(updates), "int64")
-        replicas.once(functools.partial(self._after_update, before, after))
+        replicas.once(lambda: self._after_update(before, after))
 
     def _after_update(self, before: Tensor, after: Tensor) -> None:
         """Moves the targets that are due."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -63,16 +62,16 @@ class Objective(NamedTuple):
     @property
     def trained(self) -> list[keras.Variable]:
         """All variables that follow the gradient, each once."""
-        trained = []
-        own = {*map(id, self.variables)}
-        for network in self.networks:
-            for variable in network.trainable_variables:
-                if id(variable) not in own:
-                    trained.append(variable)
-        for variable in self.variables:
-            if variable.trainable:
-                trained.append(variable)
-        return trained
+        named = {id(each) for each in self.variables}
+        return [
+            *(
+                variable
+                for network in self.networks
+                for variable in network.trainable_variables
+                if id(variable) not in named
+            ),
+            *(each for each in self.variables if each.trainable),
+        ]
 
 
 class Trained(Protocol):
@@ -145,8 +144,7 @@ class Updater:
                 else:
                     tf.cond(step.due, make, lambda: None)
             agent.skipped.end_row()
-            optimizer_of = operator.attrgetter("optimizer")
-            if all(map(optimizer_of, objectives.values())):
+            if all(each.optimizer for each in objectives.values()):
                 # Counts updates; each of its parts counts its own.
                 agent.optimizer.iterations.assign_add(1)
             for name, each in objectives.items():
@@ -154,14 +152,14 @@ class Updater:
                     each.last_loss.assign(losses[name])
             agent.after_update(batch, terms)
 
+        def change() -> tuple[Tensor, Tensor]:
+            return self._change_if_finite(steps, before, change_all)
+
         for name in objectives:
             terms.setdefault(f"{name}_loss", losses[name])
         terms["loss"] = cast(Tensor, sum(losses.values()))
-        change = functools.partial(
-            self._change_if_finite, steps, before, change_all
-        )
         norm, skipped = replicas.once(
-            functools.partial(self._if_wanted, objectives, terms, change)
+            lambda: self._if_wanted(objectives, terms, change)
         )
         counted = terms.pop("counted", True)
         return {
@@ -251,10 +249,11 @@ class Updater:
         change: Callable[[], tuple[Tensor, Tensor]],
     ) -> tuple[Tensor, Tensor]:
         """Makes the update unless an objective declines it."""
-        wanted = []
-        for objective in objectives.values():
-            if objective.when is not None:
-                wanted.append(objective.when(terms))
+        wanted = [
+            objective.when(terms)
+            for objective in objectives.values()
+            if objective.when is not None
+        ]
         if not wanted:
             return change()
         # A cond, not a mask: a zero gradient would still move Adam.
@@ -280,11 +279,11 @@ class Updater:
         ready = all_computed([step.gradients for step in steps])
         for step, gradients in zip(steps, ready, strict=True):
             step.gradients = gradients
-        skip = functools.partial(
-            self._agent.skipped.count,
-            before,
-            [step.optimizer for step in steps],
-        )
+        skipped = self._agent.skipped
+
+        def skip() -> None:
+            skipped.count(before, [step.optimizer for step in steps])
+
         tf.cond(finite, change, skip)
         always = [step for step in steps if step.due is None]
         norm = (always or steps)[0].unscaled_norm
