@@ -505,12 +505,9 @@ class DQN(OffPolicyAgent):
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the noise: its kind, and the current ε."""
         return [
-            {
-                "kind": "epsilon_greedy",
-                "size": self.policy_head.n,
-                "epsilon": self._exploring.present(self.env_steps),
-                "ranked": self.is_masked,
-            }
+            self._exploring.noise_part(
+                self.policy_head.n, self.env_steps, ranked=self.is_masked
+            )
         ]
 
     def draw_noise(

@@ -15,7 +15,6 @@ from keras_rl2 import returns
 from keras_rl2.agents.agent import Agent
 from keras_rl2.agents.agent import as_given
 from keras_rl2.basics.arguments import check_in_range
-from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.envs.vector_env import GivenEnv
@@ -114,16 +113,9 @@ class PQN(Agent):
         dtype: str | None = None,
     ) -> None:
         network_checks.check_is_network("q_network", q_network)
-        check_in_range(
-            gamma=(gamma, 0.0, 1.0),
-            q_lambda=(q_lambda, 0.0, 1.0),
-            **{
-                key: (value, 1e-12, np.inf)
-                for key, value in present(
-                    max_gradient_norm=max_gradient_norm
-                ).items()
-            },
-        )
+        check_in_range(gamma=(gamma, 0.0, 1.0), q_lambda=(q_lambda, 0.0, 1.0))
+        if max_gradient_norm is not None:
+            check_in_range(max_gradient_norm=(max_gradient_norm, 1e-12, np.inf))
         exploring = EpsilonGreedy(epsilon)
         super().__init__(
             observation_space=observation_space,
@@ -313,12 +305,9 @@ class PQN(Agent):
     def noise_parts(self) -> list[dict[str, Any]]:
         """Description of the noise: its kind, and the current ε."""
         return [
-            {
-                "kind": "epsilon_greedy",
-                "size": self.policy_head.n,
-                "epsilon": self._exploring.present(self.env_steps),
-                "ranked": self.is_masked,
-            }
+            self._exploring.noise_part(
+                self.policy_head.n, self.env_steps, ranked=self.is_masked
+            )
         ]
 
     def draw_noise(

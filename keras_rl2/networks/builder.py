@@ -151,7 +151,7 @@ class NetworkBuilder:
     def remembering(
         self, name: str, units: Sequence[int], seed: int | None
     ) -> keras.Model:
-        """Makes what `recurrent` makes; its former name."""
+        """Makes a recurrent network: the former name of `recurrent`."""
         warnings.warn(
             "Expected `recurrent`. Received: `remembering`, its former name",
             DeprecationWarning,

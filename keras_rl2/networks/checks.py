@@ -22,8 +22,6 @@ from keras_rl2.spaces.trees import named_leaves
 from keras_rl2.tasks.task import Task
 
 Outputs = Tensor | Sequence[Tensor]
-
-
 """Output of a network: one tensor, or several."""
 
 

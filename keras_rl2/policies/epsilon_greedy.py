@@ -1,6 +1,7 @@
 """Epsilon-greedy exploration."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -79,6 +80,26 @@ class EpsilonGreedy:
             value = self._function(tf.constant(env_steps, "int64"))
             self._last = env_steps, float(value.numpy())
         return self._last[1]
+
+    def noise_part(
+        self, actions: int, env_steps: int, ranked: bool
+    ) -> dict[str, Any]:
+        """Describes the noise, for those who draw it without the agent.
+
+        Args:
+            actions: int. Their number, n.
+            env_steps: int. Environment steps so far.
+            ranked: bool. See `draw`.
+
+        Returns:
+            dict: the kind of noise, its size, the current ε, and `ranked`.
+        """
+        return {
+            "kind": "epsilon_greedy",
+            "size": actions,
+            "epsilon": self.present(env_steps),
+            "ranked": ranked,
+        }
 
     def draw(
         self,

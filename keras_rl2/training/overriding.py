@@ -66,7 +66,7 @@ def learns_by_own_step(kind: type) -> bool:
 
 
 class Overridden(NamedTuple):
-    """What a custom class of agents decides about training.
+    """The decisions of a custom class of agents about training.
 
     Attributes:
         train_step: bool. Whether it overrides `train_step`.
@@ -81,7 +81,7 @@ class Overridden(NamedTuple):
 
 
 def overridden(kind: type) -> Overridden:
-    """Returns what a class of agents overrides.
+    """Returns the overrides of a class of agents.
 
     Args:
         kind: class. Class of an agent.

@@ -73,10 +73,10 @@ class SkippedUpdates:
     def left_finite(
         self, before: Sequence[tuple[keras.Variable, Tensor]]
     ) -> Tensor:
-        """Returns whether a forward pass has left what it changed finite.
+        """Returns whether the weights that a forward pass changed are finite.
 
-        The mean and variance of a minibatch may overflow while what a layer
-        makes of it, and so all gradients, are numbers.
+        The mean and variance of a minibatch may overflow while the outputs of
+        the layer, and so all gradients, are finite.
 
         Args:
             before: Sequence of variables and values, see
