@@ -40,14 +40,24 @@ def without_xla():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def without_optimized_graphs(request):
-    """Runs graphs as they were traced, in the default layer.
+def all_conversions_kept():
+    """Converts each policy once: tests have more of them than a program.
 
-    To optimize one takes longer than a test runs it. The slow tests run what
-    users have, and so do those that are marked `as_users_run`.
+    Yields:
+        How many a program keeps.
     """
-    if "not slow" in request.config.option.markexpr:
-        _optimize_graphs(False)
+    from keras_rl2.policies import actors
+
+    with pytest.MonkeyPatch.context() as patch:
+        most = actors._MOST_KEPT
+        patch.setattr(actors, "_MOST_KEPT", 4096)
+        yield most
+
+
+@pytest.fixture(autouse=True, scope="session")
+def without_optimized_graphs():
+    """Runs graphs as they were traced: to optimize one takes longer."""
+    _optimize_graphs(False)
 
 
 @pytest.fixture(autouse=True)
@@ -62,18 +72,36 @@ def xla(request, monkeypatch, without_xla):
 
 @pytest.fixture(autouse=True)
 def optimized_graphs(request, without_optimized_graphs):
-    """Optimizes graphs of tests that are marked `as_users_run`.
+    """Optimizes graphs of tests as users run them, and of long trainings.
+
+    In the slow layer also of tests marked `optimized`: there, each agent is
+    trained on all kinds of spaces with graphs as users have them.
 
     Yields:
         None.
     """
-    marked = request.node.get_closest_marker("as_users_run")
-    switch = marked and "not slow" in request.config.option.markexpr
+    marks = ["as_users_run", "learning", "benchmark"]
+    if "not slow" not in request.config.option.markexpr:
+        marks.append("optimized")
+    switch = any(map(request.node.get_closest_marker, marks))
     if switch:
         _optimize_graphs(True)
     yield
     if switch:
         _optimize_graphs(False)
+
+
+@pytest.fixture
+def eagerly():
+    """Trains without graphs, for a test of few updates.
+
+    Yields:
+        None.
+    """
+    from support.eager import eagerly
+
+    with eagerly():
+        yield
 
 
 def _optimize_graphs(switch):
@@ -87,6 +115,31 @@ def _optimize_graphs(switch):
 
 def _never(agent, batch_size):
     return False
+
+
+# Their tests take up to minutes each, and have nothing in common.
+_ONE_BY_ONE = ("test_killed_runs.py", "test_code_blocks.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Hands out tests by files, as `--dist=loadfile`, but for long ones.
+
+    Files of few tests come last. A long one would keep one process busy for
+    half an hour after the others have ended.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        # Named by an underscore, but made to be overridden: each of xdist's
+        # own schedulers does.
+        def _split_scope(self, nodeid):
+            path = super()._split_scope(nodeid)
+            return nodeid if path.endswith(_ONE_BY_ONE) else path
+
+    if config.option.dist != "loadfile":
+        return None
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,6 +165,9 @@ def pytest_collection_modifyitems(config, items):
         for item in each:
             if item not in kept:
                 item.add_marker(pytest.mark.slow)
+        for item in _combinations_of_another_loss(each):
+            if item not in kept:
+                item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session")
@@ -129,6 +185,30 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def _combinations_of_another_loss(items):
+    """Returns parametrisations of agents that differ from another by a loss.
+
+    All of them where bases promise something for all that derive from them,
+    which the default layer tries with agents in turn. Else, where there is a
+    second argument, all but as few as have each value of each argument among
+    them.
+
+    Args:
+        items: All parametrisations of a test.
+    """
+    others = [
+        item
+        for item in items
+        if hasattr(item, "callspec")
+        and item.callspec.params.get("name") in turns.ANOTHER_LOSS
+    ]
+    if items[0].get_closest_marker("rotate"):
+        return others
+    others = [item for item in others if len(item.callspec.params) > 1]
+    enough = _covering(others, [_values(item, {}, {}) for item in others])
+    return [item for item in others if item not in enough]
 
 
 def _of_the_default_layer(items, row):

@@ -117,7 +117,7 @@ class HiddenUnits:
         if not self._probes or len(steps) < _FEWEST_ROWS:
             return None
         observation, action = steps.arrays()
-        encoded = self._agent.encode(
+        encoded = self._agent.task.encode(
             map_leaves(ops.convert_to_tensor, observation)
         )
         dead, units = 0, 0

@@ -18,6 +18,7 @@ from keras_rl2.basics.outliers import Outliers
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.basics.stopwatch import Stopwatch
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.tasks.task import Task
 from keras_rl2.updates.observing import Observers
 
 
@@ -140,8 +141,9 @@ class LearningAgent(Protocol):
     ) -> list[Any]:
         """Returns each critic's Q-values of the given actions, `[B]`."""
 
-    def encode(self, observation: Tree[Tensor]) -> Any:
-        """Turns observations `[B, ...]` into inputs of the networks."""
+    @property
+    def task(self) -> Task:
+        """Its spaces, the encoder and the policy head."""
 
     def policy_function(self, deterministic: bool = True) -> Any:
         """Returns the policy as a `tf.function` of observations `[B, ...]`."""

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from keras_rl2.loading import load
     from keras_rl2.offline.recorder import record
     from keras_rl2.runs.training import Training
+    from keras_rl2.training.many_seeds import train_seeds
     from keras_rl2.workers import LocalWorkers
     from keras_rl2.workers import RayWorkers
 
@@ -94,6 +95,7 @@ _HOMES = {
     "load": "keras_rl2.loading",
     "read_manifest": "keras_rl2.export.manifest",
     "record": "keras_rl2.offline.recorder",
+    "train_seeds": "keras_rl2.training.many_seeds",
 }
 
 __all__ = [
@@ -138,6 +140,7 @@ __all__ = [
     "read_manifest",
     "record",
     "returns",
+    "train_seeds",
     "tuning",
 ]
 

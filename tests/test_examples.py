@@ -119,6 +119,22 @@ def test_ppo_pendulum(tmp_path, seed):
 
 
 @pytest.mark.learning
+@pytest.mark.parametrize("seed", range(3))
+def test_graph_ppo(tmp_path, seed):
+    score, folder = run("graph_ppo.py", tmp_path, seed)
+    assert score >= 475
+    assert holds_events(folder)
+    assert (folder / "agent.keras").exists()
+
+
+@pytest.mark.learning
+def test_many_seeds(tmp_path):
+    score, folder = run("many_seeds.py", tmp_path)
+    assert score >= 475
+    assert (folder / "best.keras").exists()
+
+
+@pytest.mark.learning
 def test_appo_cartpole(tmp_path):
     score, folder = run("appo_cartpole.py", tmp_path)
     assert score >= 475

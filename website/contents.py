@@ -34,6 +34,7 @@ CONTENTS = {
     ],
     "Speed": [
         "speed",
+        "graph_environments",
         "gpu",
         "scaling",
         "systems",

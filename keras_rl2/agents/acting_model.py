@@ -37,7 +37,6 @@ from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
 from keras_rl2.spaces.trees import Tree
-from keras_rl2.tasks.task import ObservationEncoder
 from keras_rl2.tasks.task import Task
 from keras_rl2.training.learners import Learners
 from keras_rl2.updates import skipped_updates as finite_weights
@@ -221,11 +220,6 @@ class ActingModel(keras.Model, abc.ABC):
         return self._task.head if self._task else cast(PolicyHead, None)
 
     @property
-    def encode(self) -> ObservationEncoder:
-        """Encoder from raw observations to the inputs of networks."""
-        return self.task.encode
-
-    @property
     def observation_spec(self) -> Tree[ArraySpec]:
         """Shapes and dtypes of one observation as it is stored."""
         return self.task.observation_spec
@@ -234,18 +228,6 @@ class ActingModel(keras.Model, abc.ABC):
     def is_masked(self) -> bool:
         """Whether observations contain a mask of the allowed actions."""
         return self.task.is_masked
-
-    def allowed(self, observation: Tree[Tensor], parameters: Tensor) -> Tensor:
-        """Applies the action mask of observations to the outputs of a network.
-
-        Args:
-            observation: `[B, ...]`. Raw observations, with or without a mask.
-            parameters: `[B, P]`. Logits or Q-values.
-
-        Returns:
-            `[B, P]`, with forbidden actions masked; unchanged without a mask.
-        """
-        return self.task.allowed(observation, parameters)
 
     def _check_can_act(self) -> None:
         """Raises an error if the agent is not ready to act."""

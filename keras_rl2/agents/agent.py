@@ -20,6 +20,7 @@ import gymnasium
 import keras
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 from keras import ops
 
 from keras_rl2.agents.acting_model import ActingModel
@@ -201,6 +202,8 @@ class Agent(ActingModel):
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}
+    #: Floats that agents with one program may differ in; see `train_seeds`.
+    shared_numbers: tuple[str, ...] = ("gamma",)
     #: Supported classes of action spaces; `gymnasium.Space` for all that the
     #: library supports. Otherwise a Box must have finite bounds.
     action_kinds: tuple[type[gymnasium.Space[Any]], ...] = (gymnasium.Space,)
@@ -555,7 +558,8 @@ class Agent(ActingModel):
                 `"auto"` for one like `optimizer`; None for a single optimizer.
                 Defaults to `None`.
             steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow. Defaults to `"auto"`.
+                Updates per call of TensorFlow; with environments in the graph,
+                also those of several rounds. Defaults to `"auto"`.
             jit_compile: bool, or `"auto"` to compile whole rounds of small
                 networks by XLA. Defaults to `"auto"`.
             max_skipped_updates: int or None. Maximum number of consecutive
@@ -1002,6 +1006,15 @@ class Agent(ActingModel):
         super().load_own_variables(values)
 
     # State of a training.
+
+    @property
+    def update_variables(self) -> list[tf.Variable]:
+        """Variables of an update, beside those of networks and optimizers.
+
+        A subclass whose updates use a further `tf.Variable` adds it, so that
+        several agents can share one compiled round.
+        """
+        return [self.skipped.in_a_row]
 
     def get_state(self) -> dict[str, Any]:
         """Returns the whole state on which later updates and actions depend.

@@ -292,7 +292,7 @@ class BoxCQL(CQL, SAC):
             scalars for the logs.
         """
         terms = super().critic_terms(values, batch)
-        encoded = self.encode(batch["observation"])
+        encoded = self.task.encode(batch["observation"])
         action, log_prob = self.sampled_actions(batch)
         batch_size, samples = log_prob.shape[0], log_prob.shape[1]
         if batch_size is None:
@@ -324,7 +324,7 @@ class BoxCQL(CQL, SAC):
             `[B, 3 N]`: uniform samples, the policy's, and the policy's at the
             next observations. Both are constants.
         """
-        encoded = self.encode(batch["observation"])
+        encoded = self.task.encode(batch["observation"])
         shape = (
             ops.shape(leaves(encoded)[0])[0],
             self.num_samples,

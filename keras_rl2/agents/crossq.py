@@ -292,7 +292,8 @@ class CrossQ(SAC):
             critic_optimizer: Optimizer of the critics; `"auto"` or None for
                 one like that of the actor. Defaults to `"auto"`.
             steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow. Defaults to `"auto"`.
+                Updates per call of TensorFlow; with environments in the graph,
+                also those of several rounds. Defaults to `"auto"`.
             jit_compile: bool, or `"auto"` to compile whole rounds of small
                 networks by XLA. Defaults to `"auto"`.
             max_skipped_updates: int or None. Maximum number of consecutive
@@ -337,8 +338,8 @@ class CrossQ(SAC):
         next_action, log_prob = self.sample_with_log_prob(following, 0)
         encoded, action = map_leaves(
             lambda one, other: ops.concatenate([one, other], axis=0),
-            (self.encode(batch["observation"]), batch["action"]),
-            (self.encode(following), next_action),
+            (self.task.encode(batch["observation"]), batch["action"]),
+            (self.task.encode(following), next_action),
         )
         # [2B] -> [B], [B]
         halves = [

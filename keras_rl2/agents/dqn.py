@@ -362,7 +362,7 @@ class DQN(OffPolicyAgent):
             dueling=self.dueling,
         )
         if self.memory is None:
-            inputs = inputs_for(self.q_network, self.encode.network_input)
+            inputs = inputs_for(self.q_network, self.task.encode.network_input)
             check_value_ending(self.q_network, inputs)
         self.make_targets()
 
@@ -390,7 +390,7 @@ class DQN(OffPolicyAgent):
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         return self.q_values(self._outputs(self.q_network, encoded, training))
 
     def q_values(self, outputs: Tensor) -> Tensor:
@@ -426,7 +426,7 @@ class DQN(OffPolicyAgent):
 
     def _choices(self, observation: Tree[Tensor]) -> Tensor:
         """Returns Q-values `[B, n]`, much lower for forbidden actions."""
-        return self.allowed(observation, self(observation))
+        return self.task.allowed(observation, self(observation))
 
     def _outputs(
         self,
@@ -470,7 +470,7 @@ class DQN(OffPolicyAgent):
         """
         outputs, after = unroll(
             cast(Memory, network),
-            self.encode,
+            self.task.encode,
             observation,
             begins,
             state,
@@ -490,7 +490,7 @@ class DQN(OffPolicyAgent):
             of_one_step(begins),
             state,
         )
-        values = self.allowed(observation, self.q_values(outputs[:, 0]))
+        values = self.task.allowed(observation, self.q_values(outputs[:, 0]))
         return self.policy_head(values), after
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
@@ -540,7 +540,7 @@ class DQN(OffPolicyAgent):
         """Runs the network once, and returns `loss_terms`."""
         if self.memory is not None:
             return self.loss_terms(*_as_steps(self, batch))
-        encoded = self.encode(batch["observation"])
+        encoded = self.task.encode(batch["observation"])
         outputs = self._outputs(self.q_network, encoded, training=True)
         return self.loss_terms(outputs, batch)
 
@@ -583,7 +583,7 @@ class DQN(OffPolicyAgent):
             dict of `next_outputs` `[B, n, N]`, of the target network, and
             `selector` `[B, n]`; its largest entry is that of the next action.
         """
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         next_outputs = self._outputs(self.target_network, encoded)
         selector = self.q_values(
             self._outputs(self.q_network, encoded)
@@ -592,7 +592,7 @@ class DQN(OffPolicyAgent):
         )
         return {
             "next_outputs": next_outputs,
-            "selector": self.allowed(observation, selector),
+            "selector": self.task.allowed(observation, selector),
         }
 
 
@@ -620,7 +620,7 @@ def _as_steps(agent: DQN, batch: Batch) -> tuple[Tensor, Batch]:
     outputs = outputs_of(agent.q_network, training=True)
     next_outputs = outputs_of(agent.target_network, training=False)
     choosing = ops.stop_gradient(outputs) if agent.double else next_outputs
-    values = agent.allowed(
+    values = agent.task.allowed(
         map_leaves(flat, seen), agent.q_values(flat(choosing))
     )
     selector = sequences_like(begins)(values)

@@ -303,7 +303,7 @@ class IQL(StochasticActor):
             self.task, valuing, None, 1, "value_network"
         )
         check_value_ending(
-            valuing, inputs_for(valuing, self.encode.network_input)
+            valuing, inputs_for(valuing, self.task.encode.network_input)
         )
         self.critics = critics.complete(
             self.task,
@@ -342,7 +342,7 @@ class IQL(StochasticActor):
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
             self.critics,
-            self.encode(observation),
+            self.task.encode(observation),
             action,
             self.is_discrete,
             training,
@@ -356,7 +356,7 @@ class IQL(StochasticActor):
         self, observation: Tree[Tensor], training: bool = False
     ) -> Tensor:
         """Returns values of states, optionally from a training forward pass."""
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         return one_value_each(
             run_network(self.value_network, encoded, training)
         )
@@ -453,7 +453,7 @@ class IQL(StochasticActor):
         """Returns the advantages of the actions taken over V(s), `[B]`."""
         values = critics.values_of_taken(
             self.target_critics,
-            self.encode(batch["observation"]),
+            self.task.encode(batch["observation"]),
             batch["action"],
             self.is_discrete,
         )

@@ -18,6 +18,9 @@ from keras_rl2.updates.target_networks import check_sync
 from keras_rl2.updates.updater import Batch
 from keras_rl2.updates.updater import Terms
 
+# Draws of one update that differ from each other.
+_STREAMS = 8
+
 
 class OffPolicyAgent(Agent):
     """Base of agents that learn from past transitions.
@@ -98,7 +101,9 @@ class OffPolicyAgent(Agent):
         )
         self.td_errors: tf.Variable | None = None
         # Random numbers of an update depend on the seed and its number only.
-        self._draw_seed = seeds.sequence(self.seed)
+        # A variable, so that agents of any seed can share a graph.
+        drawn = seeds.sequence(self.seed).generate_state(_STREAMS) >> 1
+        self._draw_seeds = tf.Variable(drawn.astype("int32"), trainable=False)
 
     # Target networks.
 
@@ -175,7 +180,7 @@ class OffPolicyAgent(Agent):
 
         Args:
             shape: tuple of int. Shape of the noise.
-            stream: int. Distinguishes several draws of one update.
+            stream: int, 0 to 7. Distinguishes several draws of one update.
 
         Returns:
             `shape` float32.
@@ -193,9 +198,19 @@ class OffPolicyAgent(Agent):
 
     def _seed_of_draw(self, stream: int) -> Tensor:
         """Returns the seed of a draw of the current update."""
-        base = int(self._draw_seed.generate_state(stream + 1)[stream] >> 1)
+        if not 0 <= stream < _STREAMS:
+            raise ValueError(
+                f"Expected `stream` to be from 0 to {_STREAMS - 1}. "
+                f"Received: stream={stream}"
+            )
         count = ops.cast(ops.convert_to_tensor(self.updates), "int32")
-        return tf.stack([tf.constant(base, "int32"), count])
+        return tf.stack([self._draw_seeds[stream], count])
+
+    @property
+    def update_variables(self) -> list[tf.Variable]:
+        """Further variables of an update; see `Agent.update_variables`."""
+        found = [*super().update_variables, self._draw_seeds]
+        return found if self.td_errors is None else [*found, self.td_errors]
 
     # Priorities.
 

@@ -22,7 +22,6 @@ from keras_rl2.collecting.trajectory import unpack
 from keras_rl2.distributions import Distribution
 from keras_rl2.losses import statistics
 from keras_rl2.networks import checks as network_checks
-from keras_rl2.networks import is_image
 from keras_rl2.networks.builder import NetworkBuilder
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.networks.inputs import flat
@@ -36,6 +35,7 @@ from keras_rl2.networks.outputs import check_value_ending
 from keras_rl2.policies.own_round import OwnRollout
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.space_configs import GivenSpace
+from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import leaves
@@ -94,6 +94,10 @@ class OnPolicyAgent(StochasticPolicy):
     """
 
     takes_memory = True
+    shared_numbers: tuple[str, ...] = (
+        *("gamma", "gae_lambda"),
+        *("entropy_coefficient", "value_coefficient"),
+    )
     #: Whether a single network must have a value output.
     needs_value = True
 
@@ -144,7 +148,7 @@ class OnPolicyAgent(StochasticPolicy):
         self.value_coefficient = value_coefficient
         self.normalize_advantages = normalize_advantages
         self.max_gradient_norm = max_gradient_norm
-        self._rollout_samples = RolloutSamples(self)
+        self.rollout_samples = RolloutSamples(self)
         self._bind_requested()
 
     @classmethod
@@ -258,7 +262,7 @@ class OnPolicyAgent(StochasticPolicy):
             dict of scalars for the logs.
         """
         objectives = self._objectives(
-            lambda arrays: self._rollout_samples.of(
+            lambda arrays: self.rollout_samples.of(
                 unpack(arrays), training=True
             )
         )
@@ -333,7 +337,7 @@ class OnPolicyAgent(StochasticPolicy):
             Samples, a dict of arrays `[T * B, ...]` (see `sample_spec`), and
             statistics, a dict of floats.
         """
-        return self._rollout_samples.prepare(trajectory)
+        return self.rollout_samples.prepare(trajectory)
 
     def sample_spec(
         self, length: int | None = None
@@ -350,7 +354,7 @@ class OnPolicyAgent(StochasticPolicy):
             `value` under the weights that acted; `advantage`; `returns`, the
             value target. All but the first two are float32 scalars.
         """
-        return self._rollout_samples.spec(length)
+        return self.rollout_samples.spec(length)
 
     # Networks.
 
@@ -385,7 +389,7 @@ class OnPolicyAgent(StochasticPolicy):
     def _check_endings(self) -> None:
         """Checks the final activations of the networks."""
         self._check_actor_ending()
-        seen = self.encode.network_input
+        seen = self.task.encode.network_input
         if self.critic is not None:
             check_value_ending(self.critic, inputs_for(self.critic, seen))
         elif self.needs_value:
@@ -417,7 +421,9 @@ class OnPolicyAgent(StochasticPolicy):
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
-        outputs = run_network(self.actor, self.encode(observation), training)
+        outputs = run_network(
+            self.actor, self.task.encode(observation), training
+        )
         return self._parts(outputs)[0]
 
     def policy_and_value(
@@ -451,7 +457,7 @@ class OnPolicyAgent(StochasticPolicy):
         def acted_on(tree: Tree[Tensor]) -> Any:
             return map_leaves(operator.itemgetter(slice(steps)), tree)
 
-        encoded = self.encode(rows)
+        encoded = self.task.encode(rows)
         if self.critic is None:
             outputs = run_network(self.actor, encoded, training)
             parameters, value = self._parts(outputs)
@@ -491,7 +497,7 @@ class OnPolicyAgent(StochasticPolicy):
         """
         outputs, after = unroll(
             cast(Memory, self.actor),
-            self.encode,
+            self.task.encode,
             observation,
             begins,
             state,
@@ -503,7 +509,7 @@ class OnPolicyAgent(StochasticPolicy):
 
     def value(self, observation: Tree[Tensor]) -> Tensor:
         """Returns values `[B]` float32 of raw observations `[B, ...]`."""
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         if self.critic is None:
             return self._parts(run_network(self.actor, encoded))[1]
         return one_value_each(run_network(self.critic, encoded))

@@ -94,6 +94,10 @@ class PPO(OnPolicyAgent):
         - [Andrychowicz et al., 2021](https://arxiv.org/abs/2006.05990).
     """
 
+    shared_numbers = (
+        *OnPolicyAgent.shared_numbers,
+        *("clip_ratio", "value_clip_range", "target_kl"),
+    )
     statistics_names = (
         "loss",
         "policy_loss",
@@ -312,6 +316,12 @@ class PPO(OnPolicyAgent):
         if callable(self.clip_ratio):
             return self.clip_ratio(self.optimizer.iterations)
         return self.clip_ratio
+
+    @property
+    def update_variables(self) -> list[tf.Variable]:
+        """Further variables of an update; see `Agent.update_variables`."""
+        found, stopped = super().update_variables, self._round_stopped
+        return found if stopped is None else [*found, stopped]
 
     def begin_round(self) -> None:
         """Allows the updates of the new round."""

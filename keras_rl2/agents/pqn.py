@@ -89,6 +89,7 @@ class PQN(Agent):
 
     action_kinds = (gymnasium.spaces.Discrete,)
     on_policy = True
+    shared_numbers = ("gamma", "q_lambda")
     policy_head: DiscreteHead
     default_hidden = (128, 128)
     default_activation = "relu"
@@ -130,7 +131,7 @@ class PQN(Agent):
         self.max_gradient_norm = max_gradient_norm
         self.epsilon = exploring.epsilon
         self._exploring = exploring
-        self._rollout_samples = RolloutSamples(self, ("returns", "value"))
+        self.rollout_samples = RolloutSamples(self, ("returns", "value"))
         self._bind_requested()
 
     @classmethod
@@ -251,7 +252,7 @@ class PQN(Agent):
             atoms=1,
             dueling=False,
         )
-        inputs = inputs_for(self.q_network, self.encode.network_input)
+        inputs = inputs_for(self.q_network, self.task.encode.network_input)
         check_value_ending(self.q_network, inputs)
 
     # Acting.
@@ -263,7 +264,7 @@ class PQN(Agent):
 
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns Q-values `[B, n]` float32."""
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         outputs = run_network(self.q_network, encoded, training)
         return ops.cast(outputs, "float32")
 
@@ -291,7 +292,9 @@ class PQN(Agent):
         self, observation: Tree[Tensor], training: bool = False
     ) -> Tensor:
         """Returns Q-values `[B, n]`, much lower for forbidden actions."""
-        return self.allowed(observation, self(observation, training=training))
+        return self.task.allowed(
+            observation, self(observation, training=training)
+        )
 
     def sample_action(self, observation: Tree[Tensor], noise: Tensor) -> Tensor:
         """Returns the best actions, or random ones selected by the noise."""
@@ -390,7 +393,7 @@ class PQN(Agent):
             Samples, a dict of arrays `[T * B, ...]`; see `sample_spec`. And
             statistics, a dict of floats.
         """
-        return self._rollout_samples.prepare(trajectory)
+        return self.rollout_samples.prepare(trajectory)
 
     def sample_spec(
         self, length: int | None = None
@@ -405,7 +408,7 @@ class PQN(Agent):
             dict: `observation` and `action` as collected; `returns`, the
             target, and `value`, that of the best action.
         """
-        return self._rollout_samples.spec(length)
+        return self.rollout_samples.spec(length)
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Returns the optimizer that `compile("auto")` uses."""

@@ -385,7 +385,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         """Returns each critic's Q-values of given actions, `[B]` float32."""
         return critics.values_of_taken(
             self.critics,
-            self.encode(observation),
+            self.task.encode(observation),
             action,
             self.is_discrete,
             training,
@@ -539,7 +539,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         Returns:
             `[B]` and `[B]` float32.
         """
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         if self.is_discrete:
             parameters = run_network(self.actor, encoded, training)
             policy = self.policy_of(parameters, observation)
@@ -569,7 +569,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
             Actions `[B, A]` in the unit box and their log-probabilities `[B]`,
             float32, through which gradients reach the policy.
         """
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         parameters = run_network(self.actor, encoded, training)
         # The last batch of a user's own dataset may be smaller.
         count = ops.shape(leaves(encoded)[0])[:1]

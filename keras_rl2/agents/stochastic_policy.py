@@ -36,7 +36,7 @@ class StochasticPolicy(Agent):
         """
         self._gives_probabilities = check_policy_ending(
             self.actor,
-            inputs_for(self.actor, self.encode.network_input),
+            inputs_for(self.actor, self.task.encode.network_input),
             self.action_space,
             squash=squash,
         )
@@ -76,7 +76,7 @@ class StochasticPolicy(Agent):
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the parameters of the policy `[B, P]`."""
         parameters: Tensor = run_network(
-            self.actor, self.encode(observation), training
+            self.actor, self.task.encode(observation), training
         )
         return parameters
 
@@ -98,7 +98,7 @@ class StochasticPolicy(Agent):
         """
         if self._gives_probabilities:
             parameters = as_logits(parameters)
-        parameters = self.allowed(observation, parameters)
+        parameters = self.task.allowed(observation, parameters)
         return self.policy_head(parameters, self._present_log_std())
 
     def _present_log_std(self) -> Tensor | None:

@@ -304,7 +304,7 @@ class TD3(OffPolicyAgent):
         units = self.policy_head.parameter_sizes[0]
         network_checks.check_policy(self.task, self.actor, units)
         self._gives_actions = check_action_ending(
-            self.actor, inputs_for(self.actor, self.encode.network_input)
+            self.actor, inputs_for(self.actor, self.task.encode.network_input)
         )
         self.critics = critics.complete(
             self.task, self.actor, self.critics, self.number_of_critics
@@ -338,7 +338,7 @@ class TD3(OffPolicyAgent):
     def call(self, observation: Tree[Tensor], training: bool = False) -> Tensor:
         """Returns the output of the actor `[B, A]`."""
         output: Tensor = run_network(
-            self.actor, self.encode(observation), training
+            self.actor, self.task.encode(observation), training
         )
         return output
 
@@ -346,7 +346,7 @@ class TD3(OffPolicyAgent):
         self, observation: Tree[Tensor], action: Tensor, training: bool = False
     ) -> list[Tensor]:
         """Returns each critic's Q-values of given actions, `[B]` float32."""
-        encoded = self.encode(observation)
+        encoded = self.task.encode(observation)
         return critics.action_values(self.critics, encoded, action, training)
 
     # Methods of Keras.
@@ -372,7 +372,8 @@ class TD3(OffPolicyAgent):
             critic_optimizer: Optimizer of the critics; `"auto"` or None for
                 one like that of the actor. Defaults to `"auto"`.
             steps_per_execution: int, or `"auto"` for the updates of a round.
-                Updates per call of TensorFlow. Defaults to `"auto"`.
+                Updates per call of TensorFlow; with environments in the graph,
+                also those of several rounds. Defaults to `"auto"`.
             jit_compile: bool, or `"auto"` to compile whole rounds of small
                 networks by XLA. Defaults to `"auto"`.
             max_skipped_updates: int or None. Maximum number of consecutive
@@ -445,7 +446,9 @@ class TD3(OffPolicyAgent):
         Returns:
             list of `[B]` float32.
         """
-        return critics.action_values(networks, self.encode(observation), action)
+        return critics.action_values(
+            networks, self.task.encode(observation), action
+        )
 
     # Learning.
 
@@ -506,7 +509,7 @@ class TD3(OffPolicyAgent):
         Returns:
             `[B]` float32.
         """
-        following = self.encode(batch["next_observation"])
+        following = self.task.encode(batch["next_observation"])
         values = critics.action_values(
             self.target_critics, following, self.target_action(following)
         )
@@ -539,7 +542,7 @@ class TD3(OffPolicyAgent):
         Returns:
             dict: `loss`, a scalar, which is minimised.
         """
-        encoded = self.encode(batch["observation"])
+        encoded = self.task.encode(batch["observation"])
         action = self._action(run_network(self.actor, encoded, training=True))
         [value] = critics.action_values(self.critics[:1], encoded, action)
         each = self.actor_losses(value, action, batch)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "check an environment: spaces, scales, seeds, ends of episodes"
 _VECTOR_STEPS = 200
+_GRAPH_ENVS = 8
 _TERMINAL_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -65,6 +66,10 @@ def _findings(
     from keras_rl2.cli import random_rollout
     from keras_rl2.envs.adapt import as_vector_env
 
+    graph_env = environments.graph_env_class(env_id)
+    if graph_env is not None:
+        yield from _graph_findings(graph_env(**env_kwargs), steps, seed)
+        return
     with environments.make(env_id, env_kwargs) as env:
         spaces = checks.check_spaces(env.observation_space, env.action_space)
         yield spaces
@@ -83,6 +88,51 @@ def _findings(
     together = as_vector_env(env_id, num_envs=2, env_kwargs=env_kwargs)
     yield checks.check_autoreset(together, min(steps, _VECTOR_STEPS), seed)
     together.close()
+
+
+def _graph_findings(env: Any, steps: int, seed: int) -> Iterator["Finding"]:
+    """Yields the findings about an environment that runs within a graph."""
+    import numpy as np
+
+    from keras_rl2.cli import checks
+    from keras_rl2.graph.graph_env_checks import check_graph_env
+    from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+
+    try:
+        check_graph_env(env)
+    except ValueError as error:
+        yield checks.Finding("functions", False, " ".join(str(error).split()))
+        return
+    yield checks.Finding(
+        "functions",
+        True,
+        "shapes, dtypes and numbers stay; nothing is drawn but from the seed",
+    )
+    yield checks.check_spaces(env.observation_space, env.action_space)
+    vector = GraphVectorEnv(env, num_envs=_GRAPH_ENVS)
+    vector.reset(seed=seed)
+    vector.action_space.seed(seed)
+    rewards, lengths = [], []
+    elapsed = np.zeros(_GRAPH_ENVS, np.int64)
+    for _ in range(-(-steps // _GRAPH_ENVS)):
+        _, reward, terminated, truncated, _ = vector.step(
+            vector.action_space.sample()
+        )
+        rewards.append(reward)
+        elapsed += 1
+        ended = terminated | truncated
+        lengths.extend(elapsed[ended].tolist())
+        elapsed[ended] = 0
+    finite = bool(np.isfinite(rewards).all())
+    yield checks.Finding(
+        "rewards", finite, f"{np.min(rewards):.3g} to {np.max(rewards):.3g}"
+    )
+    if lengths:
+        text = f"{len(lengths)} episodes of {min(lengths)} to {max(lengths)}"
+        yield checks.Finding("ends", True, f"{text} steps")
+    else:
+        text = f"no episode has ended in {len(rewards)} steps: "
+        yield checks.Finding("ends", False, text + "set max_episode_steps")
 
 
 def _warnings(caught: list[warnings.WarningMessage]) -> list["Finding"]:

@@ -48,6 +48,29 @@ def require(env_id: str) -> None:
         )
 
 
+def graph_env_class(env_id: str) -> Any:
+    """Returns the class of an environment that runs within a graph.
+
+    Args:
+        env_id: str. `module:Class`, where the class is a `GraphEnv`.
+
+    Returns:
+        The class; None for every other environment.
+
+    Raises:
+        CommandError: If there is no such module.
+    """
+    module, _, name = env_id.rpartition(":")
+    if not module:
+        return None
+    _import(module)
+    found = getattr(sys.modules[module], name, None)
+    # Nothing but a module with such a class has imported it.
+    bases = getattr(found, "__mro__", ())
+    is_graph = any(base.__name__ == "GraphEnv" for base in bases)
+    return found if is_graph else None
+
+
 def make(
     env_id: str,
     env_kwargs: Mapping[str, Any] | None = None,

@@ -44,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=1,
         metavar="N",
-        help="train N agents one after another, from --seed on (default: 1)",
+        help=(
+            "train N agents one after another, from --seed on; what is "
+            "compiled for the first serves all (default: 1)"
+        ),
     )
     parser.add_argument(
         "--logdir",
@@ -145,18 +148,20 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Imported late, so that errors without TensorFlow are raised first.
     from keras_rl2.cli import training_run
+    from keras_rl2.training.shared_programs import SharedPrograms
 
-    for seed, folder in folders.items():
-        resumed = _is_resumed(folder, arguments)
-        training_run.train(
-            _resumed_preset(folder, arguments) if resumed else preset,
-            folder,
-            seed=seed,
-            checkpoint=arguments.checkpoint,
-            evaluate=arguments.evaluate,
-            resume=resumed,
-            data=arguments.data,
-        )
+    with SharedPrograms().used():
+        for seed, folder in folders.items():
+            resumed = _is_resumed(folder, arguments)
+            training_run.train(
+                _resumed_preset(folder, arguments) if resumed else preset,
+                folder,
+                seed=seed,
+                checkpoint=arguments.checkpoint,
+                evaluate=arguments.evaluate,
+                resume=resumed,
+                data=arguments.data,
+            )
     return 0
 
 

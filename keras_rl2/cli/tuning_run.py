@@ -24,6 +24,7 @@ from keras_rl2.cli.run_folder import write_json
 from keras_rl2.cli.tuning_plan import TuningPlan
 from keras_rl2.data.evaluation import EvaluationDataset
 from keras_rl2.runs.training import Training
+from keras_rl2.training.shared_programs import SharedPrograms
 from keras_rl2.tuning import fit_seeds
 
 if TYPE_CHECKING:
@@ -248,6 +249,8 @@ def _train(
     preset = plan.space.apply(plan.preset, plan.space.suggest(trial))
     runs, callbacks = [], []
     with contextlib.ExitStack() as opened:
+        # The seeds of a trial differ in nothing that is compiled.
+        opened.enter_context(SharedPrograms().used())
         for seed in plan.seeds:
             training = Training.from_preset(preset, seed=seed)
             opened.callback(training.close)

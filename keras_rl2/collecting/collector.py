@@ -67,6 +67,10 @@ class Collector:
     (16, 2)
     """
 
+    #: Class of the actors that it runs, if it needs one of its own.
+    actor_kind: type[Any] | None = None
+    #: Whether a random rollout takes one call, whatever its length.
+    random_at_once = False
     #: Class of the storage of a rollout in progress.
     storage_kind: type[RolloutStorage] = RolloutStorage
 
@@ -82,7 +86,8 @@ class Collector:
         self.horizon = horizon
         self.head = head
         self.sequence_length = sequence_length
-        self.observation: Any = None
+        self._observation: Any = None
+        self._observe: Callable[[], Any] | None = None
         self.episodes = EpisodeStatistics(env.num_envs, window)
         #: Whether this collector has ever reset the environments.
         self.has_begun = False
@@ -104,6 +109,17 @@ class Collector:
         self._failed = np.zeros(env.num_envs, np.bool_)
         self._failures = 0
         self._failed_at = -1
+
+    @property
+    def observation(self) -> Any:
+        """The observations to act on next, `[B, ...]`; None at first."""
+        if self._observe is not None:
+            self.observation = self._observe()
+        return self._observation
+
+    @observation.setter
+    def observation(self, observation: Any) -> None:
+        self._observation, self._observe = observation, None
 
     @property
     def needs_reset(self) -> bool:
@@ -187,7 +203,7 @@ class Collector:
         actor, noise = self._rollouts.popleft()
         assert self.observation is not None
         storage = self.storage_kind(
-            self.env, self.head, self.horizon, self.observation
+            self.env, self.head, len(noise), self.observation
         )
         if self.keeps_log_prob:
             storage.log_prob = np.empty(storage.reward.shape, np.float32)
@@ -209,6 +225,29 @@ class Collector:
         self.episodes.count(trajectory, self.broken)
         return trajectory
 
+    def leave(self) -> None:
+        """Leaves the environments to a program that steps them itself."""
+        self._resets_seen = -1
+
+    def take_back(
+        self,
+        observe: Callable[[], Any],
+        ended: np.ndarray,
+        in_progress: np.ndarray,
+    ) -> None:
+        """Takes the environments back after `leave`.
+
+        Args:
+            observe: Callable. Returns the last observations, `[B, ...]`. It is
+                called when they are needed, which is seldom: the same program
+                usually takes the next steps too.
+            ended: `[2, E]`. See `EpisodeStatistics.add`.
+            in_progress: `[2, B]`. See `EpisodeStatistics.add`.
+        """
+        self._resets_seen = self.env.resets
+        self._observe = observe
+        self.episodes.add(ended, in_progress)
+
     def _run(
         self, actor: Actor, noise: StepNoise, storage: RolloutStorage
     ) -> None:
@@ -216,7 +255,7 @@ class Collector:
         step = self._step
         if self.sequence_length is not None:
             step = self._remembered_step
-        for t in range(self.horizon):
+        for t in range(len(noise)):
             step(actor, noise, storage, t)
 
     def _step(
@@ -438,6 +477,24 @@ class EpisodeStatistics:
             before_length[b] = lengths[t, b]
         self._return = returns[-1] - before_return
         self._length = lengths[-1] - before_length
+
+    @property
+    def in_progress(self) -> np.ndarray:
+        """Returns and lengths of unfinished episodes, `[2, B]` float64."""
+        return np.array([self._return, self._length])
+
+    def add(self, ended: np.ndarray, in_progress: np.ndarray) -> None:
+        """Adds episodes that were counted elsewhere.
+
+        Args:
+            ended: `[2, E]`. Returns and lengths of the episodes that ended, in
+                the order of their ends.
+            in_progress: `[2, B]`. Returns and lengths of unfinished episodes.
+        """
+        self.returns.extend(ended[0].tolist())
+        self.lengths.extend(ended[1].astype(int).tolist())
+        self._return = in_progress[0].copy()
+        self._length = in_progress[1].astype(np.int64)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the state that later statistics depend on, as plain data."""

@@ -137,7 +137,8 @@ def unpack(packed: dict[str, Any]) -> dict[str, Any]:
     """Undoes `Trajectory.packed_arrays`, e.g. in the graph.
 
     Args:
-        packed: dict of tensors.
+        packed: dict of tensors. Arrays that are not packed are returned as
+            they are.
 
     Returns:
         dict with the keys of `Trajectory.arrays`; without final observations if
@@ -154,6 +155,8 @@ def unpack(packed: dict[str, Any]) -> dict[str, Any]:
     (8, 1)
     """
     arrays = {key: value for key, value in packed.items() if key != "outcome"}
+    if len(arrays) == len(packed):
+        return arrays
     outcome = packed["outcome"]
     arrays["reward"] = outcome[0]
     for position, flag in enumerate(("terminated", "truncated", "valid"), 1):

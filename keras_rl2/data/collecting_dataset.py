@@ -133,6 +133,8 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         # Rounds handed over before each unfinished rollout was begun.
         self._begun_at: deque[int] = deque()
         self._rounds_given = 0
+        # By the last `refresh`.
+        self._rounds_begun = 1
         self._lag = 0
         self._whole_episodes = False
         # Of a training that is resumed in new environments.
@@ -140,6 +142,11 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._has_warned = False
         # Until an episode has ended, or the user was warned that none does.
         self._steps_in_first_episodes: int | None = 0
+
+    @property
+    def updates_ready(self) -> int:
+        """Updates of the rounds that were begun by the last `refresh`."""
+        return self._rounds_begun * self.updates_per_round
 
     @contextlib.contextmanager
     def _closing_if_refused(self) -> Iterator[None]:
@@ -203,8 +210,13 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         self._noise_state = None
         self._ready.clear()
         self._drop()
+        kind = self._collector_kind(accepted)
         if (
             self._collector is None
+            or (
+                not isinstance(self.env, WorkerEnv)
+                and type(self._collector) is not kind
+            )
             or self._collector.horizon != self.horizon
             or self._whole_episodes != agent.whole_episodes
         ):
@@ -214,12 +226,22 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
                     self.env, self.horizon, action, agent.whole_episodes
                 )
             else:
-                kind = EpisodeCollector if agent.whole_episodes else Collector
                 self._collector = kind(self.env, self.horizon, action)
             if self.on_env_error == "restart":
                 self._collector.restart_seed = self._restart_seed
         self._whole_episodes = agent.whole_episodes
         self._collector.sequence_length = sequence_length
+
+    def _collector_kind(self, agent: AgentT) -> type[Collector]:
+        """Returns the class that steps the environments in this process."""
+        if agent.whole_episodes:
+            return EpisodeCollector
+        if not hasattr(self.env.env, "graph_env") or agent.initial_state(1):
+            return Collector
+        # Few trainings need it, and it loads a room of its own.
+        from keras_rl2.graph.graph_collector import GraphCollector
+
+        return GraphCollector
 
     def _restart_seed(self, restarts: int) -> int:
         """Returns the seed of environments that are made again."""
@@ -259,6 +281,31 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         )
         self._begin(actor, noise)
 
+    def _begin_in_graph(self) -> Iterator[AgentT]:
+        """Begins rounds in the graph, from where the environments are.
+
+        Yields:
+            The agent, for each round, as it is at its beginning but for its
+            weights: what is drawn may depend on `env_steps`.
+        """
+        agent, collector = self._bound_agent(), self._bound_collector()
+        agent.begin_round()
+        if collector.needs_reset:
+            self._reset()
+        collector.leave()
+        self._ready.clear()
+        self._rounds_begun = self._rounds_of_call
+        before = agent.env_steps
+        try:
+            for done in range(1, self._rounds_begun + 1):
+                yield agent
+                # Keras examines what is assigned to a model, which takes as
+                # long as drawing the noise of a short round.
+                steps = before + done * self.steps_per_round
+                vars(agent)["env_steps"] = steps
+        finally:
+            agent.env_steps = before
+
     def _drop(self, error: BaseException | None = None) -> None:
         """Discards unfinished rollouts, e.g. after an error."""
         self._begun_at.clear()
@@ -278,7 +325,9 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
                     ),
                 )
                 if isinstance(self.env, WorkerEnv)
-                else ActorSnapshot(agent, self.env.num_envs)
+                else (self._bound_collector().actor_kind or ActorSnapshot)(
+                    agent, self.env.num_envs
+                )
             )
         return self._actor
 
@@ -301,16 +350,22 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
             else TimedEnv(self.env, self.stopwatch)
         )
         if collector.needs_reset:
-            seed = None
-            if not collector.has_begun:
-                seed = self._env_seed + self._resets_before
-            collector.reset(seed=seed)
-            everywhere = np.ones(self.env.num_envs, np.bool_)
-            self._cut(everywhere, ~everywhere)
+            everywhere = self._reset()
             if isinstance(actor, ActorSnapshot):
                 actor.begin(everywhere)
         collector.begin(actor, noise)
         self._begun_at.append(self._rounds_given)
+
+    def _reset(self) -> np.ndarray:
+        """Begins new episodes; returns True for each environment, `[B]`."""
+        collector = self._bound_collector()
+        seed = None
+        if not collector.has_begun:
+            seed = self._env_seed + self._resets_before
+        collector.reset(seed=seed)
+        everywhere = np.ones(self.env.num_envs, np.bool_)
+        self._cut(everywhere, ~everywhere)
+        return everywhere
 
     def _take(self) -> Trajectory:
         """Finishes the oldest rollout and passes it to the agent."""
@@ -325,14 +380,19 @@ class CollectingDataset(RoundDataset, Generic[AgentT]):
         if collector.broken is not None:
             broken = collector.broken
             self._cut(broken.cut_before, broken.discarded_before)
-        if self._steps_in_first_episodes is not None:
-            self._steps_in_first_episodes += steps
-            if collector.episodes.returns:
-                self._steps_in_first_episodes = None
-            elif self._steps_in_first_episodes >= _MANY_STEPS:
-                self._warn_that_nothing_ends(self._steps_in_first_episodes)
-                self._steps_in_first_episodes = None
+        self._look_for_ends(steps)
         return trajectory
+
+    def _look_for_ends(self, steps: int) -> None:
+        """Warns once if no episode has ended after very many steps."""
+        if self._steps_in_first_episodes is None:
+            return
+        self._steps_in_first_episodes += steps
+        if self._bound_collector().episodes.returns:
+            self._steps_in_first_episodes = None
+        elif self._steps_in_first_episodes >= _MANY_STEPS:
+            self._warn_that_nothing_ends(self._steps_in_first_episodes)
+            self._steps_in_first_episodes = None
 
     def _warn_that_nothing_ends(self, steps: int) -> None:
         """Warns that no episode has ended after very many steps."""

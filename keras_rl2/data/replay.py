@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import SupportsFloat
@@ -47,11 +48,16 @@ from keras_rl2.spaces.supported import is_masked
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.workers import Workers
 
+if TYPE_CHECKING:
+    from keras_rl2.graph.replay_rounds import ReplayRounds
+
 logger = logging.getLogger(__name__)
 
 # Default environment steps of a round and of an epoch.
 _STEPS_PER_ROUND = 64
 _STEPS_PER_EPOCH = 1024
+# Random steps of one call, with environments in the graph.
+_MOST_AT_RANDOM = 2**14
 # Defaults of sequences.
 _LENGTH = 32
 _BURN_IN = 8
@@ -216,6 +222,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             self._set_round()
         self.buffer: ReplayBuffer | None = None
         self._feedback: TDErrorFeedback | None = None
+        self._graph_rounds: ReplayRounds | None = None
 
     def _check_numbers(self, num_envs: int, workers: Workers | None) -> None:
         """Checks the numbers before an environment is made."""
@@ -323,6 +330,7 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
             _check_fits(self.buffer, agent)
         # To the priorities of the previous agent.
         self._feed_back()
+        self._graph_rounds = None
         self.settle(agent)
         if self._asked.batch_size == "auto" and sizes is not None:
             # Of sequences.
@@ -433,9 +441,64 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         with self._section("preparing"):
             self._bound_agent()
             self._feed_back()
+            if self._gives_inputs:
+                self.fill(self.steps_before_first_round)
+                self._ready.append(self._inputs_of_rounds())
+                return
+            self._rounds_begun = 1
             self.take_steps()
             self._ready.clear()
             self._ready.append({"batches": self._draw()})
+
+    def graph_rounds(self) -> "ReplayRounds | None":
+        """Returns the maker of rounds in the graph; see `RoundDataset`."""
+        if not hasattr(self.env.env, "graph_env"):
+            return None
+        # Few trainings need it, and it is not small.
+        from keras_rl2.graph.replay_rounds import ReplayRounds
+
+        agent = self._bound_agent()
+        if self._graph_rounds is None and ReplayRounds.can_make(
+            agent, self._bound_buffer()
+        ):
+            self._graph_rounds = ReplayRounds(
+                agent,
+                self.env.env,
+                self.horizon,
+                self.updates_per_round,
+                self.batch_size,
+                self._receive,
+            )
+        return self._graph_rounds
+
+    def _inputs_of_rounds(self) -> dict[str, Any]:
+        """Returns what the train function makes the next rounds from."""
+        rounds = self.graph_rounds()
+        assert rounds is not None
+        self._present_actor().sync()
+        noise, self._noise_state = rounds.noise(
+            self._begin_in_graph(), self._noise, self._noise_state
+        )
+        in_progress = self._bound_collector().episodes.in_progress
+        return {
+            "inputs": rounds.inputs(noise, self._bound_buffer()),
+            "carried": rounds.carried(in_progress, self._rounds_begun),
+        }
+
+    def _receive(
+        self,
+        trajectory: Trajectory,
+        ended: np.ndarray,
+        in_progress: np.ndarray,
+    ) -> None:
+        """Stores the steps of rounds in the graph."""
+        agent, collector = self._bound_agent(), self._bound_collector()
+        collector.take_back(self.env.env.observations, ended, in_progress)
+        agent.observe(trajectory)
+        agent.env_steps += trajectory.reward.size
+        self._rounds_given += trajectory.reward.size // self.steps_per_round
+        self._look_for_ends(trajectory.reward.size)
+        self._bound_buffer().extend(trajectory)
 
     def take_steps(self) -> None:
         """Collects the steps of a round into the buffer, after the warm-up."""
@@ -466,16 +529,23 @@ class ReplayDataset(CollectingDataset[ReplayAgent]):
         # A variable on several devices cannot be read as one number.
         updates = int(np.asarray(agent.updates))
         trained = updates > 0 or agent.initial_state(1)
-        for _ in range(-(-steps // self.steps_per_round)):
+        at_once = 1
+        if self._bound_collector().random_at_once and not trained:
+            at_once = max(_MOST_AT_RANDOM // self.steps_per_round, 1)
+        missing = max(-(-steps // self.steps_per_round), 0)
+        while missing:
+            rounds = min(missing, at_once)
             buffer.extend(
-                self.collect() if trained else self._collect_at_random()
+                self.collect() if trained else self._collect_at_random(rounds)
             )
+            missing -= rounds
 
-    def _collect_at_random(self) -> Trajectory:
-        """Collects the steps of a round with uniformly random actions."""
+    def _collect_at_random(self, rounds: int) -> Trajectory:
+        """Collects the steps of rounds with uniformly random actions."""
         agent = self._bound_agent()
         agent.begin_round()
-        head, shape = agent.policy_head, (self.horizon, self.env.num_envs)
+        head = agent.policy_head
+        shape = (rounds * self.horizon, self.env.num_envs)
         if not is_masked(self.env.observation_space):
             self._begin(random_actor, random_actions(head, self._noise, shape))
         elif isinstance(head, DiscreteHead):

@@ -22,6 +22,7 @@ from keras_rl2.collecting.collector import MOST_RESTARTS
 from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.collecting.trajectory import as_sequences
 from keras_rl2.data.collecting_dataset import CollectingDataset
+from keras_rl2.data.round_dataset import Round
 from keras_rl2.data.round_dataset import tensor_specs
 from keras_rl2.envs.making import EnvWrapper
 from keras_rl2.envs.reward_scaler import RewardScaler
@@ -31,10 +32,14 @@ from keras_rl2.policies.agent_protocols import Lagging
 from keras_rl2.policies.agent_protocols import LearnsFromRollouts
 from keras_rl2.policies.agent_protocols import RolloutAgent
 from keras_rl2.policies.own_round import OwnRollout
+from keras_rl2.policies.policy import ModelPolicy
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import map_leaves
 from keras_rl2.workers.worker_env import WorkerEnv
 from keras_rl2.workers.workers import Workers
+
+if TYPE_CHECKING:
+    from keras_rl2.graph.graph_rounds import GraphRounds
 
 # Assumed steps of an episode without a time limit.
 _LONG_EPISODE = 1000
@@ -181,6 +186,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
         self._statistics: dict[str, float] = {}
         self._shuffle = np.random.default_rng(self._own_seed)
         self._scaler: RewardScaler | None = None
+        self._graph_rounds: GraphRounds | None = None
 
     if not TYPE_CHECKING:
 
@@ -298,6 +304,7 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 self.settle(self.agent)
             raise
         self._scaler = None
+        self._graph_rounds = None
         if self.scale_rewards:
             self._scaler = RewardScaler(agent.gamma, self.env.num_envs)
         return length
@@ -329,6 +336,11 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
                 observation or reward is not finite.
         """
         with self._section("preparing"):
+            if self._gives_inputs and not self._is_observed():
+                self._trajectory, self._samples = None, {}
+                self._ready.append(self._inputs_of_rounds())
+                return
+            self._rounds_begun = 1
             collector = self._bound_collector()
             for _ in range(MOST_RESTARTS):
                 trajectory = self.collect()
@@ -355,6 +367,59 @@ class RolloutDataset(CollectingDataset[RolloutAgent]):
             self._ready.append(
                 {"samples": self._samples, "rows": rows, "weight": weight}
             )
+
+    def graph_rounds(self) -> "GraphRounds | None":
+        """Returns the maker of rounds in the graph; see `RoundDataset`."""
+        if not hasattr(self.env.env, "graph_env"):
+            return None
+        # Few trainings need it, and it is not small.
+        from keras_rl2.graph.graph_rounds import GraphRounds
+
+        agent = self._bound_agent()
+        if self._graph_rounds is None and GraphRounds.can_make(agent):
+            self._graph_rounds = GraphRounds(
+                cast(Any, agent),
+                self.env.env,
+                self.horizon,
+                self.passes,
+                self.minibatches,
+                self.batch_size,
+                self._scaler,
+                self._receive,
+            )
+        return self._graph_rounds
+
+    def _is_observed(self) -> bool:
+        """Returns whether others want to see each trajectory."""
+        return bool(getattr(self.agent, "observers", ()))
+
+    def _inputs_of_rounds(self) -> Round:
+        """Returns what the train function makes the next rounds from."""
+        rounds = self.graph_rounds()
+        assert rounds is not None
+        parts = [
+            cast(ModelPolicy, agent).noise_parts
+            for agent in self._begin_in_graph()
+        ]
+        in_progress = self._bound_collector().episodes.in_progress
+        return {
+            "inputs": rounds.inputs(self._noise, self._shuffle, parts),
+            "carried": rounds.carried(in_progress),
+        }
+
+    def _receive(
+        self,
+        ended: np.ndarray,
+        in_progress: np.ndarray,
+        statistics: dict[str, float],
+    ) -> None:
+        """Receives the episodes and statistics of a round in the graph."""
+        agent, collector = self._bound_agent(), self._bound_collector()
+        collector.take_back(self.env.env.observations, ended, in_progress)
+        self._statistics = statistics
+        self._rounds_given += 1
+        agent.env_steps += self.steps_per_round
+        self._look_for_ends(self.steps_per_round)
 
     def _minibatch_rows(
         self, trajectory: Trajectory

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import cast
 
@@ -20,6 +21,9 @@ from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.replay.ring import StateLog
 from keras_rl2.spaces.trees import Tree
 from keras_rl2.spaces.trees import map_leaves
+
+if TYPE_CHECKING:
+    from keras_rl2.graph.round_maker import RoundMaker
 
 # Arrays of a whole round, some of them grouped under a name.
 Round = Mapping[str, Tree[np.ndarray]]
@@ -61,12 +65,19 @@ class RoundDataset(abc.ABC):
         self.agent: CollectingAgent | None = None
         self.stopwatch: Stopwatch | None = None
         self._gives_trajectories = False
+        self._gives_inputs = False
+        self._rounds_of_call = 1
         self._ready: deque[Round] = deque()
 
     @property
     def steps_per_epoch(self) -> int:
         """Updates of one Keras epoch."""
         return self.rounds_per_epoch * self.updates_per_round
+
+    @property
+    def updates_ready(self) -> int:
+        """Updates of the rounds that were begun by the last `refresh`."""
+        return self.updates_per_round
 
     @property
     def steps_before_first_round(self) -> int:
@@ -175,17 +186,33 @@ class RoundDataset(abc.ABC):
             )
         return self._ready.popleft()
 
-    def give_trajectories(self, trajectories: bool) -> None:
+    def give_trajectories(
+        self, trajectories: bool, inputs: bool = False, rounds: int = 1
+    ) -> None:
         """Chooses the form of rounds.
 
         Args:
             trajectories: bool. Whether rounds are the packed arrays of a
                 trajectory, see `Trajectory.packed_arrays`, instead of
                 minibatches.
+            inputs: bool. Whether rounds are the inputs of `graph_rounds`,
+                where nothing else needs their arrays. Defaults to `False`.
+            rounds: int. Number of rounds that such inputs are for. Defaults to
+                `1`.
         """
-        if trajectories != self._gives_trajectories:
-            self._gives_trajectories = trajectories
+        self._rounds_of_call = rounds
+        form = trajectories, inputs
+        if form != (self._gives_trajectories, self._gives_inputs):
+            self._gives_trajectories, self._gives_inputs = form
             self._ready.clear()
+
+    def graph_rounds(self) -> "RoundMaker | None":
+        """Returns the maker of rounds in the graph, once bound to an agent.
+
+        Returns:
+            `RoundMaker`; None if environments and agent need Python.
+        """
+        return None
 
     def as_dataset(self, agent: CollectingAgent) -> tf.data.Dataset:
         """Returns the minibatches as a plain `tf.data.Dataset`.
@@ -209,6 +236,20 @@ class RoundDataset(abc.ABC):
             )
 
         return _in_step(rounds.flat_map(minibatches))
+
+    def each_minibatch(self) -> Iterator[dict[str, Tensor]]:
+        """Yields the minibatches of each round, once it is refreshed.
+
+        They are those of `as_dataset`, without a graph: a program that runs
+        eagerly gets them sooner.
+
+        Yields:
+            dict of `[batch, ...]`; see `minibatch`.
+        """
+        while True:
+            one_round = map_leaves(tf.convert_to_tensor, self.hand_over())
+            for index in range(self.updates_per_round):
+                yield minibatch(one_round, index)
 
     def as_rounds(
         self, agent: CollectingAgent, trajectories: bool = False

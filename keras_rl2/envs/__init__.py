@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from keras_rl2.envs.bandits import GaussianBanditVectorEnv
     from keras_rl2.envs.errors import MismatchError
     from keras_rl2.envs.errors import WorkerError
+    from keras_rl2.envs.graph.graph_env import GraphEnv
     from keras_rl2.envs.making import EnvWrapper
     from keras_rl2.envs.making import make_env
     from keras_rl2.envs.reward_scaler import RewardScaler
     from keras_rl2.envs.running_moments import RunningMoments
     from keras_rl2.envs.timed_env import TimedEnv
     from keras_rl2.envs.vector_env import VectorEnvAdapter
+    from keras_rl2.graph.graph_vector_env import GraphVectorEnv
 
 __all__ = [
     "ActionMask",
     "EnvWrapper",
     "GaussianBanditEnv",
     "GaussianBanditVectorEnv",
+    "GraphEnv",
+    "GraphVectorEnv",
     "MismatchError",
     "RewardScaler",
     "RunningMoments",
@@ -48,6 +52,8 @@ __getattr__, __dir__ = lazy(
         "as_vector_env": "keras_rl2.envs.adapt",
         "GaussianBanditEnv": "keras_rl2.envs.bandits",
         "GaussianBanditVectorEnv": "keras_rl2.envs.bandits",
+        "GraphEnv": "keras_rl2.envs.graph.graph_env",
+        "GraphVectorEnv": "keras_rl2.graph.graph_vector_env",
         "MismatchError": "keras_rl2.envs.errors",
         "WorkerError": "keras_rl2.envs.errors",
         "EnvWrapper": "keras_rl2.envs.making",

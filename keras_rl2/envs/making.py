@@ -25,9 +25,6 @@ from gymnasium.vector import VectorEnv
 from keras_rl2.basics.arguments import check_positive
 from keras_rl2.basics.arguments import check_text
 from keras_rl2.basics.arguments import present
-from keras_rl2.envs.atari_env import ATARI_ENTRY_POINT
-from keras_rl2.envs.atari_env import AtariEnv
-from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
 from keras_rl2.spaces import supported as spaces
 
 #: A function that wraps one environment in another.
@@ -229,6 +226,11 @@ def _make_first_of_vector(
     env_id: str, render_mode: str | None = None, **kwargs: Any
 ) -> Any:
     """Makes a native vector environment of one, as a single environment."""
+    # Few environments need them.
+    from keras_rl2.envs.atari_env import ATARI_ENTRY_POINT
+    from keras_rl2.envs.atari_env import AtariEnv
+    from keras_rl2.envs.first_of_vector_env import FirstOfVectorEnv
+
     spec = find_spec(env_id)
     if spec is not None and spec.vector_entry_point == ATARI_ENTRY_POINT:
         return AtariEnv(env_id, render_mode, **kwargs)

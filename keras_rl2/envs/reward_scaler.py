@@ -168,6 +168,39 @@ class RewardScaler:
         dtype = rewards.dtype if rewards.dtype.kind == "f" else np.float32
         return np.clip(scaled, -self.clip, self.clip).astype(dtype)
 
+    def as_array(self) -> np.ndarray:
+        """Returns the state of the scale for a rollout in the graph.
+
+        Returns:
+            `[4 + B]` float64: mean, variance and count of the returns, the
+            number of outliers, and the return of each environment.
+        """
+        moments = self.moments
+        numbers = (moments.mean, moments.variance, moments.count)
+        return np.array([*numbers, self.outliers.count, *self.returns])
+
+    def take_array(self, state: np.ndarray) -> None:
+        """Takes the state of the scale after a rollout in the graph.
+
+        Args:
+            state: `[4 + B]`. See `as_array`.
+
+        Raises:
+            ValueError: If it is not finite; the state stays as it was.
+        """
+        if not np.isfinite(state).all():
+            raise ValueError(
+                "Expected rewards with a finite variance of returns. Received: "
+                "larger ones from a rollout in the graph. No weight has been "
+                "changed by them"
+            )
+        moments = self.moments
+        moments.mean, moments.variance, moments.count = state[:3].tolist()
+        more = int(state[3]) - self.outliers.count
+        if more:
+            self.outliers.add(more, "a reward of a rollout in the graph")
+        self.returns = state[4:].copy()
+
     def begin(self, envs: np.ndarray) -> None:
         """Sets the return of environments that begin new episodes to zero.
 

@@ -130,16 +130,27 @@ class RunningMoments:
         if max_deviations is None:
             return batch
         most = min(self.count, max_deviations**2)
-        # The variance that the prior adds to equal examples is no scale.
-        of_prior = 2.0 * self._prior * (1.0 + np.square(self.mean))
         known = (self.count >= FEWEST_EXAMPLES) & (
-            self.variance * self.count > of_prior
+            self.variance * self.count > self.of_prior(self.mean)
         )
         reach = np.where(known, np.sqrt(self.variance * most), np.inf)
         bounded: np.ndarray = np.clip(
             batch, self.mean - reach, self.mean + reach
         )
         return bounded
+
+    def of_prior(self, mean: Any) -> Any:
+        """Returns the squares that the prior adds to equal examples.
+
+        No more than these is no scale.
+
+        Args:
+            mean: Mean of the examples, of the shape of one.
+
+        Returns:
+            Array of the same shape.
+        """
+        return 2.0 * self._prior * (1.0 + mean * mean)
 
     def get_state(self) -> dict[str, Any]:
         """Returns the moments as plain arrays and numbers.

@@ -150,9 +150,9 @@ class _Functions:
             raise ValueError("functions that call themselves, or too deep")
         if name not in self._functions:
             raise ValueError(f"no function {name!r:.80}, which is called")
-        size = 0
-        for node in self._functions[name].node_def:
-            size += 1
+        nodes = self._functions[name].node_def
+        size = _bounded(len(nodes))
+        for node in nodes:
             self._count_numbers(node)
             if node.op not in OPERATIONS and node.op not in self._functions:
                 raise ValueError(
@@ -160,9 +160,7 @@ class _Functions:
                     "tf.saved_model.load runs a model that you trust"
                 )
             for called in self._called(node):
-                size += self._check(called, (*within, name))
-            if size > _MOST_NODES:
-                raise ValueError(f"more than {_MOST_NODES:,} operations")
+                size = _bounded(size + self._check(called, (*within, name)))
         self._sizes[name] = size
         return size
 
@@ -188,6 +186,13 @@ class _Functions:
             raise ValueError(
                 f"constants of more than {_MOST_NUMBERS:,} numbers"
             )
+
+
+def _bounded(size: int) -> int:
+    """Returns a number of operations, if a policy can have as many."""
+    if size > _MOST_NODES:
+        raise ValueError(f"more than {_MOST_NODES:,} operations")
+    return size
 
 
 def _entries(objects: Any) -> set[str]:

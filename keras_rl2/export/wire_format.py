@@ -31,22 +31,31 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
     >>> list(fields(bytes([0x08, 0x96, 0x01, 0x12, 0x02, 0x68, 0x69])))
     [(1, 150), (2, b'hi')]
     """
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
+    position, length = 0, len(message)
+    while position < length:
+        # Most numbers are of one byte: a call for each would take most of
+        # the time that a file of many small fields can cost.
+        key = message[position]
+        position += 1
+        if key > 127:
+            key, position = _varint(message, position - 1)
         number, kind = key >> 3, key & 7
-        if kind == _VARINT:
-            value, position = _varint(message, position)
-            yield number, value
-            continue
-        if kind == _COUNTED:
-            size, position = _varint(message, position)
+        if kind in (_VARINT, _COUNTED):
+            if position < length and message[position] < 128:
+                integer = message[position]
+                position += 1
+            else:
+                integer, position = _varint(message, position)
+            if kind == _VARINT:
+                yield number, integer
+                continue
+            size = integer
         elif kind in _FIXED:
             size = _FIXED[kind]
         else:
             raise ValueError(f"no protocol buffer: a field of kind {kind}")
         end = position + size
-        if end > len(message):
+        if end > length:
             raise ValueError("no protocol buffer, or not all of one")
         yield number, message[position:end]
         position = end

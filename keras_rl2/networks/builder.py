@@ -14,11 +14,11 @@ from keras_rl2.basics import seeds
 from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
-from keras_rl2.networks import is_image
 from keras_rl2.networks import network_for
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
 from keras_rl2.policy_heads import PolicyHead
+from keras_rl2.spaces.supported import is_image
 
 
 class NetworkBuilder:

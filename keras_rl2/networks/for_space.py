@@ -20,13 +20,13 @@ from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.joined import joined_features
 from keras_rl2.networks.joined import joined_network
 from keras_rl2.networks.mlp import mlp
-from keras_rl2.networks.pictures import is_image
 from keras_rl2.networks.pictures import is_large
 from keras_rl2.networks.pictures import nature_cnn
 from keras_rl2.networks.pictures import pixels
 from keras_rl2.networks.pictures import small_cnn
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import check_critic_space
+from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import network_shape
 
 

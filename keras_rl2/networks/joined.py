@@ -14,11 +14,11 @@ from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.initialization import Initialization
-from keras_rl2.networks.pictures import is_image
 from keras_rl2.networks.pictures import picture_features
 from keras_rl2.networks.pictures import pixels
 from keras_rl2.spaces.supported import ACTION_MASK
 from keras_rl2.spaces.supported import input_name
+from keras_rl2.spaces.supported import is_image
 from keras_rl2.spaces.supported import network_shape
 from keras_rl2.spaces.supported import space_tree
 from keras_rl2.spaces.trees import named_leaves

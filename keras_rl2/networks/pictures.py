@@ -12,13 +12,14 @@ from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.initialization import Initialization
+from keras_rl2.spaces.supported import IMAGE_AXES
+from keras_rl2.spaces.supported import SMALLEST_IMAGE
+from keras_rl2.spaces.supported import channels_first
+from keras_rl2.spaces.supported import sides
 
-#: Smallest side of a picture, in pixels, for each kind of network.
+#: Smallest side of a picture, in pixels, for `nature_cnn`.
 LARGE = 36
-SMALL = 5
 
-# A picture has height and width, optionally channels and a stack.
-_AXES = (2, 3, 4)
 # Filters, size and strides of each convolution.
 _NATURE = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 # Sides, in pixels, up to which no stride halves a picture.
@@ -90,7 +91,7 @@ def nature_cnn(
         dtype=dtype,
         name=name,
     )
-    if len(input_shape) not in _AXES or min(sides(input_shape)) < LARGE:
+    if len(input_shape) not in IMAGE_AXES or min(sides(input_shape)) < LARGE:
         raise ValueError(
             f"Expected an image for `nature_cnn`, at least {LARGE} x {LARGE}, "
             "with or without channels, or a stack of them. "
@@ -173,10 +174,14 @@ def small_cnn(
         dtype=dtype,
         name=name,
     )
-    if len(input_shape) not in _AXES or min(sides(input_shape)) < SMALL:
+    if (
+        len(input_shape) not in IMAGE_AXES
+        or min(sides(input_shape)) < SMALLEST_IMAGE
+    ):
         raise ValueError(
-            f"Expected a picture for `small_cnn`, at least {SMALL} x {SMALL}, "
-            "with or without channels, or a stack of them. "
+            "Expected a picture for `small_cnn`, at least "
+            f"{SMALLEST_IMAGE} x {SMALLEST_IMAGE}, with or without channels, "
+            "or a stack of them. "
             f"Received: input_shape={tuple(input_shape)}"
         )
     start = Initialization(initialization, seed)
@@ -356,38 +361,9 @@ def channels_last(x: Tensor, prefix: str = "") -> Tensor:
         x = keras.layers.Permute((2, 3, 1, 4), name=f"{prefix}stack_last")(x)
         beside = (*sides(shape), -1)
         x = keras.layers.Reshape(beside, name=f"{prefix}side_by_side")(x)
-    elif _channels_first(shape):
+    elif channels_first(shape):
         x = keras.layers.Permute((2, 3, 1), name=f"{prefix}channels_last")(x)
     return x
-
-
-def is_image(space: gymnasium.Space[Any]) -> bool:
-    """Returns whether observations are images for a convolution.
-
-    They are if they are bytes or bools of at least 5 x 5 pixels, with or
-    without channels, or a stack of such; or floats of three or four axes with
-    the bounds of brightness: finite, and none below 0.
-
-    Args:
-        space: `gymnasium.Space`. The observation space.
-
-    Returns:
-        bool.
-
-    Example:
-
-    >>> is_image(gymnasium.spaces.Box(0, 255, (84, 84, 4), "uint8"))
-    True
-    """
-    if not isinstance(space, gymnasium.spaces.Box):
-        return False
-    shape = space.shape
-    if len(shape) not in _AXES or min(sides(shape)) < SMALL:
-        return False
-    if space.dtype in (np.uint8, np.bool_):
-        return True
-    bounded = np.isfinite(space.high).all() and (space.low >= 0).all()
-    return len(shape) > 2 and space.dtype.kind == "f" and bool(bounded)
 
 
 def pixels(space: gymnasium.Space[Any]) -> dict[str, Any]:
@@ -420,24 +396,3 @@ def is_large(space: gymnasium.Space[Any]) -> bool:
         bool.
     """
     return min(sides(tuple(space.shape or ()))) >= LARGE
-
-
-def sides(shape: Sequence[int]) -> Sequence[int]:
-    """Returns the height and width of an image, or of each in a stack.
-
-    Args:
-        shape: Sequence of 2 to 4 ints.
-
-    Returns:
-        Two ints.
-    """
-    if len(shape) == 2:
-        return shape
-    if len(shape) == 4:
-        return shape[1:3]
-    return shape[1:] if _channels_first(shape) else shape[:-1]
-
-
-def _channels_first(shape: Sequence[int]) -> bool:
-    """Returns whether the first of three axes, the smallest, is channels."""
-    return len(shape) == 3 and shape[0] < min(shape[1:])

@@ -154,7 +154,10 @@ class FittedQ:
     ) -> Tensor:
         """Returns the values `[B]` of actions."""
         [values] = critics.values_of_taken(
-            [network], self._agent.encode(observation), action, self._discrete
+            [network],
+            self._agent.task.encode(observation),
+            action,
+            self._discrete,
         )
         return values
 

@@ -243,8 +243,8 @@ def _policy_of(
     agent: EvaluatedAgent, network: keras.Model, observation: Tree[Tensor]
 ) -> Any:
     """Returns the action distribution of a network with logits."""
-    logits = run_network(network, agent.encode(observation), False)
-    return agent.policy_head(agent.allowed(observation, logits))
+    logits = run_network(network, agent.task.encode(observation), False)
+    return agent.policy_head(agent.task.allowed(observation, logits))
 
 
 def _taken(agent: EvaluatedAgent, batch: dict[str, Any]) -> np.ndarray | None:

@@ -11,6 +11,8 @@ from keras_rl2.basics.arguments import check_in_range
 
 # Added to the value of an action that is taken regardless of the values.
 _FORCED = 1e30
+# Counts of steps that a schedule of Keras is run for at once.
+_AHEAD = 256
 
 
 class EpsilonGreedy:
@@ -52,7 +54,9 @@ class EpsilonGreedy:
                 1.0, 10_000, 0.05
             )
         self.epsilon = epsilon
-        self._last: tuple[int, float] | None = None
+        # ε by counts of steps, and the last count that was asked for.
+        self._known: dict[int, float] = {}
+        self._asked = 0
         if not isinstance(
             epsilon, keras.optimizers.schedules.LearningRateSchedule
         ):
@@ -60,8 +64,12 @@ class EpsilonGreedy:
             return
         # Untraced, a schedule is a dozen calls of TensorFlow.
         self._function = tf.function(
-            epsilon,
-            input_signature=[tf.TensorSpec((), "int64")],
+            lambda counts: tf.map_fn(
+                lambda count: tf.cast(epsilon(count), "float32"),
+                counts,
+                fn_output_signature="float32",
+            ),
+            input_signature=[tf.TensorSpec((None,), "int64")],
             autograph=False,
         ).get_concrete_function()
 
@@ -69,17 +77,27 @@ class EpsilonGreedy:
         """Returns ε at a count of environment steps.
 
         Args:
-            env_steps: int. Count of steps. A schedule is run once for each.
+            env_steps: int. Count of steps.
 
         Returns:
             float.
         """
         if not callable(self.epsilon):
             return float(self.epsilon)
-        if self._last is None or self._last[0] != env_steps:
-            value = self._function(tf.constant(env_steps, "int64"))
-            self._last = env_steps, float(value.numpy())
-        return self._last[1]
+        if env_steps not in self._known:
+            # A call of TensorFlow takes as long as a short round. Keras'
+            # schedules depend on the count alone, and rounds are alike.
+            stride = env_steps - self._asked
+            pure = type(self.epsilon).__module__.startswith("keras.")
+            counts = np.array([env_steps], np.int64)
+            if pure and stride > 0:
+                counts = env_steps + stride * np.arange(_AHEAD, dtype=np.int64)
+            values = self._function(tf.constant(counts)).numpy()
+            self._known = dict(
+                zip(counts.tolist(), values.tolist(), strict=True)
+            )
+        self._asked = env_steps
+        return self._known[env_steps]
 
     def noise_part(
         self, actions: int, env_steps: int, ranked: bool
@@ -92,14 +110,16 @@ class EpsilonGreedy:
             ranked: bool. See `draw`.
 
         Returns:
-            dict: the kind of noise, its size, the current ε, and `ranked`.
+            dict: the kind of noise, its size, the current ε, and `ranked`;
+            with `spread` if there is one.
         """
-        return {
+        part = {
             "kind": "epsilon_greedy",
             "size": actions,
             "epsilon": self.present(env_steps),
             "ranked": ranked,
         }
+        return {**part, "spread": self.spread} if self.spread else part
 
     def draw(
         self,

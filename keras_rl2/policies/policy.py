@@ -20,6 +20,7 @@ from keras_rl2.distributions import Distribution
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces.array_spec import ArraySpec
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.tasks.task import Task
 
 
 class Policy(Protocol):
@@ -162,20 +163,9 @@ class ModelPolicy(Policy, Protocol):
     def is_masked(self) -> bool:
         """Whether observations contain an action mask."""
 
-    def allowed(self, observation: Any, parameters: Tensor) -> Tensor:
-        """Masks invalid actions in the outputs of a network.
-
-        Args:
-            observation: `[B, ...]`. Raw observations, with or without a mask.
-            parameters: `[B, P]`. Logits, or values of actions.
-
-        Returns:
-            `[B, P]`.
-        """
-
     @property
-    def encode(self) -> Any:
-        """Encodes raw observations as inputs of networks."""
+    def task(self) -> Task:
+        """The spaces, the encoder and the policy head."""
 
     def policy_function(
         self,

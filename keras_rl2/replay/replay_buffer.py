@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -359,25 +360,71 @@ class ReplayBuffer:
             ValueError: If no transition can be drawn yet.
         """
         self._check_batch_size(batch_size)
-        ring = self._ring
-        oldest, newest = ring.oldest, self.steps
-        index = self._generator.integers(oldest, newest, batch_size)
-        place = index % ring.places
-        (missed,) = np.nonzero(~self._is_drawable(place))
+        index = self._draw_index(batch_size)
+        return self._gather(index % self._ring.places) | {"index": index}
+
+    def sample_ahead(
+        self, batch_size: int, steps: Sequence[int]
+    ) -> tuple[dict[str, Any], np.ndarray]:
+        """Draws as `sample` would after further steps, not yet known.
+
+        Only with `n_step=1`, and if each of these steps is a transition.
+
+        Args:
+            batch_size: int. Number of transitions of each draw, M.
+            steps: Sequence of int. Further environment steps before each of K
+                draws, at most as many as the buffer holds.
+
+        Returns:
+            dict of `[K * M, ...]`; see `sample`, without `index`. And `[K * M]`
+            int64: where a transition is one of the further steps, its number
+            among them, t * B + b; -1 elsewhere.
+        """
+        bit_generator = self._generator.bit_generator
+        before = bit_generator.state
+        index = np.concatenate(
+            [self._draw_numbers(batch_size, each) for each in steps]
+        )
+        if self._is_missing(index).any():
+            # Those are drawn again, one draw after the other.
+            bit_generator.state = before
+            index = np.concatenate(
+                [self._draw_index(batch_size, each) for each in steps]
+            )
+        further = np.maximum(index - self.steps, -1)
+        # Any other transition, in place of those to come.
+        place = np.where(further < 0, index, self._ring.oldest)
+        return self._gather(place % self._ring.places), further
+
+    def _draw_index(self, batch_size: int, ahead: int = 0) -> np.ndarray:
+        """Draws numbers of transitions, after further steps; see `sample`."""
+        index = self._draw_numbers(batch_size, ahead)
+        (missed,) = np.nonzero(self._is_missing(index))
         for _ in range(_TRIES):
             if not missed.size:
                 break
-            again = self._generator.integers(oldest, newest, missed.size)
+            again = self._draw_numbers(missed.size, ahead)
             index[missed] = again
-            place[missed] = again % ring.places
-            missed = missed[~self._is_drawable(place[missed])]
+            missed = missed[self._is_missing(again)]
         if missed.size:
             # So few can be drawn that a search is quicker.
             found = self._generator.choice(
-                np.flatnonzero(ring.arrays["span"]), missed.size
+                np.flatnonzero(self._ring.arrays["span"]), missed.size
             )
-            index[missed], place[missed] = ring.index_of(found), found
-        return self._gather(place) | {"index": index}
+            index[missed] = self._ring.index_of(found)
+        return index
+
+    def _draw_numbers(self, count: int, ahead: int) -> np.ndarray:
+        """Draws numbers of steps, whether or not they can be drawn."""
+        newest = self.steps + ahead
+        oldest = max(0, newest - self.capacity)
+        return self._generator.integers(oldest, newest, count)
+
+    def _is_missing(self, index: np.ndarray) -> np.ndarray:
+        """Returns which numbers are of past steps that cannot be drawn."""
+        drawable = self._is_drawable(index % self._ring.places)
+        missing: np.ndarray = ~drawable & (index < self.steps)
+        return missing
 
     def _check_batch_size(self, batch_size: int) -> None:
         """Checks that at least one transition can be drawn."""

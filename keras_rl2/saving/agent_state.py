@@ -11,10 +11,8 @@ from keras_rl2.updates.observing import Normalizing
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 
 
-class Stateful(Protocol):
-    """A model that counts its steps; see `keras_rl2.Agent`."""
-
-    env_steps: int
+class Optimized(Protocol):
+    """A model with optimizers; see `keras_rl2.Agent`."""
 
     @property
     def variables(self) -> list[keras.Variable]:
@@ -28,6 +26,12 @@ class Stateful(Protocol):
     def metrics(self) -> list[keras.metrics.Metric]:
         """Metrics that Keras resets at each epoch."""
 
+
+class Stateful(Optimized, Protocol):
+    """A model that counts its steps; see `keras_rl2.Agent`."""
+
+    env_steps: int
+
     @property
     def skipped(self) -> SkippedUpdates:
         """Updates that were not made."""
@@ -37,11 +41,11 @@ class Stateful(Protocol):
         """Statistics of observations."""
 
 
-def variables_of(agent: Stateful) -> list[keras.Variable]:
+def variables_of(agent: Optimized) -> list[keras.Variable]:
     """Returns the variables of an agent and its optimizers, each once.
 
     Args:
-        agent: `Stateful`, bound and compiled.
+        agent: `Optimized`, bound and compiled.
 
     Returns:
         list, in the same order for all agents with the same arguments.

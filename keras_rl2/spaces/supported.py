@@ -1,6 +1,7 @@
 """The Gymnasium spaces that an agent can use."""
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ _BOX_KINDS = "fiub"
 ACTION_MASK = "action_mask"
 #: Name of the input for actions of a critic, beside a tree.
 ACTION = "action"
+#: Axes of an image: height and width, optionally channels and a stack.
+IMAGE_AXES = (2, 3, 4)
+#: Smallest side of an image, in pixels.
+SMALLEST_IMAGE = 5
 
 
 def space_tree(space: Space[Any]) -> Tree[Space[Any]]:
@@ -172,6 +177,60 @@ def network_shape(space: Space[Any]) -> tuple[int, ...]:
     if isinstance(space, MultiDiscrete):
         return (int(space.nvec.sum()),)
     return tuple(space.shape or (1,))
+
+
+def is_image(space: Space[Any]) -> bool:
+    """Returns whether observations are images for a convolution.
+
+    They are if they are bytes or bools of at least 5 x 5 pixels, with or
+    without channels, or a stack of such; or floats of three or four axes with
+    the bounds of brightness: finite, and none below 0.
+
+    Args:
+        space: `gymnasium.Space`. The observation space.
+
+    Returns:
+        bool.
+
+    Example:
+
+    >>> is_image(Box(0, 255, (84, 84, 4), np.uint8))
+    True
+    """
+    if not isinstance(space, Box):
+        return False
+    shape = space.shape
+    if len(shape) not in IMAGE_AXES or min(sides(shape)) < SMALLEST_IMAGE:
+        return False
+    if space.dtype in (np.uint8, np.bool_):
+        return True
+    bounded = np.isfinite(space.high).all() and (space.low >= 0).all()
+    return len(shape) > 2 and space.dtype.kind == "f" and bool(bounded)
+
+
+def sides(shape: Sequence[int]) -> Sequence[int]:
+    """Returns the height and width of an image, or of each in a stack.
+
+    Args:
+        shape: Sequence of 2 to 4 ints.
+
+    Returns:
+        Two ints.
+    """
+    if len(shape) == 2:
+        return shape
+    if len(shape) == 4:
+        return shape[1:3]
+    return shape[1:] if channels_first(shape) else shape[:-1]
+
+
+def channels_first(shape: Sequence[int]) -> bool:
+    """Returns whether the first of three axes, the smallest, is channels.
+
+    Args:
+        shape: Sequence of ints. Shape of an image.
+    """
+    return len(shape) == 3 and shape[0] < min(shape[1:])
 
 
 def input_name(path: str) -> str:

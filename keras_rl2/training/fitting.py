@@ -13,6 +13,7 @@
 """
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -83,13 +84,14 @@ def train(
     for epoch in range(first_epoch, last_epoch):
         agent.reset_metrics()
         callbacks.on_epoch_begin(epoch)
-        for update in range(done, of_epoch, each_call):
+        while done < of_epoch:
             # At the first update of a round: `RolloutRefresh` collects it,
             # with the present weights, and prepares it.
             for callback in callbacks.callbacks:
-                callback.on_train_batch_begin(update, logs={})
+                callback.on_train_batch_begin(done, logs={})
             logs = agent.train_function(batches)
-            _tell(callbacks, update + each_call - 1, logs)
+            done += min(each_call, dataset.updates_ready)
+            _tell(callbacks, done - 1, logs)
             if agent.stop_training:
                 break
         done = 0
@@ -204,14 +206,21 @@ def _fit_rounds(
 ) -> keras.callbacks.History:
     """Trains from the checkpoint, if any, to the requested end."""
     rounds = cast(Rounds, dataset)
-    batches = _batches(agent, dataset, total_steps)
+    _bind(agent, dataset)
     run = Run.beginning(agent.env_steps, rounds, initial_epoch)
     # Before anything is restored, all is checked to fit together.
     run.end(run.steps_per_epoch(rounds, total_steps), epochs, total_steps)
+    of_epoch = run.rounds_per_epoch(rounds, total_steps)
+    watched = bool(agent.observers) or any(map(_watches_rounds, given))
+    batches = _batches(agent, dataset, total_steps, of_epoch, watched)
     checkpoint, ordered = _ordered(rounds, given, verbose)
     with checkpoint.alone() if checkpoint else contextlib.nullcontext():
         if checkpoint is not None:
             run = checkpoint.begin(agent, rounds, run)
+        if run.rounds:
+            # The rounds of a call are a divisor of those that remain, too.
+            remaining = math.gcd(of_epoch, run.rounds)
+            round_execution.prepare_rounds(agent, dataset, remaining, watched)
         steps = run.steps_per_epoch(rounds, total_steps)
         last = run.end(steps, epochs, total_steps)
         if checkpoint is not None:
@@ -241,10 +250,8 @@ def _fit_rounds(
     return agent.history
 
 
-def _batches(
-    agent: Learner, dataset: RoundDataset, total_steps: int | None
-) -> Iterator[Any]:
-    """Binds a dataset to an agent; returns the iterator for updates."""
+def _bind(agent: Learner, dataset: RoundDataset) -> None:
+    """Binds a dataset to an agent, and makes the agent ready for updates."""
     dataset.bind(agent)
     agent.begin_training(dataset)
     if not agent.compiled:
@@ -252,18 +259,38 @@ def _batches(
     agent.reset_targets()
     agent.trained.check()
     agent.build_optimizer()
-    size = round_execution.prepare_rounds(agent, dataset)
+
+
+def _batches(
+    agent: Learner,
+    dataset: RoundDataset,
+    total_steps: int | None,
+    rounds: int,
+    watched: bool,
+) -> Iterator[Any]:
+    """Returns the iterator for updates.
+
+    Args:
+        agent: `keras_rl2.Agent`. Bound and compiled.
+        dataset: `RoundDataset`. The training data.
+        total_steps: int or None. Environment steps of this `fit`.
+        rounds: int. Rounds of an epoch.
+        watched: bool. Whether callbacks are to be called after each round.
+    """
+    size = round_execution.prepare_rounds(agent, dataset, rounds, watched)
     if size is None:
         agent.learners.refuse_keras_loop()
     agent.learners.check(agent, dataset, total_steps)
+    if size is None and agent.run_eagerly:
+        # `tf.data` would trace a graph for what is to run without one.
+        return dataset.each_minibatch()
     if size is None:
         return cast("Iterator[Any]", iter(dataset.as_dataset(agent)))
-    dataset.give_trajectories(size.from_trajectory)
     if agent.learners.strategy is not None:
-        rounds = dataset.as_rounds(agent, size.from_trajectory)
-        agent.learners.check_rows(rounds.element_spec)
+        whole = dataset.as_rounds(agent, size.from_trajectory)
+        agent.learners.check_rows(whole.element_spec)
     # An iterator of TensorFlow would take as long as a small update.
-    return round_execution.RoundIterator(dataset)
+    return iter(dataset.hand_over, None)
 
 
 def _ordered(
@@ -308,6 +335,34 @@ def _ordered(
         others.append(Progress())
     checkpoint = checkpoints[0] if checkpoints else None
     return checkpoint, [*checkpoints, *refresh, *others]
+
+
+def _watches_rounds(callback: keras.callbacks.Callback) -> bool:
+    """Returns whether a callback is to be called after each round.
+
+    Keras' own callbacks, and ours but for `Diagnostics`, use the calls after
+    updates for what may wait for the end of an epoch, unless asked otherwise.
+    """
+    if isinstance(callback, keras.callbacks.TensorBoard):
+        return bool(callback.update_freq != "epoch")
+    if getattr(callback, "save_freq", "epoch") != "epoch":
+        return True
+    # A `LambdaCallback` has functions in place of methods.
+    return not isinstance(callback, _WAITING) and any(
+        getattr(getattr(callback, name), "__func__", None)
+        is not getattr(keras.callbacks.Callback, name)
+        for name in _AFTER_UPDATES
+    )
+
+
+_WAITING = (
+    *(Checkpoint, Progress, RolloutRefresh, keras.callbacks.TerminateOnNaN),
+    *(keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore),
+)
+_AFTER_UPDATES = (
+    *("on_batch_begin", "on_batch_end"),
+    *("on_train_batch_begin", "on_train_batch_end"),
+)
 
 
 def _has(kind: type, callbacks: Callbacks) -> bool:

@@ -3,23 +3,30 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 from typing import Protocol
 
 import keras
+import tensorflow as tf
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.callbacks.protocols import SavedAgent
+from keras_rl2.collecting.trajectory import Trajectory
 from keras_rl2.data.round_dataset import RoundDataset
 from keras_rl2.networks.inputs import Memory
 from keras_rl2.policies.agent_protocols import CollectingAgent
 from keras_rl2.training.compile_arguments import CompileArguments
 from keras_rl2.training.learners import Learners
 from keras_rl2.training.overriding import Overridden
+from keras_rl2.updates.observing import Observers
 from keras_rl2.updates.skipped_updates import SkippedUpdates
 from keras_rl2.updates.target_networks import TargetNetworks
 from keras_rl2.updates.updater import TrainedVariables
+
+if TYPE_CHECKING:
+    from keras_rl2.graph.round_maker import RoundMaker
 
 # The forms that Keras takes.
 GivenCallbacks = (
@@ -35,11 +42,14 @@ class RoundSize(NamedTuple):
         compiled: bool. Whether XLA compiles the loop over them.
         from_trajectory: bool. Whether the one update is made from the
             trajectory itself.
+        rounds: `RoundMaker` or None. Makes the rounds within the call; None,
+            the default, where they are made before it.
     """
 
     updates: int
     compiled: bool
     from_trajectory: bool
+    rounds: "RoundMaker | None" = None
 
 
 class Learner(CollectingAgent, SavedAgent, Protocol):
@@ -74,6 +84,10 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     def seed(self) -> int | None:
         """Seeds updates and `act`."""
 
+    @property
+    def shared_numbers(self) -> tuple[str, ...]:
+        """Names of floats that agents with one program may differ in."""
+
     # Compiled.
 
     @property
@@ -99,6 +113,10 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     def compile(self) -> None:
         """Compiles the agent with the algorithm's own optimizer."""
 
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """Metrics that Keras resets at each epoch."""
+
     def build_optimizer(self) -> None:
         """Makes the variables of the optimizer."""
 
@@ -111,6 +129,10 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
     @property
     def skipped(self) -> SkippedUpdates:
         """The skipped updates."""
+
+    @property
+    def update_variables(self) -> list[tf.Variable]:
+        """Variables of an update, beside networks and optimizers."""
 
     @property
     def trained(self) -> TrainedVariables:
@@ -162,6 +184,10 @@ class Learner(CollectingAgent, SavedAgent, Protocol):
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Returns the means of the epoch so far."""
+
+    @property
+    def observers(self) -> Observers[Trajectory]:
+        """Functions that see each trajectory."""
 
     def begin_training(self, dataset: RoundDataset) -> None:
         """Prepares training on a dataset; called by `fit`."""

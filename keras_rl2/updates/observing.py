@@ -76,10 +76,9 @@ class Normalizing:
             ValueError: If a mean or variance would not be finite; nothing is
                 added then.
         """
-        layers = self.changing
-        if not layers:
+        if not self.changing:
             return
-        told = self._compiled(layers).accumulate(
+        told = self.accumulate(
             map_leaves(
                 # [T + 1, B, ...] -> [T * B, ...]
                 lambda array: array[:-1].reshape(-1, *array.shape[2:]),
@@ -87,14 +86,50 @@ class Normalizing:
             ),
             trajectory.valid.reshape(-1),
         )
-        found = np.array(told)
-        if not found.any():
+        self.tell(np.array(told), trajectory)
+
+    def accumulate(self, rows: Any, valid: Tensor) -> Tensor:
+        """Adds observations to the statistics for the next round, or none.
+
+        Args:
+            rows: `[N, ...]`. Raw observations, a tree of tensors.
+            valid: `[N]` bool. Rows that count.
+
+        Returns:
+            `[L + 3]` int32 for L layers; see `tell`.
+        """
+        layers = self.changing
+        if not layers:
+            return tf.zeros(3, "int32")
+        return self._compiled(layers).accumulate(rows, valid)
+
+    def tell(self, told: np.ndarray, trajectory: Trajectory | None) -> None:
+        """Counts the outliers that `accumulate` has found.
+
+        Args:
+            told: `[L + 3]` int. 0 where there is no problem: for each layer
+                whether it would not stay finite; then the number of rows with
+                outliers, the first such row, and the layer with an outlier
+                there.
+            trajectory: `Trajectory` or None. The rollout of these rows; None
+                if it was not kept.
+
+        Raises:
+            ValueError: If a layer would not stay finite.
+        """
+        if not told.any():
             return
-        *not_finite, count, row, most = found.tolist()
+        layers = self.changing
+        *not_finite, count, row, most = told.astype(int).tolist()
         for layer, is_refused in zip(layers, not_finite, strict=True):
             if is_refused:
                 _refuse(layer, trajectory)
-        self.outliers.add(count, _describe(layers[most], trajectory, row))
+        described = (
+            f"an observation in row {row} of a rollout in the graph"
+            if trajectory is None
+            else _describe(layers[most], trajectory, row)
+        )
+        self.outliers.add(count, described)
 
     def _compiled(
         self, layers: Sequence[ObservationNormalization]
@@ -119,9 +154,7 @@ class Normalizing:
     ) -> Callable[[Any, Tensor], Tensor]:
         """Makes the function that adds rows to all layers, or to none.
 
-        It returns `[L + 3]` int32, 0 where there is no problem: for each layer
-        whether it would not stay finite; then the number of rows with
-        outliers, the first such row, and the layer with an outlier there.
+        It returns `[L + 3]` int32; see `tell`.
         """
         spaces = dict(named_leaves(space_tree(self._task.observation_space)))
         spaces.pop(ACTION_MASK, None)
@@ -219,7 +252,10 @@ def _first_of(moved: Sequence[Tensor]) -> Tensor:
     by_layer = tf.cast(tf.stack(moved), "int32")  # [L, N]
     rows = tf.reduce_max(by_layer, axis=0)
     first = tf.argmax(rows, output_type="int32")
-    layer = tf.argmax(by_layer[:, first], output_type="int32")
+    # Not `by_layer[:, first]`: XLA would take all that `first` depends on, e.g.
+    # the weights, for constants, and compile anew when they change.
+    of_first = tf.gather(by_layer, first, axis=1)
+    layer = tf.argmax(of_first, output_type="int32")
     return tf.stack([tf.reduce_sum(rows), first, layer])
 
 
@@ -247,8 +283,17 @@ def _name(path: str) -> str:
     return f"observation {path}" if path else "observation"
 
 
-def _refuse(layer: ObservationNormalization, trajectory: Trajectory) -> None:
+def _refuse(
+    layer: ObservationNormalization, trajectory: Trajectory | None
+) -> None:
     """Raises for a number that is too large to be squared, with its place."""
+    if trajectory is None:
+        raise ValueError(
+            f"Expected observations for which {layer.name!r} has a mean and a "
+            "variance: their squares must be finite in float32. Received: "
+            "larger ones from a rollout in the graph. No statistic and no "
+            "weight has been changed by them."
+        )
     arrays = dict(named_leaves(trajectory.observation))
     arrays.pop(ACTION_MASK, None)
     path = _path(layer, arrays)

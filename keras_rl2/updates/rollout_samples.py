@@ -171,19 +171,27 @@ class RolloutSamples:
         """
         arrays = trajectory.arrays()
         if self._agent.run_eagerly:
-            return self._prepared(_with_rows(arrays))
+            return self.prepared(_with_rows(arrays))
         key = (*trajectory.action.shape[:2], trajectory.log_prob is not None)
         if key not in self._functions:
             self._functions[key] = tf.function(
-                self._prepared,
+                self.prepared,
                 input_signature=[_trajectory_spec(arrays)],
                 autograph=False,
             ).get_concrete_function()
         # Implicit conversion would take a fifth of the time.
         return self._functions[key](map_leaves(tf.constant, arrays))
 
-    def _prepared(self, arrays: dict[str, Any]) -> Prepared:
-        """Computes the result of `prepare` from arrays alone."""
+    def prepared(self, arrays: dict[str, Any]) -> Prepared:
+        """Computes the samples of a rollout, in the graph.
+
+        Args:
+            arrays: dict, see `Trajectory.arrays`.
+
+        Returns:
+            The entries of the samples that the networks compute, a dict of
+            `[N]`; and statistics, a dict of scalars.
+        """
         policy, _, samples = self.of(arrays, training=False)
         if "log_prob" in arrays:
             samples["log_prob"] = flat(arrays["log_prob"])
@@ -358,6 +366,11 @@ def _with_final(rows: Any, arrays: dict[str, Any]) -> Any:
     `[N + B + E, ...]`: those of each step, those after the last steps, and the
     final observations of the E episodes that ended within a step.
     """
+    if "next_observation" in arrays:
+        following = map_leaves(flat, arrays["next_observation"])
+        return map_leaves(
+            lambda *both: ops.concatenate(both, axis=0), rows, following
+        )
     if "final_index" not in arrays:
         return rows
     return map_leaves(
@@ -371,6 +384,8 @@ def _following(known: Tensor, arrays: dict[str, Any]) -> Tensor:
     """Returns the values `[N]` of the observations after each step."""
     horizon, num_envs = arrays["reward"].shape
     steps = horizon * num_envs
+    if "next_observation" in arrays:
+        return known[steps:]
     following: Tensor = known[num_envs : steps + num_envs]
     if "final_index" not in arrays:
         return following

@@ -145,7 +145,7 @@ def test_a_network_that_gives_nan(name):
     agent.fit(dataset, verbose=0)
     before = all_variables(agent)
     # A task never changes, but for this.
-    object.__setattr__(agent.task, "encode", GivesNaN(agent.encode))
+    object.__setattr__(agent.task, "encode", GivesNaN(agent.task.encode))
     # What is chosen from a table, or clipped to a box, may be a number all
     # the same: then updates are skipped. No environment is given NaN.
     with pytest.raises(
@@ -225,6 +225,7 @@ def test_a_skipped_update_changes_nothing(name, how):
     assert not_finite(agent) == []
 
 
+@pytest.mark.spread
 @pytest.mark.parametrize("how", ["eager", "xla"])
 @pytest.mark.parametrize("normalization", ["batch", "spectral"])
 @pytest.mark.parametrize("name", ["PPO", "SAC"])

@@ -494,7 +494,7 @@ def test_dqn_with_memory_trains_in_all_its_forms(
 
 
 def test_the_target_of_a_network_with_memory_follows_it():
-    agent, replay = from_replay(tau=1.0)
+    agent, replay = from_replay(run_eagerly=True, tau=1.0)
     before = agent.get_weights()
     agent.fit(replay, epochs=1, verbose=0)
     for own, target in zip(

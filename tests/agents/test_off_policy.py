@@ -354,3 +354,10 @@ def test_batches_of_the_users_own(case, agent, env):
     history = agent.fit(dataset, epochs=2, verbose=0).history
     assert agent.updates.numpy() == 6
     assert np.isfinite(history["loss"]).all()
+
+
+@pytest.mark.parametrize("stream", [-1, 8])
+def test_an_update_has_eight_streams_of_random_numbers(stream):
+    agent = make_eager_agent(OFF_POLICY["DQN"], make_env())
+    with pytest.raises(ValueError, match=f"0 to 7. Received: stream={stream}"):
+        agent.draw_normal((2,), stream)

@@ -114,6 +114,8 @@ def test_seeds_differ(name):
     assert differ(one.get_weights(), other.get_weights())
 
 
+# The other processes optimize their graphs.
+@pytest.mark.optimized
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_this_process_gives_the_same(name, processes):

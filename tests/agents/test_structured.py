@@ -73,6 +73,7 @@ def trained():
     return get
 
 
+@pytest.mark.optimized
 @in_part
 @over_agents
 @over_spaces
@@ -282,7 +283,7 @@ def test_normalization_of_the_only_array(observed):
     rows = map_leaves(
         lambda array: array[dataset.valid_rows], dataset.samples["observation"]
     )
-    expected = agent.encode(rows).numpy().mean(0)
+    expected = agent.task.encode(rows).numpy().mean(0)
     np.testing.assert_allclose(
         layer.running_mean, expected, rtol=1e-4, atol=1e-6
     )
@@ -472,7 +473,7 @@ def test_paths_are_names_of_inputs():
     agent = rl.DQN(keras.Model([choices, angle], keras.layers.Dense(3)(x)))
     agent.bind(env.observation_space, env.action_space)
     batch = batch_of(env.observation_space, 4)
-    encoded = agent.encode(batch)
+    encoded = agent.task.encode(batch)
     expected = agent.q_network([encoded["hands"][0], encoded["arm"]["angle"]])
     np.testing.assert_allclose(agent(batch), expected, rtol=1e-6)
 
@@ -573,7 +574,7 @@ def test_a_pair_of_critics_by_names(name):
     agent.fit(case.make_dataset(env), verbose=0)
     batch = batch_of(env.observation_space, 3)
     actions = keras.ops.ones((3, 1))
-    encoded = agent.encode(batch)
+    encoded = agent.task.encode(batch)
     first = agent.critics[0]([actions, encoded["position"]])
     second = agent.critics[1]({"action": actions, "gear": encoded["gear"]})
     values = action_values(agent.critics, encoded, actions)
@@ -595,7 +596,7 @@ def test_targets_of_networks_that_configs_cannot_describe():
     )
     agent = rl.DQN(network)
     agent.bind(space, ACTIONS["discrete"])
-    encoded = agent.encode(batch_of(space, 5))
+    encoded = agent.task.encode(batch_of(space, 5))
     np.testing.assert_allclose(
         run_network(agent.target_network, encoded),
         network([encoded["gear"], encoded["arm"]["angle"]]),

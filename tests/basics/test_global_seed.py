@@ -12,6 +12,8 @@ from support.agents import differ
 
 def on_policy():
     agent = rl.PPO.for_env("CartPole-v1", hidden=(8,))
+    # To trace its updates takes longer than to make them.
+    agent.compile(run_eagerly=True)
     rollouts = rl.RolloutDataset(
         "CartPole-v1", num_envs=2, horizon=16, batch_size=16, passes=1
     )
@@ -21,7 +23,6 @@ def on_policy():
 
 def off_policy():
     agent = rl.SAC.for_env("Pendulum-v1", hidden=(8,))
-    # To trace its updates takes longer than to make them.
     agent.compile(run_eagerly=True)
     replay = rl.ReplayDataset(
         "Pendulum-v1",
@@ -31,9 +32,9 @@ def off_policy():
         capacity=200,
         batch_size=8,
         updates_per_round=2,
-        rounds_per_epoch=2,
+        rounds_per_epoch=1,
     )
-    agent.fit(replay, epochs=3, verbose=0)
+    agent.fit(replay, epochs=2, verbose=0)
     return agent
 
 

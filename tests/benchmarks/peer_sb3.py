@@ -35,13 +35,19 @@ def main():
         model.learn(warm_up_steps(arguments))
         before = model.num_timesteps
     start = time.perf_counter()
-    model.learn(arguments.steps, reset_num_timesteps=not arguments.warm)
+    solved = None
+    if arguments.solve is None:
+        model.learn(arguments.steps, reset_num_timesteps=not arguments.warm)
+    else:
+        solved = solve(model, arguments)
     seconds = time.perf_counter() - start
     # Whole rollouts are collected: it may be a little more than asked for.
     steps = model.num_timesteps - before
     result = {"steps_per_second": steps / seconds}
-    if arguments.evaluate:
-        result["return"] = evaluate(model, arguments)
+    if solved is not None:
+        result |= {"return": solved, "steps": steps}
+    elif arguments.evaluate:
+        result["return"] = evaluate(model, arguments, arguments.evaluate)
     result["peak_rss_mib"] = peak_rss_mib()
     line = {key: float(value) for key, value in result.items()}
     line["version"] = importlib.metadata.version(PACKAGES[arguments.library])
@@ -64,6 +70,11 @@ def parse():
     parser.add_argument("--evaluate", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--warm", action="store_true")
+    parser.add_argument(
+        "--solve",
+        type=float,
+        help="a greedy return of 20 episodes to end with, tried each --steps",
+    )
     arguments = parser.parse_args()
     if arguments.envs is None:
         arguments.envs = 1 if arguments.algorithm in OFF_POLICY else 8
@@ -142,21 +153,33 @@ def warm_up_steps(arguments):
     return arguments.envs * arguments.settings["n_steps"]
 
 
-def evaluate(model, arguments):
+def evaluate(model, arguments, episodes, envs=1):
     """Returns the mean return of greedy episodes."""
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.vec_env import VecNormalize
 
-    env = make_vec_env(arguments.env, seed=arguments.seed + 1000)
+    env = make_vec_env(arguments.env, n_envs=envs, seed=arguments.seed + 1000)
     statistics = model.get_vec_normalize_env()
     if statistics is not None:
         env = VecNormalize(
             env, training=False, norm_obs=statistics.norm_obs, norm_reward=False
         )
         env.obs_rms = statistics.obs_rms
-    mean, _ = evaluate_policy(model, env, n_eval_episodes=arguments.evaluate)
+    mean, _ = evaluate_policy(model, env, n_eval_episodes=episodes)
     return mean
+
+
+def solve(model, arguments):
+    """Trains until the greedy return is as high as asked for; returns it."""
+    found = 0.0
+    while found < arguments.solve:
+        model.learn(arguments.steps, reset_num_timesteps=False)
+        returns = [each["r"] for each in model.ep_info_buffer]
+        # An evaluation takes longer than the steps between two.
+        if sum(returns) >= 300.0 * len(returns):
+            found = evaluate(model, arguments, episodes=20, envs=20)
+    return found
 
 
 def peak_rss_mib():

@@ -1,12 +1,12 @@
 """What the comparisons with other libraries share: running and reporting."""
 
+import itertools
 import json
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 HERE = Path(__file__).resolve().parent
 
@@ -127,9 +127,7 @@ def time_updates(agent, one_round, rounds):
     Returns:
         float. Seconds of one round.
     """
-    from keras_rl2.training.round_execution import RoundIterator
-
-    iterator = RoundIterator(SimpleNamespace(hand_over=lambda: one_round))
+    iterator = itertools.repeat(one_round)
     function = agent.make_train_function()
     start = time.perf_counter()
     for _ in range(rounds):

@@ -359,6 +359,7 @@ class TestFullDisk:
             checkpoint.save(1)
         assert sorted(tmp_path.iterdir()) == before
 
+    @pytest.mark.usefixtures("eagerly")
     def test_a_signal_is_obeyed(self, tmp_path):
         class Ask(keras.callbacks.Callback):
             def on_train_batch_begin(self, batch, logs=None):

@@ -46,6 +46,7 @@ def curves(log_dir):
 # What is measured.
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_it_adds_to_the_logs(relu_agent, rollouts):
     history = fit(relu_agent, rollouts, Diagnostics())
     keys = SHARES | {"update_norm", "dead_units"}

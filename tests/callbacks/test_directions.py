@@ -105,6 +105,7 @@ def test_a_list_of_keras_own_is_told_too(agent, rollouts):
     assert stopping.mode == "max"
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_minibatches_of_a_dataset_are_told_too(agent, rollouts):
     stopping = CALLBACKS.EarlyStopping("episode_return", patience=2)
     refresh = rl.callbacks.RolloutRefresh(rollouts)

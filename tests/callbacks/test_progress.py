@@ -195,6 +195,7 @@ def test_a_fit_of_an_agent(agent, rollouts):
     assert stream.getvalue().split("\r")[-1].startswith("64 steps in 0:00")
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_resets_in_steps_of_their_own_are_not_missed_at_the_end(agent):
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     assert env.metadata["autoreset_mode"].name == "NEXT_STEP"

@@ -37,6 +37,7 @@ def assert_same_weights(first, second):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.spread
 @pytest.mark.parametrize("monitor", ["episode_return", "val_episode_return"])
 def test_early_stopping(trained, rollouts, episodes, monitor):

@@ -4,7 +4,6 @@ import pytest
 
 from keras_rl2.cli import training_run
 from keras_rl2.cli.main import main
-from support.eager import eagerly as without_graphs
 
 
 @pytest.fixture(scope="session")
@@ -15,13 +14,6 @@ def trained(tmp_path_factory):
     small = ["--set", "networks.hidden=[8]", "dataset.passes=2"]
     assert main([*arguments, *small, "--logdir", str(logdir)]) == 0
     return logdir / "PPO-CartPole-v1" / "seed-0"
-
-
-@pytest.fixture
-def eagerly():
-    """Trains without graphs."""
-    with without_graphs():
-        yield
 
 
 @pytest.fixture

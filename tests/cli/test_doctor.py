@@ -216,6 +216,52 @@ def test_a_class_of_a_module_need_not_be_registered(
     assert "unknown environment 'Number'" in capsys.readouterr().err
 
 
+GRAPH_WALK = """
+import gymnasium
+from keras import ops
+from keras_rl2.envs import GraphEnv
+
+
+class Walk(GraphEnv):
+    observation_space = gymnasium.spaces.Box(-9.0, 9.0, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+    max_episode_steps = 20
+
+    def reset(self, seed):
+        return ops.zeros((1,)), ops.zeros((1,))
+
+    def step(self, state, action, seed):
+        state = state + ops.where(action == 1, 1.0, -1.0)
+        return state, state, -ops.abs(state[0]), False, False
+
+
+class Wrong(Walk):
+    def step(self, state, action, seed):
+        return ops.zeros((2,)), *super().step(state, action, seed)[1:]
+
+
+class Endless(Walk):
+    max_episode_steps = None
+"""
+
+
+def test_an_environment_of_functions_is_checked_too(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "graph_walks_of_doctor.py").write_text(GRAPH_WALK)
+    assert main(["doctor", "graph_walks_of_doctor:Walk"]) == 0
+    out = capsys.readouterr().out
+    assert "ok    functions" in out
+    assert "48 episodes of 20 to 20 steps" in out
+    assert main(["doctor", "graph_walks_of_doctor:Wrong"]) == 1
+    out = capsys.readouterr().out
+    assert "todo  functions          Expected Wrong.step to keep" in out
+    assert main(["doctor", "graph_walks_of_doctor:Endless"]) == 1
+    assert "no episode has ended in 125 steps" in capsys.readouterr().out
+
+
 def test_each_array_of_an_observation_is_looked_at(doctor):
     found = doctor(Structured)
     assert all(ok for ok, _ in found.values()), found

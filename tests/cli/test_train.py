@@ -223,6 +223,7 @@ class TestResume:
         assert 3e-4 < rates[len(first)] < 5e-4
         assert rates[-1] < 1e-4
 
+    @pytest.mark.usefixtures("eagerly")
     def test_a_little_more_than_was_done(self, run_folder, capsys):
         """Resets of NEXT_STEP environments were no steps: some are left."""
         before = int(rows_of(run_folder)[-1]["env_steps"])

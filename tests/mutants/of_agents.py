@@ -130,7 +130,7 @@ VALUES = [
     Mutant(
         "dqn_bootstraps_from_what_is_forbidden",
         "DQN._next_outputs",
-        '"selector": self.allowed(observation, selector),',
+        '"selector": self.task.allowed(observation, selector),',
         '"selector": selector,',
         [
             "tests/agents/test_masks.py::test_the_target_of_dqn_is_the_best_of_what_is_allowed"
@@ -139,7 +139,7 @@ VALUES = [
     Mutant(
         "dqn_acts_on_what_is_forbidden",
         "DQN._choices",
-        "return self.allowed(observation, self(observation))",
+        "return self.task.allowed(observation, self(observation))",
         "return self(observation)",
         ["tests/agents/test_masks.py::test_nothing_forbidden_in_training"],
     ),
@@ -356,7 +356,7 @@ OFFLINE = [
     Mutant(
         "the_penalty_is_over_what_is_forbidden",
         "DiscreteCQL.loss_terms",
-        'self.allowed(batch["observation"], self.q_values(outputs))',
+        'self.task.allowed(batch["observation"], self.q_values(outputs))',
         "self.q_values(outputs)",
         ["tests/agents/test_cql.py::test_the_penalty_is_over_what_is_allowed"],
     ),
@@ -370,8 +370,8 @@ OFFLINE = [
     Mutant(
         "iql_without_target_critics",
         "IQL._advantage",
-        "self.target_critics,\n            self.encode(",
-        "self.critics,\n            self.encode(",
+        "self.target_critics,\n            self.task.encode(",
+        "self.critics,\n            self.task.encode(",
         ["tests/agents/test_iql.py::test_an_update_is_that_of_the_paper"],
     ),
     Mutant(

@@ -102,8 +102,8 @@ MUTANTS = [
     Mutant(
         "callbacks_hear_twice_of_batches",
         "fitting:train",
-        "for update in range(done, of_epoch, each_call):",
-        "for update in range(0, of_epoch, each_call):",
+        "done = run.rounds * dataset.updates_per_round",
+        "done = 0 * dataset.updates_per_round",
         _RESUMED,
     ),
     Mutant(

@@ -48,7 +48,7 @@ ENVS = [
     Mutant(
         "the_first_reward_is_far_off",
         "RunningMoments.bounded",
-        "self.variance * self.count > of_prior",
+        "self.variance * self.count > self.of_prior(self.mean)",
         "self.variance * self.count > 0.0",
         ["tests/envs/test_reward_scaler.py"],
     ),

@@ -124,7 +124,7 @@ EXPORTED = [
     Mutant(
         "half_a_protocol_buffer_is_read",
         "fields",
-        "        if end > len(message):\n",
+        "        if end > length:\n",
         "        if not message:\n",
         _WIRE,
     ),

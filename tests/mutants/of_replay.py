@@ -191,6 +191,60 @@ REPLAY = [
     ),
 ]
 
+AHEAD = [
+    Mutant(
+        "draws_ahead_reach_what_is_overwritten_by_then",
+        "ReplayBuffer._draw_numbers",
+        "oldest = max(0, newest - self.capacity)",
+        "oldest = self._ring.oldest",
+        [
+            "tests/replay/test_replay_buffer.py::"
+            "test_draws_ahead_are_those_after_further_steps"
+        ],
+    ),
+    Mutant(
+        "draws_ahead_of_discarded_steps_are_kept",
+        "ReplayBuffer.sample_ahead",
+        "if self._is_missing(index).any():",
+        "if not len(index):",
+        [
+            "tests/replay/test_replay_buffer.py::"
+            "test_draws_ahead_are_those_after_further_steps"
+        ],
+    ),
+    Mutant(
+        "the_first_further_step_is_not_filled_in",
+        "replay_rounds:_filled_in",
+        "further >= 0",
+        "further > 0",
+        [
+            "tests/graph/test_several_rounds.py::"
+            "test_they_equal_rounds_of_a_call_each"
+        ],
+    ),
+    Mutant(
+        "rounds_of_replay_overwrite_each_other",
+        "ReplayRounds.__call__",
+        'carried["step"] + self._horizon',
+        'carried["step"]',
+        [
+            "tests/graph/test_several_rounds.py::"
+            "test_they_equal_rounds_of_a_call_each"
+        ],
+    ),
+    Mutant(
+        "rounds_of_a_call_do_not_begin",
+        "_one_after_another",
+        "        begin_round()\n",
+        "",
+        [
+            "tests/graph/test_several_rounds.py::"
+            "test_they_equal_rounds_of_a_call_each"
+        ],
+        slow=True,
+    ),
+]
+
 RECORDED = [
     Mutant(
         "ends_of_windows_are_looked_for_at_their_beginning",
@@ -284,4 +338,4 @@ RECORDED = [
     ),
 ]
 
-MUTANTS = [*REPLAY, *RECORDED]
+MUTANTS = [*REPLAY, *AHEAD, *RECORDED]

@@ -75,6 +75,7 @@ def test_minari_reads_ours(folder, minari):
         assert episode.terminations[-1] or episode.truncations[-1]
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_we_read_minaris(minari):
     space = gymnasium.spaces.Dict(

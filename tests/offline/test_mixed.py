@@ -63,6 +63,7 @@ def test_steps_are_taken_as_the_replay_takes_them():
     assert int(agent.updates) == 8 * mixed.updates_per_round
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_after_learning_offline():
     mixed, agent = parts(), dqn()
     # As users run it.

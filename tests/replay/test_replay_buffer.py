@@ -122,6 +122,37 @@ def test_random_episodes(next_step, num_envs, n_step, longest):
         assert_holds(buffer, items, draws=2048)
 
 
+@pytest.mark.parametrize(
+    ("before", "discards"), [(0, False), (6, False), (50, False), (45, True)]
+)
+def test_draws_ahead_are_those_after_further_steps(before, discards):
+    trajectory, _ = stream(np.random.default_rng(0), 90, 2, False)
+    alone, ahead = (make(40, 2, (2,)) for _ in range(2))
+    for buffer in (alone, ahead):
+        buffer.extend(part(trajectory, 0, before))
+        if discards:
+            buffer.discard_episodes(np.array([True, True]))
+    expected, further = [], []
+    for k in range(1, 5):
+        stop = before + 10 * k
+        alone.extend(part(trajectory, stop - 10, stop))
+        expected.append(alone.sample(7))
+        further.append(expected[-1]["index"] - 2 * before)
+    found, its_further = ahead.sample_ahead(7, [20, 40, 60, 80])
+    further = np.concatenate(further)
+    assert its_further.tolist() == np.maximum(further, -1).tolist()
+    known = further < 0
+    assert known.any() or not before
+    for key, value in found.items():
+        each = np.concatenate([batch[key] for batch in expected])
+        np.testing.assert_array_equal(value[known], each[known])
+    # They go on with the same random numbers.
+    ahead.extend(part(trajectory, before, before + 40))
+    assert (
+        alone.sample(9)["index"].tolist() == ahead.sample(9)["index"].tolist()
+    )
+
+
 def play_into(buffer, env, steps, policy):
     """Plays, adding each step, and returns the truth of each environment."""
     observation = np.array(env.reset(seed=5))

@@ -36,6 +36,7 @@ def weights_after_training(algorithm, environment, settings, seed):
 # Whole runs.
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_an_on_policy_run_takes_its_schedules_to_the_end():
     settings = {**SMALL, "total_steps": 700, "dataset.passes": 2}
     preset = preset_of("PPO", "CartPole-v1", settings)
@@ -323,6 +324,7 @@ def test_every_algorithm_trains_with_its_defaults(algorithm):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_run_with_defaults_and_no_optimizer_of_its_own():
     training = rl.Training.default("A2C", "CartPole-v1", num_envs=2, seed=0)
     assert training.dataset.horizon == 32

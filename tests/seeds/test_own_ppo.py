@@ -221,7 +221,8 @@ def test_own_batches_train_our_agent(seed):
     agent = own_agent(seed)
     rng = np.random.default_rng(seed)
     driver = Driver(lambda s: agent.act(s, return_log_prob=True), seed)
-    for _ in range(10):
+    # As many as in a `fit` of the agent.
+    for _ in range(16):
         rollout = driver.play(512)
         values, following = (
             agent.value(rollout[key]) for key in ("state", "next_state")

@@ -108,7 +108,8 @@ def recurrent_dqn():
     agent = rl.DQN.for_env(
         "CartPole-v1", hidden=(8,), memory=keras.layers.LSTMCell(8), seed=0
     )
-    return agent, replay("CartPole-v1", capacity=600, batch_size=4, warm_up=128)
+    data = replay("CartPole-v1", batch_size=2, sequence_length=8, burn_in=4)
+    return agent, data
 
 
 def sac():
@@ -193,6 +194,19 @@ def streamed_mixed():
     return mixed(memory_limit=4000)
 
 
+def graph_env():
+    return rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
+
+
+def graph_ppo():
+    return ppo_in(graph_env(), scale_rewards=True)
+
+
+def graph_dqn():
+    data = replay(graph_env())
+    return rl.DQN.for_env(data.env, hidden=(8,), seed=0), data
+
+
 CASES = {
     "PPO": ppo,
     "RecurrentPPO": recurrent_ppo,
@@ -218,6 +232,8 @@ ENV_CASES = {
 }
 # Where environments, or what was recorded, lie elsewhere.
 ELSEWHERE = {
+    "GraphPPO": graph_ppo,
+    "GraphDQN": graph_dqn,
     "LocalWorkers": local_workers,
     "RayWorkers": ray_workers,
     "Minari": mixed,
@@ -266,7 +282,7 @@ def fit_and_close(agent, data, folder, epochs, callbacks):
 
 
 def counted(at_event):
-    """Has environments' steps, or draws, and calls that write told of.
+    """Has environments' steps, rounds, draws, and calls that write told of.
 
     Args:
         at_event: Callable. Called before each, while no other goes on:
@@ -291,6 +307,9 @@ def counted(at_event):
     for owner, names in (
         (os, WRITING),
         (VectorEnvAdapter, ["step"]),
+        # Steps in a graph call no method.
+        (rl.RolloutDataset, ["refresh"]),
+        (rl.ReplayDataset, ["refresh"]),
         (rl.OfflineDataset, ["sample"]),
     ):
         for name in names:

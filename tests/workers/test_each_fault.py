@@ -148,10 +148,11 @@ def test_it_is_told_or_done_without_in_time_and_leaves_nothing(
     seconds = time.perf_counter() - began
     record_property("seconds", seconds)
     # What takes the place of a lost process has to start, once or twice; where
-    # it hangs in that, it is given more time than where it collects.
+    # it hangs in that, it is given more time than where it collects, and the
+    # one after it starts when that time is over.
     replacing = 0 if expected and call != "make" else 2 * to_start
     if (call, name) == ("make", "hangs"):
-        replacing = max(SECONDS_TO_REPLACE, replacing)
+        replacing = max(SECONDS_TO_REPLACE, replacing) + to_start
     assert seconds < TIMEOUT + 1.0 + replacing
     assert not path.exists()
     processes += kind.processes(data) if expected is None else []

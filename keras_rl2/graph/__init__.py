@@ -1,0 +1,1 @@
+"""Rounds that are one program: environments, policy and updates in a graph."""

@@ -1,0 +1,133 @@
+"""Rollouts in the graph, for datasets that prepare their rounds in Python."""
+
+import operator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.checks import check_mask
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.collector import StepNoise
+from keras_rl2.collecting.policy_actor import Actor
+from keras_rl2.collecting.random_actor import random_actor
+from keras_rl2.collecting.trajectory import RolloutStorage
+from keras_rl2.graph.graph_actor import GraphActor
+from keras_rl2.graph.graph_rollout import GraphRollout
+from keras_rl2.graph.graph_rollout import Totals
+from keras_rl2.graph.graph_rollout import roll_out
+from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+from keras_rl2.policies.policy import Policy
+from keras_rl2.spaces.trees import is_leaf
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+
+
+class GraphCollector(Collector):
+    """Collects a rollout in one call of TensorFlow.
+
+    Random rollouts with action masks or Dict actions, and those of actors of
+    other kinds, are collected step by step.
+
+    Args:
+        See `Collector`. The environments must be a `GraphVectorEnv`.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
+    >>> agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+    >>> env = rl.envs.as_vector_env(env)
+    >>> collector = GraphCollector(env, 16, agent.policy_head)
+    >>> collector.reset(seed=0)
+    >>> actor = GraphActor(agent, num_envs=2)
+    >>> noise, _ = agent.draw_noise(np.random.default_rng(0), (16, 2))
+    >>> collector.collect(actor, noise).reward.shape
+    (16, 2)
+    """
+
+    actor_kind = GraphActor
+    random_at_once = True
+    # What acted when it was traced, and its function.
+    _traced: tuple[Any, Any] | None = None
+
+    def _run(
+        self, actor: Actor, noise: StepNoise, storage: RolloutStorage
+    ) -> None:
+        """Acts, steps and stores, T times."""
+        env: GraphVectorEnv = self._adapter.env
+        policy: Any = _GIVEN
+        drawn = None
+        if isinstance(actor, GraphActor):
+            policy = actor.agent
+        elif actor is random_actor and is_leaf(noise[0][1]):
+            drawn, noise = map(np.array, zip(*noise, strict=True))
+        else:
+            super()._run(actor, noise, storage)
+            return
+        if self._traced is None or self._traced[0] is not policy:
+            self._traced = policy, _rollout_function(policy, env)
+        rollout: GraphRollout = self._traced[1](tf.constant(noise))
+        steps = len(noise)
+        for array, tensor in zip(
+            leaves((storage.observation, storage.reward)),
+            leaves((rollout.observation, rollout.reward)),
+            strict=True,
+        ):
+            array[:steps] = _array(tensor)
+        storage.action[:] = _array(rollout.action) if drawn is None else drawn
+        storage.terminated[:] = _array(rollout.terminated)
+        storage.truncated[:] = _array(rollout.truncated)
+        storage.keep_observation(steps, env.observations())
+        following = map_leaves(_array, rollout.next_observation)
+        ended = storage.terminated | storage.truncated
+        for step in np.flatnonzero(ended.any(axis=1)).tolist():
+            at_step = operator.itemgetter(step)
+            storage.keep_final(step, map_leaves(at_step, following))
+        storage.steps = steps
+        self._adapter.steps += steps
+        if self._is_masked:
+            nowhere = np.zeros(env.num_envs, np.bool_)
+            for t in range(steps):
+                observation = storage.acted_on(t)
+                check_mask(self.head, observation, nowhere, env.name, t)
+
+
+class _GivenActions:
+    """A policy whose noise is the environments' actions, drawn in advance."""
+
+    changes_action = False
+
+    @property
+    def policy_head(self) -> "_GivenActions":
+        """Itself: the actions are in the form of the environments."""
+        return self
+
+    def sample_action(self, observation: Any, noise: Tensor) -> Tensor:
+        """Returns the actions of a step."""
+        del observation
+        return noise
+
+
+_GIVEN = _GivenActions()
+
+
+def _rollout_function(agent: Policy, env: GraphVectorEnv) -> Any:
+    """Returns a compiled function from noise `[T, B, ...]` to a rollout."""
+
+    def run(noise: Tensor) -> GraphRollout:
+        zeros = tf.zeros(env.num_envs)
+        episodes, _, rollout = roll_out(
+            agent, env, env.read(), Totals(zeros, zeros), noise
+        )
+        env.write(episodes)
+        return rollout
+
+    return tf.function(run, autograph=False, jit_compile=True)
+
+
+def _array(tensor: Any) -> np.ndarray:
+    """Returns a tensor's numbers."""
+    array: np.ndarray = tensor.numpy()
+    return array

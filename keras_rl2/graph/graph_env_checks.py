@@ -1,0 +1,188 @@
+"""Checks of an environment's functions, before anything depends on them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.graph import random_numbers
+from keras_rl2.envs.graph.graph_env import GraphEnv
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.supported import check_action_space
+from keras_rl2.spaces.supported import check_observation_space
+from keras_rl2.spaces.supported import observation_spec
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import named_leaves
+
+_STEPS = 3
+
+
+def check_graph_env(env: GraphEnv) -> None:
+    """Raises if the functions of an environment break a promise.
+
+    They are run for a few steps: observations must have the shapes of their
+    space; states must keep their shapes and dtypes; numbers must be finite;
+    and the same arguments must give the same results, which they do not where
+    random numbers come from a global generator.
+
+    Args:
+        env: `GraphEnv`.
+
+    Raises:
+        ValueError: If a promise is broken. The message names it.
+
+    Example:
+
+    >>> from keras_rl2.envs.graph.cart_pole import CartPole
+    >>> check_graph_env(CartPole())
+    """
+    name = type(env).__name__
+    for attribute in ("observation_space", "action_space"):
+        if not hasattr(env, attribute):
+            raise ValueError(
+                f"Expected `{attribute}` as an attribute of {name}. "
+                "Received: none"
+            )
+    check_observation_space(env.observation_space)
+    check_action_space(env.action_space)
+    spec = action_dtypes(env.action_space)
+    seed = ops.convert_to_tensor(np.array([0, 1], np.uint32))
+    state, observation = _twice(name, "reset", env.reset, seed)
+    _check_parts(name, "reset", env, state, observation)
+    form = _form(state)
+    for number in range(_STEPS):
+        action = map_leaves(
+            lambda dtype, drawn: ops.convert_to_tensor(drawn, dtype),
+            spec,
+            _drawn(env, number),
+        )
+        given = _twice(
+            name,
+            "step",
+            env.step,
+            state,
+            action,
+            random_numbers.fold_in(seed, number),
+        )
+        if len(given) != 5:
+            raise ValueError(
+                f"Expected {name}.step to return (state, observation, reward, "
+                f"terminated, truncated). Received: {len(given)} values"
+            )
+        state, observation, *outcome = given
+        _check_parts(name, "step", env, state, observation)
+        _check_outcome(name, *outcome)
+        if _form(state) != form:
+            raise ValueError(
+                f"Expected {name}.step to keep the shapes and dtypes of the "
+                f"state, {form}. Received: {_form(state)}"
+            )
+
+
+def action_dtypes(space: gymnasium.Space[Any]) -> Any:
+    """Returns the dtypes in which `GraphEnv.step` takes actions.
+
+    Args:
+        space: `gymnasium.Space` of actions.
+
+    Returns:
+        A tree of str. Integers are int32, as the indices of tensors are.
+    """
+
+    def dtype(spec: ArraySpec) -> str:
+        kind = np.dtype(spec.dtype).kind
+        return "int32" if kind in "iu" else str(spec.dtype)
+
+    return map_leaves(dtype, action_spec(space))
+
+
+def _drawn(env: GraphEnv, number: int) -> Any:
+    """Returns a random action, always the same."""
+    space = env.action_space
+    space.seed(number)
+    return space.sample()
+
+
+def _twice(
+    name: str, method: str, function: Callable[..., Any], *given: Any
+) -> Any:
+    """Calls a function twice, and checks that it returns the same."""
+    first, second = function(*given), function(*given)
+    same = map(
+        lambda one, other: np.array_equal(
+            np.asarray(one), np.asarray(other), equal_nan=True
+        ),
+        leaves(first),
+        leaves(second),
+    )
+    if _form(first) != _form(second) or not all(same):
+        raise ValueError(
+            f"Expected {name}.{method} to return the same for the same "
+            "arguments, with random numbers from `seed` alone, e.g. by "
+            "`keras_rl2.envs.graph.random_numbers.uniform(seed, shape)`. "
+            "Received: other results in a second call"
+        )
+    return first
+
+
+def _form(tree: Any) -> list[tuple[str, tuple[int, ...], str]]:
+    """Returns path, shape and dtype of each tensor."""
+    tensors = map_leaves(tf.convert_to_tensor, tree)
+    return [
+        (path, tuple(each.shape), each.dtype.name)
+        for path, each in named_leaves(tensors)
+    ]
+
+
+def _check_parts(
+    name: str, method: str, env: GraphEnv, state: Any, observation: Any
+) -> None:
+    """Checks an observation's form, and that all numbers are finite."""
+    expected = [
+        (path, tuple(each.shape))
+        for path, each in named_leaves(observation_spec(env.observation_space))
+    ]
+    received = [
+        (path, tuple(np.shape(each)))
+        for path, each in named_leaves(observation)
+    ]
+    if expected != received:
+        raise ValueError(
+            f"Expected the observation of {name}.{method} in the form of its "
+            f"space: {expected}, paths with shapes. Received: {received}"
+        )
+    for kind, tree in (("state", state), ("observation", observation)):
+        for path, each in named_leaves(tree):
+            if not np.isfinite(np.asarray(each, np.float64)).all():
+                where = f"{kind} {path}" if path else kind
+                raise ValueError(
+                    f"Expected a finite {where} from {name}.{method}. "
+                    f"Received: {np.asarray(each)}"
+                )
+
+
+def _check_outcome(
+    name: str, reward: Tensor, terminated: Tensor, truncated: Tensor
+) -> None:
+    """Checks that reward and ends are scalars, and the reward is finite."""
+    for kind, each in (
+        ("reward", reward),
+        ("terminated", terminated),
+        ("truncated", truncated),
+    ):
+        if np.shape(each) != ():
+            raise ValueError(
+                f"Expected a scalar {kind} from {name}.step. Received: an "
+                f"array of shape {np.shape(each)}"
+            )
+    if not np.isfinite(np.asarray(reward)):
+        raise ValueError(
+            f"Expected a finite reward from {name}.step. "
+            f"Received: reward={np.asarray(reward)}"
+        )

@@ -1,0 +1,261 @@
+"""A rollout in the graph: T steps of B environments by one loop."""
+
+import math
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.graph.graph_vector_env import Episodes
+from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+from keras_rl2.graph.graph_vector_env import Transition
+from keras_rl2.policies.policy import Policy
+from keras_rl2.policies.policy_function import actions
+from keras_rl2.spaces.array_spec import ArraySpec
+from keras_rl2.spaces.supported import action_spec
+from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import named_leaves
+from keras_rl2.spaces.trees import with_leaves
+
+# Episodes whose returns are kept, as many as the logs average.
+WINDOW = 100
+
+
+class Totals(NamedTuple):
+    """Returns and lengths of the episodes in progress.
+
+    Attributes:
+        episode_return: `[B]` float32. Sum of rewards so far.
+        episode_length: `[B]` float32. Steps so far.
+    """
+
+    episode_return: Tensor
+    episode_length: Tensor
+
+
+class GraphRollout(NamedTuple):
+    """A rollout, as tensors.
+
+    Attributes:
+        observation: `[T, B, ...]`. Observations before each step.
+        next_observation: `[T, B, ...]`. Observations after each step, before
+            new episodes begin.
+        action: `[T, B, ...]`. The policy's own actions.
+        reward: `[T, B]` float32.
+        terminated: `[T, B]` bool.
+        truncated: `[T, B]` bool.
+        episode_return: `[T, B]` float32. Sum of the rewards of the episode.
+        episode_length: `[T, B]` float32. Its steps.
+    """
+
+    observation: Any
+    next_observation: Any
+    action: Tensor
+    reward: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    episode_return: Tensor
+    episode_length: Tensor
+
+    @property
+    def ended(self) -> Tensor:
+        """Whether steps are the last of their episode, `[T, B]` bool."""
+        return self.terminated | self.truncated
+
+
+def roll_out(
+    agent: Policy,
+    env: GraphVectorEnv,
+    episodes: Episodes,
+    totals: Totals,
+    noise: Tensor,
+) -> tuple[Episodes, Totals, GraphRollout]:
+    """Takes T steps in each environment, from its current state.
+
+    Args:
+        agent: `Policy`. Chooses the actions.
+        env: `GraphVectorEnv`. B environments.
+        episodes: `Episodes`. Where they are.
+        totals: `Totals` of the episodes in progress.
+        noise: `[T, B, *noise_shape]` float32. Noise of the actions.
+
+    Returns:
+        The episodes and their totals after the last step, and the rollout.
+    """
+    horizon = noise.shape[0]
+    taken = action_spec(env.single_action_space)
+
+    def act(observation: Any, t: Tensor) -> tuple[Tensor, Any]:
+        own, *outputs = actions(agent, observation, noise[t])
+        return own, with_leaves(taken, outputs) if outputs else own
+
+    def step(
+        t: Tensor, episodes: Episodes, totals: Totals, kept: Any
+    ) -> tuple[Any, ...]:
+        own, action = act(episodes.observation, t)
+        after, transition = env.advance(episodes, action)
+        totals = Totals(
+            totals.episode_return + transition.reward,
+            totals.episode_length + 1.0,
+        )
+        row = _row(episodes.observation, own, transition, totals)
+        kept = [
+            array.write(t, each)
+            for array, each in zip(kept, leaves(tuple(row)), strict=True)
+        ]
+        goes_on = ops.cast(
+            ~(transition.terminated | transition.truncated), "float32"
+        )
+        totals = Totals(*(each * goes_on for each in totals))
+        return t + 1, after, totals, kept
+
+    # Shapes and dtypes of what is kept, without running anything.
+    form = tf.function(
+        lambda: _row(
+            episodes.observation,
+            act(episodes.observation, ops.zeros((), "int32"))[0],
+            Transition(
+                episodes.observation,
+                totals.episode_return,
+                *[ops.zeros((env.num_envs,), "bool")] * 2,
+            ),
+            totals,
+        ),
+        autograph=False,
+    ).get_concrete_function()
+    row = form.structured_outputs
+    arrays = [
+        tf.TensorArray(each.dtype, horizon, element_shape=each.shape)
+        for each in leaves(tuple(row))
+    ]
+    _, episodes, totals, arrays = tf.while_loop(
+        lambda t, *_: t < horizon,
+        step,
+        (0, episodes, totals, arrays),
+        maximum_iterations=horizon,
+    )
+    stacked = [array.stack() for array in arrays]
+    return (
+        episodes,
+        totals,
+        GraphRollout(*with_leaves(tuple(row), stacked)),
+    )
+
+
+def _row(
+    observation: Any, action: Tensor, transition: Transition, totals: Totals
+) -> GraphRollout:
+    """Returns what is kept of one step, `[B, ...]`."""
+    return GraphRollout(
+        observation,
+        transition.observation,
+        action,
+        transition.reward,
+        transition.terminated,
+        transition.truncated,
+        *totals,
+    )
+
+
+def last_episodes(rollout: GraphRollout) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the last episodes that ended, in the order of their ends.
+
+    Args:
+        rollout: `GraphRollout`.
+
+    Returns:
+        Number of episodes that ended, a scalar int32; and the returns and
+        lengths of the last 100, or of T * B if they are fewer, `[E]` float32
+        each, at the end of the array.
+    """
+    ended = tf.cumsum(tf.reshape(tf.cast(rollout.ended, "int32"), (-1,)))
+    count = ended[-1]
+    # The n-th end is the first step by which n episodes have ended.
+    window = min(WINDOW, ended.shape[0])
+    number = count - tf.range(window - 1, -1, -1)
+    steps = tf.searchsorted(ended, number)
+    steps = tf.minimum(steps, tf.size(ended) - 1)
+    return (
+        count,
+        tf.gather(tf.reshape(rollout.episode_return, (-1,)), steps),
+        tf.gather(tf.reshape(rollout.episode_length, (-1,)), steps),
+    )
+
+
+def first_not_finite(rollout: GraphRollout) -> Tensor:
+    """Returns where numbers of a rollout are not finite.
+
+    Args:
+        rollout: `GraphRollout`.
+
+    Returns:
+        `[L]` int32, for each array of floats among the rewards and the
+        observations after the steps: the first such number, of the flattened
+        array; -1 where there is none.
+    """
+    found = []
+    for array in leaves((rollout.reward, rollout.next_observation)):
+        if not array.dtype.is_floating:
+            continue
+        bad = tf.reshape(~tf.math.is_finite(array), (-1,))
+        first = tf.argmax(bad, output_type="int32")
+        found.append(tf.where(tf.reduce_any(bad), first, -1))
+    return tf.stack(found)
+
+
+def refuse_not_finite(
+    bad: np.ndarray, observation: Tree[ArraySpec], env: GraphVectorEnv
+) -> None:
+    """Raises for a number of a rollout that is not finite, with its place.
+
+    Args:
+        bad: `[L]` ints. See `first_not_finite`.
+        observation: tree of `ArraySpec`. One observation.
+        env: `GraphVectorEnv`. The environments.
+
+    Raises:
+        ValueError: If there is such a number.
+    """
+    if (bad < 0).all():
+        return
+    names = ["reward"]
+    sizes = [1]
+    for path, spec in named_leaves(observation):
+        if np.issubdtype(spec.dtype, np.floating):
+            names.append(f"observation {path}" if path else "observation")
+            sizes.append(math.prod(spec.shape))
+    which = int(np.argmax(bad >= 0))
+    place, number = divmod(int(bad[which]), sizes[which])
+    step, index = divmod(place, env.num_envs)
+    raise ValueError(
+        f"Expected a finite {names[which]} from every environment. "
+        f"Received: one that is not, number {number} from environment "
+        f"{index} of {env.name} at step {step} of the rollout. No weight has "
+        "been changed by it."
+    )
+
+
+def trajectory_arrays(rollout: GraphRollout, reward: Tensor) -> dict[str, Any]:
+    """Returns the arrays of which samples are made.
+
+    Args:
+        rollout: `GraphRollout`.
+        reward: `[T, B]` float32. Rewards, scaled if enabled.
+
+    Returns:
+        dict; see `Trajectory.arrays`, with `next_observation` `[T, B, ...]` in
+        place of the final ones.
+    """
+    return {
+        "observation": rollout.observation,
+        "next_observation": rollout.next_observation,
+        "action": rollout.action,
+        "reward": reward,
+        "terminated": rollout.terminated,
+        "truncated": rollout.truncated,
+        "valid": tf.ones_like(rollout.terminated),
+    }

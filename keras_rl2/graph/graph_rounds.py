@@ -1,0 +1,335 @@
+"""Whole rounds in the graph: rollout, statistics, samples, minibatches."""
+
+import weakref
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+from typing import Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.graph import random_numbers
+from keras_rl2.envs.reward_scaler import RewardScaler
+from keras_rl2.graph import noise
+from keras_rl2.graph.graph_rollout import Totals
+from keras_rl2.graph.graph_rollout import first_not_finite
+from keras_rl2.graph.graph_rollout import last_episodes
+from keras_rl2.graph.graph_rollout import refuse_not_finite
+from keras_rl2.graph.graph_rollout import roll_out
+from keras_rl2.graph.graph_rollout import trajectory_arrays
+from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+from keras_rl2.graph.reward_scaling import Scale
+from keras_rl2.graph.reward_scaling import scale_rewards
+from keras_rl2.networks.inputs import flat
+from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.updates.observing import Normalizing
+from keras_rl2.updates.rollout_samples import RolloutSamples
+
+
+class GraphAgent(ModelPolicy, Protocol):
+    """An on-policy agent whose rounds can be made in the graph."""
+
+    @property
+    def gamma(self) -> float:
+        """Discount factor."""
+
+    @property
+    def normalizing(self) -> Normalizing:
+        """The layers that keep statistics of observations."""
+
+    @property
+    def rollout_samples(self) -> RolloutSamples:
+        """Makes samples of a rollout."""
+
+
+class GraphRounds:
+    """Makes the rounds of an on-policy agent within its train function.
+
+    Args:
+        agent: `GraphAgent`. Acts and learns.
+        env: `GraphVectorEnv`. B environments.
+        horizon: int. Steps of a rollout, T.
+        passes: int. Times that every step is trained on.
+        minibatches: int. Minibatches of one pass.
+        batch_size: int. Steps of a minibatch.
+        scaler: `RewardScaler` or None. Settings of the scale of rewards; None
+            for rewards that are not scaled.
+        receive: Method that receives what the graph has counted in a round:
+            returns and lengths of the last 100 episodes that ended, `[2, E]`;
+            those of episodes in progress, `[2, B]`; and the statistics of the
+            samples, a dict of floats. Its object is not kept alive.
+    """
+
+    def __init__(
+        self,
+        agent: GraphAgent,
+        env: GraphVectorEnv,
+        horizon: int,
+        passes: int,
+        minibatches: int,
+        batch_size: int,
+        scaler: RewardScaler | None,
+        receive: Callable[[np.ndarray, np.ndarray, dict[str, float]], None],
+    ) -> None:
+        self._receive = weakref.WeakMethod(receive)
+        self._agent = agent
+        # But for the present ε: what it is made of may run TensorFlow itself.
+        self._noise_parts = agent.noise_parts
+        self._env = env
+        self._horizon = horizon
+        self._passes = passes
+        self._minibatches = minibatches
+        self._batch_size = batch_size
+        self._scaler = scaler
+
+    def __call__(
+        self,
+        inputs: Mapping[str, Tensor],
+        carried: Mapping[str, Tensor],
+        from_trajectory: bool,
+    ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor]]:
+        """Makes a round, in the graph; see `RoundMaker`.
+
+        Args:
+            inputs: Mapping of tensors; see `RoundInputs`.
+            carried: Mapping of tensors; see `Carried`.
+            from_trajectory: bool. Whether the update takes the rollout itself.
+
+        Returns:
+            The round, the report and what is passed on.
+        """
+        agent, env = self._agent, self._env
+        given, last = RoundInputs(**inputs), Carried(**carried)
+        drawn = noise.draw_noise(
+            self._noise_parts,
+            given.noise,
+            given.seed,
+            (self._horizon, env.num_envs),
+        )
+        drawn = tf.reshape(
+            drawn, (self._horizon, env.num_envs, *agent.noise_shape)
+        )
+        totals = Totals(*tf.unstack(tf.cast(last.totals, "float32")))
+        episodes, totals, rollout = roll_out(
+            agent, env, env.read(), totals, drawn
+        )
+        env.write(episodes)
+        bad = first_not_finite(rollout)
+        usable = tf.reduce_all(bad < 0)
+        told = agent.normalizing.accumulate(
+            map_leaves(flat, rollout.observation),
+            tf.fill((self._horizon * env.num_envs,), usable),
+        )
+        usable &= ~tf.reduce_any(told[:-3] > 0)
+        reward, report = rollout.reward, {"bad": bad, "told": told}
+        next_scale = last.scale
+        if self._scaler is not None:
+            mean, variance, total, outliers = tf.unstack(last.scale[:4])
+            scale = Scale(mean, variance, total, outliers, last.scale[4:])
+            scale, reward = scale_rewards(
+                self._scaler, agent.gamma, scale, reward, rollout.ended
+            )
+            next_scale = tf.concat([tf.stack(scale[:4]), scale.returns], axis=0)
+            report["scale"] = next_scale
+            usable &= tf.reduce_all(tf.math.is_finite(next_scale))
+        arrays = trajectory_arrays(rollout, reward)
+        count, returns, lengths = last_episodes(rollout)
+        report |= {
+            "count": count,
+            "episodes": tf.stack([returns, lengths]),
+            "totals": tf.stack(totals),
+        }
+        one_round: dict[str, Any] = {"usable": usable}
+        if from_trajectory:
+            one_round |= arrays
+        else:
+            samples, statistics = agent.rollout_samples.prepared(arrays)
+            samples["observation"] = map_leaves(flat, rollout.observation)
+            samples["action"] = flat(rollout.action)
+            rows, weight = self._minibatch_rows(given.shuffle)
+            one_round |= {"samples": samples, "rows": rows, "weight": weight}
+            report |= statistics
+        passed_on = Carried(tf.cast(report["totals"], "float64"), next_scale)
+        return one_round, report, passed_on._asdict()
+
+    @staticmethod
+    def can_make(agent: Any) -> bool:
+        """Returns whether rounds of an agent can be made in the graph.
+
+        Others are made as with any environment.
+
+        Args:
+            agent: `keras_rl2.Agent`. Bound.
+
+        Returns:
+            bool. False if the policy is recurrent, if a round is whole
+            episodes, if noise is correlated over time, or if a subclass
+            changes what Python does in a round.
+        """
+        return (
+            hasattr(agent, "rollout_samples")
+            and not agent.whole_episodes
+            and not agent.initial_state(1)
+            and noise.can_draw(agent.noise_parts)
+            and all(
+                getattr(type(agent), name).__module__.startswith("keras_rl2.")
+                for name in ("prepare", "observe", "draw_noise", "begin_round")
+            )
+        )
+
+    def inputs(
+        self,
+        noise_generator: np.random.Generator,
+        shuffle_generator: np.random.Generator,
+        parts_of_rounds: Sequence[Sequence[Mapping[str, Any]]],
+    ) -> dict[str, np.ndarray]:
+        """Returns the arrays that the next rounds are made from.
+
+        Args:
+            noise_generator: `np.random.Generator`. Seeds the noise of actions.
+            shuffle_generator: `np.random.Generator`. Seeds the order of steps.
+            parts_of_rounds: Sequence. `noise_parts` of the policy, at the
+                beginning of each of K rounds.
+
+        Returns:
+            dict of `RoundInputs`, `[K, ...]`.
+        """
+        of_rounds = (len(parts_of_rounds), 2)
+        return RoundInputs(
+            seed=noise_generator.integers(
+                2**32, size=of_rounds, dtype="uint32"
+            ),
+            shuffle=shuffle_generator.integers(
+                2**32, size=of_rounds, dtype="uint32"
+            ),
+            noise=np.array(
+                [noise.noise_inputs(each) for each in parts_of_rounds]
+            ),
+        )._asdict()
+
+    def carried(self, in_progress: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the arrays that rounds pass on to each other.
+
+        Args:
+            in_progress: `[2, B]` float64. Returns and lengths of the episodes
+                in progress.
+
+        Returns:
+            dict of `Carried`.
+        """
+        scaler = self._scaler
+        scale = np.empty(0) if scaler is None else scaler.as_array()
+        return Carried(in_progress, scale)._asdict()
+
+    def receive(self, reports: dict[str, np.ndarray]) -> None:
+        """Keeps the statistics of rounds, once the graph has made them.
+
+        Args:
+            reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
+                of the graph.
+
+        Raises:
+            ValueError: If an observation or reward is not finite. No weight
+                has been changed by that round, and none was made after it.
+        """
+        for k in range(len(reports["bad"])):
+            self._receive_round({key: each[k] for key, each in reports.items()})
+
+    def _receive_round(self, parts: dict[str, np.ndarray]) -> None:
+        """Keeps the statistics of one round."""
+        refuse_not_finite(
+            parts.pop("bad"), self._agent.observation_spec, self._env
+        )
+        self._agent.normalizing.tell(parts.pop("told"), None)
+        if self._scaler is not None:
+            self._scaler.take_array(parts.pop("scale"))
+        count, ended = parts.pop("count"), parts.pop("episodes")
+        first = max(ended.shape[1] - int(count), 0)
+        totals = parts.pop("totals")
+        statistics = {name: float(each) for name, each in parts.items()}
+        receive = self._receive()
+        if receive is not None:
+            receive(ended[:, first:], totals, statistics)
+
+    def settings(self) -> tuple[Any, ...]:
+        """Returns the numbers and functions that the graph is made of."""
+        scaler = self._scaler
+        return (
+            self._env.kind,
+            self._horizon,
+            self._passes,
+            self._minibatches,
+            self._batch_size,
+            scaler and (scaler.epsilon, scaler.clip, scaler.max_deviations),
+        )
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns the variables of the environments, in a fixed order."""
+        return self._env.variables
+
+    def _minibatch_rows(self, seed: Tensor) -> tuple[Tensor, Tensor]:
+        """Distributes steps to minibatches; see `data.rollouts.shuffled_rows`.
+
+        Returns:
+            Rows `[passes * M, batch_size]` int32, and their weights, float32.
+        """
+        count = self._horizon * self._env.num_envs
+        columns = -(-count // self._minibatches)
+        order = random_numbers.permutations(seed, self._passes, count)
+        # [passes, count] -> [passes, M, columns]: every M-th step is taken.
+        empty = columns * self._minibatches - count
+        order = tf.pad(order, ((0, 0), (0, empty)))
+        order = tf.reshape(order, (self._passes, columns, self._minibatches))
+        counted = tf.reshape(
+            tf.range(columns * self._minibatches) < count,
+            (columns, self._minibatches),
+        )
+        weight = tf.cast(
+            tf.broadcast_to(tf.transpose(counted), self._shape(columns)),
+            "float32",
+        )
+        rows = tf.transpose(order, (0, 2, 1))
+        unused = ((0, 0), (0, 0), (0, self._batch_size - columns))
+        shape = (self._passes * self._minibatches, self._batch_size)
+        return (
+            tf.reshape(tf.pad(rows, unused), shape),
+            tf.reshape(tf.pad(weight, unused), shape),
+        )
+
+    def _shape(self, columns: int) -> tuple[int, int, int]:
+        """Returns the shape of the rows of a round."""
+        return self._passes, self._minibatches, columns
+
+
+class RoundInputs(NamedTuple):
+    """The arrays that a round in the graph is made from.
+
+    Attributes:
+        seed: `[2]` uint32. Seed of the noise of actions.
+        shuffle: `[2]` uint32. Seed of the order of steps.
+        noise: `[P]` float32. See `noise.noise_inputs`.
+    """
+
+    seed: Any
+    shuffle: Any
+    noise: Any
+
+
+class Carried(NamedTuple):
+    """The arrays that a round in the graph passes on to the next.
+
+    Attributes:
+        totals: `[2, B]` float64. Returns and lengths of the episodes in
+            progress.
+        scale: `[4 + B]` float64. Mean, variance, count and outliers of a
+            `RewardScaler`, and the return of each environment; `[0]` where
+            rewards are not scaled.
+    """
+
+    totals: Any
+    scale: Any

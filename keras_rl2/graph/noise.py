@@ -1,0 +1,144 @@
+"""The noise of actions, drawn in the graph."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.envs.graph import random_numbers
+
+# Added to the value of an action that is taken regardless of the values.
+_FORCED = 1e30
+# Half of the distance between two of 2^24 numbers.
+_HALF_STEP = 2.0**-25
+
+
+def can_draw(parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns whether noise of this description can be drawn in the graph.
+
+    Args:
+        parts: Sequence of dict. `noise_parts` of a policy.
+
+    Returns:
+        bool. Noise that is correlated over time cannot.
+
+    Example:
+
+    >>> can_draw([{"kind": "gumbel", "size": 2}])
+    True
+    """
+    return all(part["kind"] in _DRAWS for part in parts)
+
+
+def noise_inputs(parts: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Returns the numbers of the noise that change from round to round.
+
+    Args:
+        parts: Sequence of dict. `noise_parts` of a policy.
+
+    Returns:
+        `[P]` float32, a number for each part: the present ε, or 0.
+    """
+    return np.array([part.get("epsilon", 0.0) for part in parts], np.float32)
+
+
+def draw_noise(
+    parts: Sequence[Mapping[str, Any]],
+    inputs: Tensor,
+    seed: Tensor,
+    shape: tuple[int, ...],
+) -> Tensor:
+    """Draws the noise of many actions at once.
+
+    Args:
+        parts: Sequence of dict. `noise_parts` of a policy, see `can_draw`.
+        inputs: `[P]` float32. See `noise_inputs`.
+        seed: `[2]` uint32. The only source of random numbers.
+        shape: tuple of int. Leading axes, e.g. `(T, B)`.
+
+    Returns:
+        `[*shape, n]` float32, the parts side by side.
+
+    Example:
+
+    >>> seed = ops.convert_to_tensor([0, 1], "uint32")
+    >>> parts = [{"kind": "normal", "size": 3}]
+    >>> draw_noise(parts, noise_inputs(parts), seed, (8, 2)).shape
+    TensorShape([8, 2, 3])
+    """
+    drawn = [
+        _DRAWS[part["kind"]](part, inputs[k], each, shape)
+        for k, (part, each) in enumerate(
+            zip(
+                parts,
+                ops.unstack(random_numbers.split(seed, len(parts))),
+                strict=True,
+            )
+        )
+    ]
+    if len(drawn) == 1:
+        return drawn[0]
+    joined: Tensor = ops.concatenate(drawn, axis=-1)
+    return joined
+
+
+def _uniform(part: Mapping[str, Any], seed: Tensor, shape: Any) -> Tensor:
+    """Draws numbers above 0 and below 1."""
+    drawn = random_numbers.uniform(seed, (*shape, part["size"]))
+    return drawn * (1.0 - 2.0 * _HALF_STEP) + _HALF_STEP
+
+
+def _gumbel(
+    part: Mapping[str, Any], _: Tensor, seed: Tensor, shape: Any
+) -> Tensor:
+    return -ops.log(-ops.log(_uniform(part, seed, shape)))
+
+
+def _logistic(
+    part: Mapping[str, Any], _: Tensor, seed: Tensor, shape: Any
+) -> Tensor:
+    drawn = _uniform(part, seed, shape)
+    logit: Tensor = ops.log(drawn) - ops.log1p(-drawn)
+    return logit
+
+
+def _normal(
+    part: Mapping[str, Any], _: Tensor, seed: Tensor, shape: Any
+) -> Tensor:
+    return random_numbers.normal(seed, (*shape, part["size"]))
+
+
+def _epsilon_greedy(
+    part: Mapping[str, Any], epsilon: Tensor, seed: Tensor, shape: Any
+) -> Tensor:
+    """See `EpsilonGreedy.draw`."""
+    seeds = ops.unstack(random_numbers.split(seed, 2))
+    if part.get("spread") and len(shape) > 1:
+        # [B], in a rollout [T, B]
+        rank = ops.linspace(0.0, 1.0, shape[1])
+        epsilon = epsilon ** (1.0 + part["spread"] * rank)
+    explores = random_numbers.uniform(seeds[0], shape) < epsilon
+    explores = ops.cast(explores, "float32")[..., None]
+    if part["ranked"]:
+        return explores * _uniform(part, seeds[1], shape) * _FORCED
+    action = random_numbers.integers(seeds[1], shape, 0, part["size"])
+    return ops.one_hot(action, part["size"]) * explores * _FORCED
+
+
+def _zeros(
+    part: Mapping[str, Any], _: Tensor, __: Tensor, shape: Any
+) -> Tensor:
+    return ops.zeros((*shape, part["size"]))
+
+
+_DRAWS: dict[str, Callable[..., Tensor]] = {
+    "gumbel": _gumbel,
+    "logistic": _logistic,
+    "normal": _normal,
+    "epsilon_greedy": _epsilon_greedy,
+    "zeros": _zeros,
+}

@@ -1,0 +1,388 @@
+"""Whole rounds of replay in the graph: rollout, minibatches, updates."""
+
+import weakref
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+from typing import cast
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.graph import noise
+from keras_rl2.graph.graph_rollout import GraphRollout
+from keras_rl2.graph.graph_rollout import Totals
+from keras_rl2.graph.graph_rollout import first_not_finite
+from keras_rl2.graph.graph_rollout import last_episodes
+from keras_rl2.graph.graph_rollout import refuse_not_finite
+from keras_rl2.graph.graph_rollout import roll_out
+from keras_rl2.graph.graph_vector_env import GraphVectorEnv
+from keras_rl2.policies.agent_protocols import ReplayAgent
+from keras_rl2.policies.policy import ModelPolicy
+from keras_rl2.replay.replay_buffer import ReplayBuffer
+from keras_rl2.spaces.supported import is_masked
+from keras_rl2.spaces.trees import leaves
+from keras_rl2.spaces.trees import map_leaves
+from keras_rl2.spaces.trees import with_leaves
+
+
+class ReplayRounds:
+    """Makes the rounds of an off-policy agent within its train function.
+
+    The replay buffer stays outside of the graph. The transitions of all
+    minibatches are drawn before the call, since their numbers depend on how
+    many steps there are, and not on what happens in them: a minibatch contains
+    what the buffer holds, and the graph fills in the steps that it takes
+    itself.
+
+    The noise of ε-greedy actions is drawn in the graph: in Python, it takes a
+    tenth of a short round. Noise of other kinds, which may be correlated over
+    time, is drawn before the call.
+
+    Args:
+        agent: `ReplayAgent`. Acts and learns.
+        env: `GraphVectorEnv`. B environments.
+        horizon: int. Steps of a rollout, T.
+        updates: int. Updates of a round, U.
+        batch_size: int. Transitions of a minibatch, M.
+        receive: Method that receives the steps of several rounds: a
+            `Trajectory`; returns and lengths of the episodes that ended,
+            `[2, E]`; and those of episodes in progress, `[2, B]`. Its object is
+            not kept alive.
+    """
+
+    def __init__(
+        self,
+        agent: ReplayAgent,
+        env: GraphVectorEnv,
+        horizon: int,
+        updates: int,
+        batch_size: int,
+        receive: Callable[[Trajectory, np.ndarray, np.ndarray], None],
+    ) -> None:
+        self._receive = weakref.WeakMethod(receive)
+        parts = cast(ModelPolicy, agent).noise_parts
+        own = type(agent).draw_noise.__module__.startswith("keras_rl2.")
+        self._drawn_parts = (
+            parts
+            if own and all(each["kind"] == "epsilon_greedy" for each in parts)
+            else None
+        )
+        self._agent = agent
+        self._env = env
+        self._horizon = horizon
+        self._updates = updates
+        self._batch_size = batch_size
+
+    @staticmethod
+    def can_make(agent: Any, buffer: ReplayBuffer) -> bool:
+        """Returns whether rounds of an agent can be made in the graph.
+
+        Of others, only the rollout is.
+
+        Args:
+            agent: `keras_rl2.Agent`. Bound.
+            buffer: `ReplayBuffer`. Of its transitions.
+
+        Returns:
+            bool. False if minibatches are sequences, drawn by priorities, or
+            of several steps; if actions are masked; if observations are
+            normalized by the agent; or if a subclass changes what Python does
+            in a round.
+        """
+        return (
+            type(buffer) is ReplayBuffer
+            and buffer.n_step == 1
+            and not is_masked(agent.observation_space)
+            and not agent.normalizing.changing
+            and all(
+                getattr(type(agent), name).__module__.startswith("keras_rl2.")
+                for name in ("observe", "begin_round")
+            )
+        )
+
+    def __call__(
+        self,
+        inputs: Mapping[str, Any],
+        carried: Mapping[str, Any],
+        from_trajectory: bool,
+    ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
+        """Makes a round, in the graph; see `RoundMaker`.
+
+        Args:
+            inputs: Mapping of tensors; see `inputs`.
+            carried: Mapping of tensors; see `carried`.
+            from_trajectory: bool. Must be False.
+
+        Returns:
+            The round, the report and what is passed on.
+        """
+        assert not from_trajectory
+        env = self._env
+        drawn = inputs["noise"]
+        if self._drawn_parts is not None:
+            shape = (self._horizon, env.num_envs)
+            drawn = noise.draw_noise(
+                self._drawn_parts, drawn, inputs["seed"], shape
+            )
+        totals = Totals(*tf.unstack(tf.cast(carried["totals"], "float32")))
+        episodes, totals, rollout = roll_out(
+            self._agent, env, env.read(), totals, drawn
+        )
+        env.write(episodes)
+        steps = map_leaves(
+            lambda kept, each: _written(kept, each, carried["step"]),
+            carried["steps"],
+            self._transitions(rollout),
+        )
+        filled_in = map_leaves(
+            lambda kept, drawn: _filled_in(drawn, kept, inputs["further"]),
+            steps,
+            {key: inputs["batches"][key] for key in steps},
+        )
+        bad = first_not_finite(rollout)
+        count, returns, lengths = last_episodes(rollout)
+        taken = leaves((*rollout[:6], episodes.observation))
+        report = {
+            "bad": bad,
+            "count": count,
+            "episodes": tf.stack([returns, lengths]),
+            "totals": tf.stack(totals),
+            **{f"taken_{n}": each for n, each in enumerate(taken)},
+        }
+        one_round = {
+            "batches": {**inputs["batches"], **filled_in},
+            "usable": tf.reduce_all(bad < 0),
+        }
+        passed_on = {
+            "totals": tf.cast(report["totals"], "float64"),
+            "step": carried["step"] + self._horizon,
+            "steps": steps,
+        }
+        return one_round, report, passed_on
+
+    def _transitions(self, rollout: GraphRollout) -> dict[str, Any]:
+        """Returns the steps of a rollout as transitions `[T, B, ...]`."""
+        goes_on = 1.0 - ops.cast(rollout.terminated, "float32")
+        return {
+            "observation": rollout.observation,
+            "action": ops.cast(
+                rollout.action, self._agent.policy_head.action_dtype
+            ),
+            "reward": rollout.reward,
+            "discount": self._agent.gamma * goes_on,
+            "next_observation": rollout.next_observation,
+        }
+
+    def noise(
+        self,
+        beginnings: Iterable[ReplayAgent],
+        generator: np.random.Generator,
+        state: Any,
+    ) -> tuple[dict[str, np.ndarray], Any]:
+        """Returns what the noise of the next rounds is made from.
+
+        Args:
+            beginnings: Iterable of the agent, as it is at the beginning of
+                each of K rounds.
+            generator: NumPy generator.
+            state: The state of the noise; see `Policy.draw_noise`.
+
+        Returns:
+            dict of `noise` `[K, T, B, ...]`, or of a `seed` for each round and
+            of the numbers `noise` that change between them; and the next
+            state.
+        """
+        if self._drawn_parts is not None:
+            numbers = [
+                noise.noise_inputs(cast(ModelPolicy, agent).noise_parts)
+                for agent in beginnings
+            ]
+            seeds = generator.integers(
+                2**32, size=(len(numbers), 2), dtype="uint32"
+            )
+            return {"seed": seeds, "noise": np.array(numbers)}, state
+        shape, every = (self._horizon, self._env.num_envs), []
+        for agent in beginnings:
+            drawn, state = agent.draw_noise(generator, shape, state)
+            every.append(drawn)
+        return {"noise": np.array(every)}, state
+
+    def inputs(
+        self, drawn_noise: dict[str, np.ndarray], buffer: ReplayBuffer
+    ) -> dict[str, Any]:
+        """Returns the arrays that the next rounds are made from.
+
+        Args:
+            drawn_noise: dict of arrays for K rounds, as returned by `noise`.
+            buffer: `ReplayBuffer`. The transitions so far.
+
+        Returns:
+            dict of these; of `batches`, dict of `[K, U, M, ...]`, see
+            `ReplayBuffer.sample`; and of `further` `[K, U, M]` int32, see
+            `ReplayBuffer.sample_ahead`.
+        """
+        rounds = len(drawn_noise["noise"])
+        updates, size = self._updates, self._batch_size
+        taken = self._horizon * self._env.num_envs
+        drawn, further = buffer.sample_ahead(
+            updates * size, [taken * (k + 1) for k in range(rounds)]
+        )
+        drawn["weight"] = np.ones(len(further), np.float32)
+        leading = rounds, updates, size
+        return {
+            **drawn_noise,
+            "batches": map_leaves(
+                lambda each: each.reshape(*leading, *each.shape[1:]), drawn
+            ),
+            "further": further.astype(np.int32).reshape(leading),
+        }
+
+    def carried(self, in_progress: np.ndarray, rounds: int) -> dict[str, Any]:
+        """Returns the arrays that rounds pass on to each other.
+
+        Args:
+            in_progress: `[2, B]` float64. Returns and lengths of the episodes
+                in progress.
+            rounds: int. Number of rounds, K.
+
+        Returns:
+            dict of `totals`; of `steps`, dict of `[K * T, B, ...]`, the
+            transitions that are made; and of `step`, how many of them there
+            are.
+        """
+        agent, env = self._agent, self._env
+        leading = (rounds * self._horizon, env.num_envs)
+
+        def none(spec: Any) -> np.ndarray:
+            return np.zeros((*leading, *spec.shape), spec.dtype)
+
+        seen = map_leaves(none, agent.observation_spec)
+        head = agent.policy_head
+        number = np.zeros(leading, np.float32)
+        return {
+            "totals": in_progress,
+            "step": np.array(0, np.int32),
+            "steps": {
+                "observation": seen,
+                "action": np.zeros(
+                    (*leading, *head.action_shape), head.action_dtype
+                ),
+                "reward": number,
+                "discount": number,
+                "next_observation": seen,
+            },
+        }
+
+    def receive(self, reports: dict[str, np.ndarray]) -> None:
+        """Hands over the steps of rounds, once the graph has made them.
+
+        Args:
+            reports: dict of float64 arrays `[K, ...]` of K rounds, from a call
+                of the graph.
+
+        Raises:
+            ValueError: If an observation or reward is not finite. No weight
+                has been changed by that round, and none was made after it.
+        """
+        bad = reports["bad"]
+        (bad_rounds,) = np.nonzero((bad >= 0).any(axis=1))
+        made = bad_rounds[0] if bad_rounds.size else len(bad)
+        receive = self._receive()
+        if receive is not None and made:
+            ended = [
+                each[:, max(each.shape[1] - int(count), 0) :]
+                for each, count in zip(
+                    reports["episodes"][:made],
+                    reports["count"][:made],
+                    strict=True,
+                )
+            ]
+            receive(
+                self._trajectory(reports, made),
+                np.concatenate(ended, axis=1),
+                reports["totals"][made - 1],
+            )
+        if made < len(bad):
+            refuse_not_finite(
+                bad[made], self._agent.observation_spec, self._env
+            )
+
+    def _trajectory(
+        self, reports: dict[str, np.ndarray], rounds: int
+    ) -> Trajectory:
+        """Returns the steps of the first rounds as one trajectory."""
+        spec = self._agent.observation_spec
+        head = self._agent.policy_head
+        form = (spec, spec, None, None, None, None, spec)
+        arrays = [
+            reports[f"taken_{n}"][:rounds] for n in range(len(leaves(form)))
+        ]
+        *steps, after = with_leaves(form, arrays)
+        # [K, T, B, ...] -> [K * T, B, ...]
+        observation, following, *others = map_leaves(
+            lambda each: each.reshape(-1, *each.shape[2:]), tuple(steps)
+        )
+        action, reward, terminated, truncated = others
+        terminated, truncated = terminated > 0, truncated > 0
+        (final_index,) = np.nonzero((terminated | truncated).reshape(-1))
+
+        def acted_on(spec: Any, steps: np.ndarray, after: np.ndarray) -> Any:
+            return np.concatenate([steps, after[-1:]]).astype(spec.dtype)
+
+        def final(spec: Any, steps: np.ndarray) -> np.ndarray:
+            rows: np.ndarray = steps.reshape(-1, *steps.shape[2:])[final_index]
+            return rows.astype(spec.dtype)
+
+        return Trajectory(
+            observation=map_leaves(acted_on, spec, observation, after),
+            action=action.astype(head.action_dtype),
+            reward=reward.astype(np.float32),
+            terminated=terminated,
+            truncated=truncated,
+            valid=np.ones_like(terminated),
+            final_observation=map_leaves(final, spec, following),
+            final_index=final_index.astype(np.int32),
+        )
+
+    def settings(self) -> tuple[Any, ...]:
+        """Returns the numbers and functions that the graph is made of."""
+        return (
+            self._env.kind,
+            self._horizon,
+            self._updates,
+            self._batch_size,
+        )
+
+    def variables(self) -> list[tf.Variable]:
+        """Returns the variables of the environments, in a fixed order."""
+        return self._env.variables
+
+
+def _written(kept: Tensor, rollout: Tensor, step: Tensor) -> Tensor:
+    """Writes a rollout `[T, B, ...]` to the steps `[K * T, B, ...]`."""
+    start = tf.pad(step[None], ((0, len(kept.shape) - 1),))
+    written: Tensor = ops.slice_update(kept, start, rollout)
+    return written
+
+
+def _filled_in(drawn: Tensor, steps: Tensor, further: Tensor) -> Tensor:
+    """Fills in transitions that are among further steps.
+
+    Args:
+        drawn: `[U, M, ...]`. Arrays of minibatches.
+        steps: `[N, B, ...]`. The same arrays of further steps.
+        further: `[U, M]` int32. Numbers of steps, -1 for what is drawn.
+
+    Returns:
+        `[U, M, ...]`.
+    """
+    rows = tf.reshape(steps, (-1, *steps.shape[2:]))
+    taken = tf.gather(rows, tf.maximum(further, 0))
+    more = (1,) * (len(drawn.shape) - 2)
+    is_further = tf.reshape(further >= 0, (*further.shape, *more))
+    return tf.where(is_further, taken, drawn)

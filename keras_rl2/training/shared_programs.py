@@ -1,0 +1,307 @@
+"""Agents that differ by seeds and numbers alone share a compiled round."""
+
+import contextlib
+import contextvars
+import json
+import logging
+import threading
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+from typing import cast
+
+import keras
+import tensorflow as tf
+
+from keras_rl2.saving.agent_state import variables_of
+from keras_rl2.training.compile_arguments import CompileArguments
+from keras_rl2.training.learner import Learner
+from keras_rl2.training.learner import RoundSize
+from keras_rl2.updates.skipped_updates import parts_of
+
+logger = logging.getLogger(__name__)
+
+
+class Program(NamedTuple):
+    """A traced round.
+
+    Attributes:
+        function: `tf.types.experimental.ConcreteFunction`. The round.
+        described: dict. Names and shapes of its results.
+        captured: list of tensors or None. Variables in the order in which the
+            function takes them; None for those that it was traced with.
+    """
+
+    function: Any
+    described: dict[str, Any]
+    captured: list[Any] | None = None
+
+
+class Likeness(NamedTuple):
+    """What the program of an agent depends on, and what it works on.
+
+    Attributes:
+        agent: `keras_rl2.Agent`.
+        key: Equal for agents with the same program, but for their numbers.
+        numbers: dict from str to float. Attributes of the agent that a program
+            either contains, or reads from variables.
+        variables: list of `tf.Variable`, in an order that is the same for all
+            agents with an equal key.
+    """
+
+    agent: Learner
+    key: tuple[Any, ...]
+    numbers: dict[str, float]
+    variables: list[tf.Variable]
+
+    @contextlib.contextmanager
+    def reading(self, numbers: Sequence[tf.Variable]) -> Iterator[None]:
+        """Lets what is traced within read the numbers from variables.
+
+        Args:
+            numbers: Sequence of `tf.Variable`, in the order of `self.numbers`;
+                empty to leave the numbers as they are.
+
+        Yields:
+            None.
+        """
+        if not numbers:
+            yield
+            return
+        attributes = vars(self.agent)
+        attributes.update(zip(self.numbers, numbers, strict=True))
+        try:
+            yield
+        finally:
+            attributes.update(self.numbers)
+
+
+class SharedPrograms:
+    """Traces and compiles a round once for all agents that are alike.
+
+    Agents are alike if they have the same class, the same `get_config` but for
+    seeds and names, the same optimizer but for a constant learning rate, and
+    rounds of the same size. The program of the first of them then takes the
+    variables of the others. Seeds of layers of your own count as differences,
+    and agents with functions of your own, e.g. an activation, are not shared:
+    a config has only the names of functions. What else an agent of your own
+    class depends on must be in its `get_config`.
+
+    Agents of this library that differ in their `shared_numbers`, too, share a
+    second program, which reads these numbers from variables. The first one
+    contains them, so that agents that differ in their seeds alone are trained
+    bit for bit as they would be alone.
+
+    Example:
+
+    >>> import keras_rl2 as rl
+    >>> programs = SharedPrograms()
+    >>> with programs.used():
+    ...     for seed in range(2):
+    ...         agent = rl.A2C.for_env("CartPole-v1", seed=seed)
+    ...         rollouts = rl.RolloutDataset("CartPole-v1", seed=seed)
+    ...         history = agent.fit(rollouts, verbose=0)
+    >>> programs.number
+    1
+    """
+
+    def __init__(self) -> None:
+        # With the place of each captured variable among those of the agent.
+        self._programs: dict[tuple[Any, ...], tuple[Program, list[int]]] = {}
+        # Those that have a program, whatever their numbers.
+        self._known: set[tuple[Any, ...]] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def number(self) -> int:
+        """The number of programs."""
+        return len(self._programs)
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Lets each `fit` of this thread use the programs.
+
+        Yields:
+            None. Threads that are started within do not use them.
+        """
+        token = PRESENT.set(self)
+        try:
+            yield
+        finally:
+            PRESENT.reset(token)
+
+    def find(
+        self,
+        likeness: Likeness,
+        form: tuple[Any, ...],
+        trace: Callable[[], Program],
+    ) -> Program:
+        """Returns the program of an agent, traced if there is none like it.
+
+        Args:
+            likeness: `Likeness`. What the program depends on.
+            form: tuple. Names, shapes and dtypes of the arrays of a round.
+            trace: Callable. Traces the program of this agent.
+
+        Returns:
+            `Program`, with the agent's own variables.
+        """
+        known = (likeness.key, form)
+        key: tuple[Any, ...] = (*known, *likeness.numbers.values())
+        numbers: list[tf.Variable] = []
+        # Another thread may be tracing the same program.
+        with self._lock:
+            if known in self._known and key not in self._programs:
+                key = known
+                numbers = [
+                    tf.Variable(each, trainable=False, dtype="float32")
+                    for each in likeness.numbers.values()
+                ]
+            variables = [*likeness.variables, *numbers]
+            handles = [each.handle for each in variables]
+            if key not in self._programs:
+                with likeness.reading(numbers):
+                    program = trace()
+                places = {id(each): i for i, each in enumerate(handles)}
+                captured = program.function.captured_inputs
+                if all(id(each) in places for each in captured):
+                    order = [places[id(each)] for each in captured]
+                    self._programs[key] = program, order
+                    self._known.add(known)
+                else:
+                    logger.info("The program of a round cannot be shared")
+                return program
+            program, order = self._programs[key]
+        # The handle of a variable keeps its value alive.
+        return program._replace(captured=[handles[place] for place in order])
+
+
+#: The programs that are used in this thread; None without any.
+PRESENT: contextvars.ContextVar[SharedPrograms | None] = contextvars.ContextVar(
+    "shared_programs", default=None
+)
+
+
+def likeness(agent: Learner, size: RoundSize) -> Likeness | None:
+    """Returns what the program of an agent's rounds depends on.
+
+    Args:
+        agent: `keras_rl2.Agent`. Bound and compiled.
+        size: `RoundSize`. Size of a round.
+
+    Returns:
+        `Likeness`; None for an agent on several devices, or one that cannot
+        say what it is made of.
+    """
+    if agent.learners.strategy is not None:
+        return None
+    try:
+        config = keras.saving.serialize_keras_object(agent)
+        numbers = _shared_numbers(agent, config.get("config", {}))
+        # The optimizer says more, and `size` what became of the rest.
+        config.pop("compile_config", None)
+        # The agent's own seed is in variables and in what it is given.
+        config.get("config", {}).pop("seed", None)
+        described = _without_names_and_seeds(
+            [config, *_optimizer_configs(agent)]
+        )
+        of_rounds = size.rounds.settings() if size.rounds else ()
+    except (AttributeError, NotImplementedError, TypeError):
+        logger.info("%r shares no program: its config is not whole", agent.name)
+        return None
+    variables = [each.value for each in variables_of(agent)]
+    variables += agent.update_variables
+    variables += size.rounds.variables() if size.rounds else ()
+    trained = {id(each.value) for each in agent.trainable_variables}
+    shapes = [
+        (tuple(each.shape), each.dtype.name, id(each) in trained)
+        for each in variables
+    ]
+    key = (type(agent), described, size[:3], of_rounds, tuple(shapes))
+    return Likeness(agent, key, numbers, variables)
+
+
+def _shared_numbers(agent: Learner, config: dict[str, Any]) -> dict[str, float]:
+    """Takes numbers that programs may read from variables out of a config."""
+    # Code of a user may ask whether a number is positive, say.
+    of_library = type(agent).__module__.startswith("keras_rl2.")
+    if not of_library or config.get("dtype") not in _WITH_FLOAT32:
+        return {}
+    attributes = vars(agent)
+    names = [
+        name
+        for name in agent.shared_numbers
+        if isinstance(config.get(name), float)
+        and config[name] == attributes.get(name)
+    ]
+    return {name: config.pop(name) for name in names}
+
+
+def _optimizer_configs(agent: Learner) -> list[Any]:
+    """Returns configs of all optimizers, without constant learning rates."""
+    optimizer = agent.optimizer
+    configs: list[Any] = [type(optimizer).__name__]
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        configs.append({**optimizer.get_config(), "inner_optimizer": None})
+        optimizer = optimizer.inner_optimizer
+    asked = cast(CompileArguments, agent.compile_arguments)
+    if (
+        isinstance(optimizer, keras.optimizers.MultiOptimizer)
+        and asked.critic_optimizer is None
+    ):
+        raise TypeError("It is a function of a user that assigns variables")
+    for part in parts_of(optimizer):
+        config = keras.saving.serialize_keras_object(part)
+        if isinstance(config["config"].get("learning_rate"), float):
+            del config["config"]["learning_rate"]
+        configs.append(config)
+    return configs
+
+
+# Policies whose losses are float32, as the variables of numbers are.
+_WITH_FLOAT32 = ("float32", "mixed_float16", "mixed_bfloat16")
+# A layer of Keras or of this library keeps the state of its seed in a variable.
+_LEFT_OUT = ("shared_object_id", "seed")
+
+
+def _is_of_library(config: dict[str, Any]) -> bool:
+    """Returns whether a config is that of an object of a library."""
+    if "class_name" not in config:
+        return True
+    home = config.get("registered_name") or config.get("module") or ""
+    return home.startswith("keras") or config.get("module") == "builtins"
+
+
+def _without_names_and_seeds(config: Any) -> str:
+    """Returns a config as text, without what tells two agents apart."""
+    names: dict[str, str] = {}
+
+    def count_names(part: Any) -> None:
+        if isinstance(part, dict):
+            name = part.get("name")
+            if isinstance(name, str):
+                names.setdefault(name, f"name {len(names)}")
+            part = list(part.values())
+        if isinstance(part, list | tuple):
+            for each in part:
+                count_names(each)
+
+    def anonymous(part: Any, left_out: tuple[str, ...] = _LEFT_OUT) -> Any:
+        if isinstance(part, dict):
+            if part.get("class_name") in ("function", "__lambda__"):
+                raise TypeError("A function's name does not say what it is")
+            if not _is_of_library(part):
+                left_out = _LEFT_OUT[:1]
+            return {
+                key: anonymous(each, left_out if key == "config" else _LEFT_OUT)
+                for key, each in part.items()
+                if key not in left_out
+            }
+        if isinstance(part, list | tuple):
+            return [anonymous(each) for each in part]
+        return names.get(part, part) if isinstance(part, str) else part
+
+    count_names(config)
+    return json.dumps(anonymous(config), default=repr)

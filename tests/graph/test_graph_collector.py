@@ -1,0 +1,109 @@
+"""Rollouts that the graph collects for datasets that Python prepares."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_rl2 as rl
+from keras_rl2.collecting.collector import Collector
+from keras_rl2.collecting.random_actor import random_actions
+from keras_rl2.collecting.random_actor import random_actor
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.graph.graph_actor import GraphActor
+from keras_rl2.graph.graph_collector import GraphCollector
+from keras_rl2.spaces.trees import leaves
+
+
+def make_replay(num_envs: int = 3) -> rl.ReplayDataset:
+    """Returns a replay over environments in the graph."""
+    env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=num_envs)
+    return rl.ReplayDataset(
+        env,
+        steps_per_round=24,
+        rounds_per_epoch=1,
+        batch_size=16,
+        capacity=300,
+        warm_up=48,
+        seed=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "at_random"),
+    [("CartPole-v1", False), ("CartPole-v1", True), ("Pendulum-v1", True)],
+)
+def test_a_rollout_equals_one_that_is_collected_step_by_step(name, at_random):
+    found = []
+    for kind in (Collector, GraphCollector):
+        env = rl.envs.as_vector_env(rl.envs.GraphVectorEnv(name, num_envs=3))
+        agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+        collector = kind(env, 64, agent.policy_head)
+        collector.reset(seed=5)
+        actor = (collector.actor_kind or rl.data.ActorSnapshot)(agent, 3)
+        generator = np.random.default_rng(0)
+        # The second is longer, as the rollouts before training are.
+        for steps in (64, 150 if at_random else 64):
+            shape = (steps, 3)
+            if at_random:
+                actor = random_actor
+                noise = random_actions(agent.policy_head, generator, shape)
+            else:
+                noise, _ = agent.draw_noise(generator, shape)
+            found.append(collector.collect(actor, noise))
+        assert env.steps == sum(len(each.reward) for each in found[-2:])
+        found.append(list(collector.episodes.returns))
+    for one, other in zip(found[:2], found[3:5], strict=True):
+        assert one.ended.any() or (name, len(one.reward)) == ("Pendulum-v1", 64)
+        for key, value in one.arrays().items():
+            for mine, its in zip(
+                leaves(value), leaves(other.arrays()[key]), strict=True
+            ):
+                np.testing.assert_allclose(mine, its, atol=1e-6)
+    assert found[2] == found[5]
+
+
+def test_random_steps_of_many_rounds_are_one_rollout():
+    replay = make_replay()
+    agent = rl.DQN.for_env(replay.env, hidden=(8,), seed=0)
+    replay.bind(agent)
+    rollouts: list[Trajectory] = []
+    agent.observers.add(rollouts.append)
+    replay.fill(100)
+    assert [each.reward.shape for each in rollouts] == [(40, 3)]
+    assert agent.env_steps == replay.buffer.steps == 120
+
+
+def test_an_off_policy_agent_learns_from_them():
+    replay = make_replay()
+    agent = rl.DQN.for_env(replay.env, hidden=(8,), seed=0)
+    history = agent.fit(replay, epochs=3, verbose=0).history
+    assert type(replay._collector) is GraphCollector
+    assert np.isfinite(history["loss"]).all()
+    assert agent.env_steps == 48 + 3 * 24
+
+
+@pytest.mark.slow
+def test_its_checkpoint_resumes_bit_for_bit(tmp_path: Path):
+    def trained(folder, *epochs):
+        for each in epochs:
+            replay = make_replay()
+            agent = rl.DQN.for_env(replay.env, hidden=(8,), seed=0)
+            agent.fit(
+                replay,
+                epochs=each,
+                callbacks=[rl.callbacks.Checkpoint(folder)],
+                verbose=0,
+            )
+        return [*agent.get_weights(), replay.env.env.get_state()["episodes"][1]]
+
+    whole = trained(tmp_path / "whole", 4)
+    resumed = trained(tmp_path / "resumed", 2, 4)
+    for one, other in zip(whole, resumed, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_graph_actor_acts_in_a_graph_only():
+    agent = rl.PPO.for_env("CartPole-v1", hidden=(8,), seed=0)
+    with pytest.raises(TypeError, match="a rollout in the graph"):
+        GraphActor(agent, 1)(np.zeros((1, 4)), np.zeros((1, 2)))

@@ -1,0 +1,344 @@
+"""A round in the graph equals one that Python makes of the same steps."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+import keras_rl2 as rl
+from keras_rl2.basics.shapes import Tensor
+from keras_rl2.collecting.collector import EpisodeStatistics
+from keras_rl2.collecting.trajectory import Trajectory
+from keras_rl2.envs.graph import random_numbers
+from keras_rl2.graph.graph_rollout import Totals
+from keras_rl2.graph.graph_rollout import last_episodes
+from keras_rl2.graph.graph_rollout import roll_out
+from keras_rl2.graph.graph_rollout import trajectory_arrays
+from keras_rl2.graph.reward_scaling import Scale
+from keras_rl2.graph.reward_scaling import scale_rewards
+from keras_rl2.spaces.trees import map_leaves
+
+# PPO's minibatches and A2C's rollout are the two forms of a round.
+AGENTS = [
+    pytest.param(rl.PPO),
+    pytest.param(rl.A2C, marks=pytest.mark.slow),
+    pytest.param(rl.PQN, marks=pytest.mark.slow),
+]
+
+
+def rollouts(num_envs: int = 4, seed: int = 0, **given: Any) -> Any:
+    """Returns a dataset over environments in the graph."""
+    env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=num_envs)
+    settings = {"horizon": 16, "passes": 2, "batch_size": 16} | given
+    return rl.RolloutDataset(env, seed=seed, **settings)
+
+
+def collected(num_envs: int, horizon: int) -> tuple[Any, Any]:
+    """Returns an agent and a rollout of it, with arrays in place of tensors."""
+    env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=num_envs)
+    env.reset(seed=0)
+    agent = rl.PPO.for_env(env, hidden=(8,), seed=0)
+    noise, _ = agent.draw_noise(np.random.default_rng(0), (horizon, num_envs))
+    totals = Totals(*(tf.zeros(num_envs), tf.zeros(num_envs)))
+
+    @tf.function(autograph=False)
+    def run() -> Any:
+        return roll_out(agent, env, env.read(), totals, tf.constant(noise))
+
+    _, _, rollout = run()
+    return agent, rollout
+
+
+def as_trajectory(rollout: Any) -> Trajectory:
+    """Returns a rollout in the form of those that Python collects."""
+    arrays = map_leaves(
+        ops.convert_to_numpy,
+        trajectory_arrays(rollout, rollout.reward),
+    )
+    following = arrays.pop("next_observation")
+    (index,) = np.nonzero((arrays["terminated"] | arrays["truncated"]).ravel())
+    last = following[-1:]
+    return Trajectory(
+        **arrays
+        | {
+            "observation": np.concatenate([arrays["observation"], last]),
+            "final_observation": following.reshape(-1, 4)[index],
+            "final_index": index.astype(np.int32),
+        }
+    )
+
+
+def test_samples_equal_those_of_the_same_trajectory() -> None:
+    agent, rollout = collected(num_envs=3, horizon=64)
+    expected, statistics = agent.prepare(as_trajectory(rollout))
+    found, found_statistics = agent.rollout_samples.prepared(
+        trajectory_arrays(rollout, rollout.reward)
+    )
+    for key, value in found.items():
+        np.testing.assert_allclose(value, expected[key], rtol=1e-4, atol=1e-4)
+    assert float(found_statistics["explained_variance"]) == pytest.approx(
+        statistics["explained_variance"], abs=1e-4
+    )
+
+
+def test_episodes_are_counted_as_python_counts_them() -> None:
+    _, rollout = collected(num_envs=3, horizon=200)
+    expected = EpisodeStatistics(3, window=100)
+    expected.count(as_trajectory(rollout), None)
+    count, returns, lengths = last_episodes(rollout)
+    ended = len(expected.returns)
+    assert 10 < ended < 100
+    assert int(count) == ended
+    assert returns.numpy()[-ended:].tolist() == list(expected.returns)
+    assert lengths.numpy()[-ended:].tolist() == list(expected.lengths)
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e6])
+def test_rewards_are_scaled_as_python_scales_them(largest: float) -> None:
+    generator = np.random.default_rng(0)
+    scaler = rl.envs.RewardScaler(gamma=0.9, num_envs=5)
+    for _ in range(3):
+        reward = generator.normal(size=(100, 5)).astype(np.float32)
+        # An outlier, which moves the scale no further.
+        reward[60, 2] *= largest
+        ended = generator.random((100, 5)) < 0.05
+        state = scaler.as_array()
+        scale = Scale(*map(tf.constant, state[:4]), tf.constant(state[4:]))
+        after, scaled = scale_rewards(
+            scaler, 0.9, scale, tf.constant(reward), tf.constant(ended)
+        )
+        expected = scaler.scale_rollout(reward, ended)
+        np.testing.assert_allclose(scaled, expected, rtol=1e-6)
+        np.testing.assert_allclose(
+            np.concatenate([np.stack(after[:4]), after.returns]),
+            scaler.as_array(),
+            rtol=1e-9,
+        )
+
+
+@pytest.mark.slow
+def test_statistics_of_observations_equal_those_of_python() -> None:
+    found = []
+    for has_observer in (False, True):
+        data = rollouts(horizon=32, passes=1, batch_size=None)
+        agent = rl.PPO(
+            keras.Sequential(
+                [
+                    keras.Input((4,)),
+                    rl.layers.ObservationNormalization(),
+                    keras.layers.Dense(2),
+                ]
+            ),
+            keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]),
+            seed=0,
+        )
+        seen: list[Trajectory] = []
+        if has_observer:
+            agent.observers.add(seen.append)
+        begun = time.perf_counter()
+        agent.fit(data, epochs=1, verbose=0)
+        first = time.perf_counter() - begun
+        agent.fit(data, epochs=1, verbose=0)
+        # Nothing is compiled again as statistics and weights change.
+        assert time.perf_counter() - begun < 1.3 * first
+        layer = agent.normalizing.layers[0]
+        found.append(float(layer.count))
+        assert bool(seen) is has_observer
+    assert found == [256.0, 256.0]
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+def test_a_round_is_one_call_and_repeats_itself(kind: Any) -> None:
+    histories = []
+    for _ in range(2):
+        data = rollouts()
+        agent = kind.for_env(data.env, hidden=(8,), seed=0)
+        history = agent.fit(data, epochs=3, verbose=0).history
+        assert agent.round_size.rounds is data.graph_rounds() is not None
+        assert agent.env_steps == 3 * data.steps_per_round
+        assert data.env.steps == 0
+        histories.append({k: history[k] for k in ("loss", "episode_return")})
+    assert histories[0] == histories[1]
+    # Python goes on where the graph has come to.
+    expected = data.env.env.observations()
+    np.testing.assert_array_equal(data.collect().observation[0], expected)
+
+
+def test_each_step_is_trained_on_once_in_a_pass() -> None:
+    data = rollouts(horizon=7, passes=3, batch_size=10)
+    agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
+    data.bind(agent)
+    rounds = data.graph_rounds()
+    inputs = rounds.inputs(data._noise, data._shuffle, [agent.noise_parts])
+    one_round, *_ = rounds(
+        {key: tf.constant(each[0]) for key, each in inputs.items()},
+        map_leaves(tf.constant, rounds.carried(np.zeros((2, 4)))),
+        from_trajectory=False,
+    )
+    rows, weight = one_round["rows"].numpy(), one_round["weight"].numpy()
+    assert rows.shape == weight.shape == (9, 10)
+    for each in range(3):
+        part = slice(3 * each, 3 * each + 3)
+        taken = rows[part][weight[part] > 0]
+        assert sorted(taken.tolist()) == list(range(28))
+    assert rows[:3].tolist() != rows[3:6].tolist()
+
+
+@pytest.mark.slow
+def test_a_checkpoint_resumes_bit_for_bit(tmp_path: Path) -> None:
+    def trained(folder: Path, *epochs: int) -> list[np.ndarray]:
+        for each in epochs:
+            data = rollouts()
+            agent = rl.PPO.for_env(data.env, hidden=(8,), seed=0)
+            agent.fit(
+                data,
+                epochs=each,
+                callbacks=[rl.callbacks.Checkpoint(folder)],
+                verbose=0,
+            )
+        return [*agent.get_weights(), data.env.env.get_state()["episodes"][1]]
+
+    whole = trained(tmp_path / "whole", 4)
+    resumed = trained(tmp_path / "resumed", 2, 4)
+    for one, other in zip(whole, resumed, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+class Failing(rl.envs.GraphEnv):
+    """Gives a number that is not finite after some steps."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, of_reward: bool) -> None:
+        self._of_reward = of_reward
+
+    def reset(self, seed: Tensor) -> tuple[Tensor, Tensor]:
+        """Begins with a random number."""
+        observation = random_numbers.uniform(seed, (2,))
+        return ops.zeros((), "int32"), observation
+
+    def step(
+        self, state: Tensor, action: Tensor, seed: Tensor
+    ) -> tuple[Any, ...]:
+        """Fails in the 21st step."""
+        number = ops.where(state == 20, float("nan"), 1.0)
+        observation = random_numbers.uniform(seed, (2,))
+        reward = ops.ones(())
+        if self._of_reward:
+            reward = number
+        else:
+            observation = observation * number
+        return state + 1, observation, reward, False, False
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize(
+    "of_reward", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_a_number_that_is_not_finite_changes_no_weight(
+    kind: Any, of_reward: bool
+) -> None:
+    env = rl.envs.GraphVectorEnv(Failing(of_reward), num_envs=2)
+    data = rl.RolloutDataset(env, horizon=16, passes=1, batch_size=None, seed=0)
+    agent = kind.for_env(env, hidden=(8,), seed=0)
+    agent.fit(data, epochs=1, verbose=0)
+    before, steps = agent.get_weights(), agent.env_steps
+    what = "reward" if of_reward else "observation"
+    with pytest.raises(
+        ValueError, match=f"finite {what}.*environment 0.*step 4"
+    ):
+        agent.fit(data, epochs=1, verbose=0)
+    assert agent.env_steps == steps
+    for one, other in zip(before, agent.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda env: rl.PPO.for_env(
+            env, memory=keras.layers.GRUCell(4), hidden=(8,), seed=0
+        ),
+        lambda env: rl.REINFORCE.for_env(env, hidden=(8,), seed=0),
+    ],
+    ids=["recurrent", "whole episodes"],
+)
+def test_other_agents_are_trained_as_with_any_environment(made: Any) -> None:
+    env = rl.envs.GraphVectorEnv("CartPole-v1", num_envs=2)
+    data = rl.RolloutDataset(env, seed=0, horizon=32)
+    agent = made(env)
+    history = agent.fit(data, epochs=1, verbose=0).history
+    assert data.graph_rounds() is None
+    assert np.isfinite(history["loss"]).all()
+
+
+@pytest.mark.slow
+def test_cart_pole_is_learned_in_the_graph() -> None:
+    data = rollouts(num_envs=16, horizon=64, passes=4, batch_size=256)
+    agent = rl.PPO.for_env(data.env, hidden=(32, 32), seed=0)
+    agent.compile(keras.optimizers.Adam(2e-3))
+    history = agent.fit(data, epochs=60, verbose=0).history
+    assert history["episode_return"][-1] > 150.0
+
+
+class Masked(rl.envs.GraphEnv):
+    """Forbids the action of the last step, and pays -1 where it is taken."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {
+            "observation": gymnasium.spaces.Dict(
+                {
+                    "time": gymnasium.spaces.Box(0.0, 9.0, (1,)),
+                    "last": gymnasium.spaces.Discrete(3),
+                }
+            ),
+            "action_mask": gymnasium.spaces.MultiBinary(3),
+        }
+    )
+    action_space = gymnasium.spaces.Discrete(3)
+    max_episode_steps = 9
+
+    def reset(self, seed: Tensor) -> tuple[Any, Any]:
+        """Begins with a random action forbidden."""
+        state = {
+            "time": ops.zeros(()),
+            "last": random_numbers.integers(seed, (), 0, 3),
+        }
+        return state, self._observed(state)
+
+    def step(self, state: Any, action: Tensor, seed: Tensor) -> tuple[Any, ...]:
+        """Pays 1, or -1 for a forbidden action."""
+        reward = ops.where(action == state["last"], -1.0, 1.0)
+        state = {
+            "time": state["time"] + 1.0,
+            "last": ops.cast(action, "int32"),
+        }
+        return state, self._observed(state), reward, False, False
+
+    def _observed(self, state: Any) -> Any:
+        """Returns the observation of a state."""
+        return {
+            "observation": {"time": state["time"][None], "last": state["last"]},
+            "action_mask": ops.arange(3, dtype="int32") != state["last"],
+        }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [rl.PPO, rl.PQN])
+def test_masks_and_dicts_are_heeded_in_the_graph(kind: Any) -> None:
+    env = rl.envs.GraphVectorEnv(Masked, num_envs=4)
+    data = rl.RolloutDataset(env, horizon=18, passes=1, batch_size=24, seed=0)
+    agent = kind.for_env(env, hidden=(8,), seed=0)
+    history = agent.fit(data, epochs=3, verbose=0).history
+    assert agent.round_size.rounds is data.graph_rounds() is not None
+    # No forbidden action was ever taken.
+    assert history["episode_return"] == [9.0] * 3
+    assert history["episode_length"] == [9.0] * 3
