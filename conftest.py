@@ -22,86 +22,52 @@ _TURNS = pytest.StashKey()
 
 
 @pytest.fixture(autouse=True, scope="session")
-def without_xla():
-    """Takes `jit_compile="auto"` for no, except where `xla` says otherwise.
+def compile_little(request):
+    """Trains without XLA and without graph optimization, keeps conversions.
 
-    Compiling takes longer than all that most tests train. Tests of what is
-    compiled say `jit_compile=True`.
+    Both take longer than what most tests train, and so does converting a
+    policy anew. Tests of these choices ask for `as_users_run`, and tests that
+    learn to a published return run as users do.
 
     Yields:
-        What decides otherwise.
+        What decides whether XLA pays.
     """
+    if request.config.option.markexpr == "learning":
+        yield
+        return
+    from keras_rl2.policies import actors
     from keras_rl2.training import round_execution
 
     with pytest.MonkeyPatch.context() as patch:
         decide = round_execution.pays_to_compile
         patch.setattr(round_execution, "pays_to_compile", _never)
+        patch.setattr(actors, "_MOST_KEPT", 4096)
+        _optimize_graphs(False)
         yield decide
 
 
-@pytest.fixture(autouse=True, scope="session")
-def all_conversions_kept():
-    """Converts each policy once: tests have more of them than a program.
+@pytest.fixture
+def as_users_run(monkeypatch, compile_little):
+    """Lets `jit_compile="auto"` choose, and optimizes graphs.
 
     Yields:
-        How many a program keeps.
+        None.
     """
-    from keras_rl2.policies import actors
+    from keras_rl2.training import round_execution
 
-    with pytest.MonkeyPatch.context() as patch:
-        most = actors._MOST_KEPT
-        patch.setattr(actors, "_MOST_KEPT", 4096)
-        yield most
-
-
-@pytest.fixture(autouse=True, scope="session")
-def without_optimized_graphs():
-    """Runs graphs as they were traced: to optimize one takes longer."""
+    monkeypatch.setattr(round_execution, "pays_to_compile", compile_little)
+    _optimize_graphs(True)
+    yield
     _optimize_graphs(False)
 
 
-@pytest.fixture(autouse=True)
-def xla(request, monkeypatch, without_xla):
-    """Lets `"auto"` choose where it is asked for, and where much is trained."""
-    marks = ("xla", "as_users_run", "learning")
-    if any(map(request.node.get_closest_marker, marks)):
-        from keras_rl2.training import round_execution
-
-        monkeypatch.setattr(round_execution, "pays_to_compile", without_xla)
-
-
-@pytest.fixture(autouse=True)
-def optimized_graphs(request, without_optimized_graphs):
-    """Optimizes graphs of tests as users run them, and of long trainings.
-
-    In the slow layer also of tests marked `optimized`: there, each agent is
-    trained on all kinds of spaces with graphs as users have them.
-
-    Yields:
-        None.
-    """
-    marks = ["as_users_run", "learning", "benchmark"]
-    if "not slow" not in request.config.option.markexpr:
-        marks.append("optimized")
-    switch = any(map(request.node.get_closest_marker, marks))
-    if switch:
-        _optimize_graphs(True)
-    yield
-    if switch:
-        _optimize_graphs(False)
-
-
 @pytest.fixture
-def eagerly():
-    """Trains without graphs, for a test of few updates.
+def eagerly(monkeypatch):
+    """Trains without graphs: to trace one takes longer than a few updates."""
+    import keras_rl2 as rl
 
-    Yields:
-        None.
-    """
-    from support.eager import eagerly
-
-    with eagerly():
-        yield
+    always = property(lambda agent: True, lambda agent, value: None)
+    monkeypatch.setattr(rl.Agent, "run_eagerly", always, raising=False)
 
 
 def _optimize_graphs(switch):
@@ -165,9 +131,6 @@ def pytest_collection_modifyitems(config, items):
         for item in each:
             if item not in kept:
                 item.add_marker(pytest.mark.slow)
-        for item in _combinations_of_another_loss(each):
-            if item not in kept:
-                item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session")
@@ -185,30 +148,6 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-
-
-def _combinations_of_another_loss(items):
-    """Returns parametrisations of agents that differ from another by a loss.
-
-    All of them where bases promise something for all that derive from them,
-    which the default layer tries with agents in turn. Else, where there is a
-    second argument, all but as few as have each value of each argument among
-    them.
-
-    Args:
-        items: All parametrisations of a test.
-    """
-    others = [
-        item
-        for item in items
-        if hasattr(item, "callspec")
-        and item.callspec.params.get("name") in turns.ANOTHER_LOSS
-    ]
-    if items[0].get_closest_marker("rotate"):
-        return others
-    others = [item for item in others if len(item.callspec.params) > 1]
-    enough = _covering(others, [_values(item, {}, {}) for item in others])
-    return [item for item in others if item not in enough]
 
 
 def _of_the_default_layer(items, row):

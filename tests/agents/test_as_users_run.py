@@ -17,7 +17,7 @@ from support.agents import differ
 from support.agents import make_env
 from support.agents import weights_of
 
-pytestmark = pytest.mark.as_users_run
+pytestmark = pytest.mark.usefixtures("as_users_run")
 
 # XLA draws other random numbers: the updates that are compared draw none.
 FAMILIES = {

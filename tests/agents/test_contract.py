@@ -85,7 +85,6 @@ def observations(agent, count=5, seed=0):
     return np.stack([space.sample() for _ in range(count)])
 
 
-@pytest.mark.optimized
 @over_spaces
 def test_fit_changes_weights_and_reports(name, pair, trained):
     agent, history, before = trained(name, pair)

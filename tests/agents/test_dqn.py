@@ -75,7 +75,7 @@ def test_all_combinations_of_flags_train(double, dueling, kind):
 # In the default layer, XLA compiles losses of distributions in
 # `test_distributional.py`, and rounds of DQN in `test_as_users_run.py`.
 @pytest.mark.slow
-@pytest.mark.xla
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_round_is_compiled_as_a_whole(kind):
     """By XLA, with the same numbers as TensorFlow's own kernels."""

@@ -559,7 +559,7 @@ DRAWING = {
 }
 
 
-@pytest.mark.xla
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_that_draw_random_numbers_are_not_compiled(layer):
     agent = rl.DQN(
@@ -572,7 +572,7 @@ def test_layers_that_draw_random_numbers_are_not_compiled(layer):
         assert not round_execution.pays_to_compile(agent, 256)
 
 
-@pytest.mark.xla
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.parametrize(
     ("rates", "rows", "compiled"),
     [

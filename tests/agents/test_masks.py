@@ -92,7 +92,6 @@ def test_the_environment_raises_where_it_should():
 # Training.
 
 
-@pytest.mark.optimized
 @pytest.mark.spread(name=ONE_OF_EACH)
 @over_takers
 @by_mode

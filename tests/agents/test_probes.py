@@ -113,7 +113,6 @@ ONE_OF_EACH = [
 ]
 
 
-@pytest.mark.optimized
 @pytest.mark.spread(seed=[0], probe=[4, 5, 9])
 @pytest.mark.rotate(name=ONE_OF_EACH)
 @pytest.mark.parametrize("seed", [0, 1, 2])

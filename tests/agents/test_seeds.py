@@ -115,7 +115,6 @@ def test_seeds_differ(name):
 
 
 # The other processes optimize their graphs.
-@pytest.mark.optimized
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY_AGENT)
 def test_this_process_gives_the_same(name, processes):

@@ -73,7 +73,6 @@ def trained():
     return get
 
 
-@pytest.mark.optimized
 @in_part
 @over_agents
 @over_spaces

@@ -100,7 +100,7 @@ def trained():
     return get
 
 
-@pytest.mark.xla
+@pytest.mark.usefixtures("as_users_run")
 @pytest.mark.spread(**ENOUGH)
 @over_ways
 def test_actions_come_from_the_last_weights(name, way, trained):

@@ -96,9 +96,7 @@ def test_commands_are_taken():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", list(filter(runs, pages.PAGES)), ids=name_of)
-def test_a_page_runs_from_top_to_bottom(
-    path, tmp_path, monkeypatch, without_xla
-):
+def test_a_page_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shrink(monkeypatch)
     missing = pages.run(path, monkeypatch)

@@ -63,15 +63,10 @@ MADE = {
     "TD3": lambda: off_policy(rl.TD3, "Pendulum-v1"),
     "CrossQ": lambda: off_policy(rl.CrossQ, "Pendulum-v1"),
 }
-# These make their rounds by the code of others.
-ALIKE = ("A2C", "TD3", "CrossQ")
 EACH = [
     pytest.param(
         name,
-        marks=[
-            *([] if name == "DQN" else [pytest.mark.slow]),
-            *([pytest.mark.exhaustive] if name in ALIKE else []),
-        ],
+        marks=[] if name == "DQN" else [pytest.mark.slow],
     )
     for name in MADE
 ]

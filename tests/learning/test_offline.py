@@ -12,7 +12,6 @@ import pytest
 
 import keras_rl2 as rl
 from keras_rl2.cli.learning_curves import interquartile_mean
-from keras_rl2.training import round_execution
 from support import recorded_tasks
 
 pytestmark = pytest.mark.learning
@@ -35,19 +34,7 @@ CARTPOLE = {
 
 
 @pytest.fixture(scope="module")
-def compiled(without_xla):
-    """Lets agents that make data be compiled, as in the benchmarks.
-
-    Fixtures of a module are made before those of its tests, and without XLA a
-    SAC rounds otherwise, so that its data is other data.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(round_execution, "pays_to_compile", without_xla)
-        yield
-
-
-@pytest.fixture(scope="module")
-def pendulum(compiled):
+def pendulum():
     return recorded_tasks.medium_replay_of_pendulum()
 
 
@@ -95,7 +82,7 @@ def test_the_pendulum_is_swung_up_as_by_the_end_of_the_data(
 
 
 @pytest.fixture(scope="module")
-def cartpole(compiled):
+def cartpole():
     return recorded_tasks.mixed_cartpole()
 
 

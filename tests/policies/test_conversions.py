@@ -122,8 +122,8 @@ def test_what_acts_otherwise_is_not_kept(converted, monkeypatch):
     assert len(converted) == 2
 
 
-def test_only_so_many_are_kept(all_conversions_kept, monkeypatch):
-    monkeypatch.setattr(conversions, "_MOST_KEPT", all_conversions_kept)
+def test_only_so_many_are_kept(monkeypatch):
+    monkeypatch.setattr(conversions, "_MOST_KEPT", 64)
     monkeypatch.setattr(conversions, "_kept", {})
     kept = [f"{number}".encode() for number in range(65)]
     for each in kept:

@@ -313,6 +313,22 @@ ACTOR_CRITICS = {
 EVERY_AGENT = {**AGENTS, **OFF_POLICY, **CLONING}
 """All agents, by name."""
 
+KINDS = {name: EVERY_AGENT[name] for name in ("PPO", "SAC", "TD3", "DQN")}
+"""One agent of each kind of policy, for what their bases do.
+
+A policy with probabilities that learns from rollouts, one that learns from
+replay, a deterministic policy, and values of discrete actions.
+"""
+
+ON_POLICY_KINDS = {"PPO": AGENTS["PPO"]}
+"""The kind that learns from rollouts."""
+
+OFF_POLICY_KINDS = {name: OFF_POLICY[name] for name in ("SAC", "TD3", "DQN")}
+"""The kinds that learn from replay."""
+
+EITHER_DATASET = {name: KINDS[name] for name in ("PPO", "SAC")}
+"""An agent for each class of datasets, for what `Agent` does with either."""
+
 EACH_KIND = {**AGENTS, "SAC": OFF_POLICY["SAC"]}
 """Agents for what their dataset does, whatever they learn from it."""
 

@@ -30,7 +30,7 @@ def test_each_array_arrives_where_it_was():
     np.testing.assert_array_equal(given, [235.0, 235.0])
 
 
-@pytest.mark.xla
+@pytest.mark.usefixtures("as_users_run")
 def test_what_is_compiled_is_called_alike():
     weights = tf.Variable([1.0, 2.0])
 
