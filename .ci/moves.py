@@ -235,7 +235,7 @@ def main():
         ):
             continue
         if (
-            name.startswith(("tests/saved", "tests/benchmarks/results"))
+            name.startswith(("tests/saved", "benchmarks/results"))
             or name == "CHANGELOG.md"
         ):
             continue

@@ -3,7 +3,7 @@
     python website/pictures.py
 
 trains PPO on CartPole-v1, by the example and by the command: some minutes on
-two cores. Scripts in `tests/benchmarks`, named beside the other pictures, make
+two cores. Scripts in `benchmarks`, named beside the other pictures, make
 those.
 """
 

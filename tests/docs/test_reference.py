@@ -76,7 +76,7 @@ def test_every_page_is_in_the_menu_and_no_other():
 
 def test_every_picture_is_made_by_a_script():
     """Its name stands in one, or is the script's own."""
-    folders = ("website", "examples", "tests/benchmarks", "docs")
+    folders = ("website", "examples", "benchmarks", "docs")
     scripts = [
         path
         for folder in folders

@@ -1,6 +1,6 @@
 """Each agent reaches what is published, on five seeds, without a peer.
 
-`tests/benchmarks/learning.py` runs the same beside Stable-Baselines3.
+`benchmarks/learning.py` runs the same beside Stable-Baselines3.
 """
 
 import pytest

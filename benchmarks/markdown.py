@@ -1,0 +1,205 @@
+"""BENCHMARKS.md from the runs that were kept."""
+
+import json
+import statistics
+from operator import truediv
+
+import numpy as np
+
+from keras_rl2.cli.learning_curves import bootstrap_interval
+from keras_rl2.cli.learning_curves import interquartile_mean
+
+OURS, PEER = "keras_rl2", "stable-baselines3"
+OFFLINE_PEER = "d3rlpy"
+#: By how much, as a share of the peer's mean, a row may be worse.
+TOLERANCE = 0.1
+#: Seeds without which a row says nothing of that.
+FEWEST_SEEDS = 3
+HEAD = """\
+# Benchmarks
+
+Presets of this library beside Stable-Baselines3 with the same settings,
+written by a command that anyone can repeat:
+
+    python benchmarks/table.py --peer VENV/bin/python
+
+`VENV` is a virtual environment with Stable-Baselines3. A row is made of runs
+that `benchmarks/results` keeps, and none is left out. Where a preset has
+64 updates follow 64 steps, the peer has the published 1 and 1 (SAC, TD3) or
+4 and 4 (DQN).
+
+- **Return**: of 20 greedy episodes after training; the interquartile mean over
+  the seeds, and its bootstrap interval of 95 %.
+- **Steps/s**: environment steps of a whole training by its seconds, median of
+  the seeds. Two runs went at a time on two cores, one thread each, beside
+  other work on the machine now and then: read the ratio, which is the median
+  over the seeds of two runs made one after the other.
+- **MiB**: the most memory that the process held, median of the seeds.
+- **Holds**: whether ours is worse by no more than 10 % of the peer's mean, and
+  faster; "open" with fewer than three seeds.
+
+| Preset | Steps | Seeds | Return | Peer's return | Steps/s | Peer's | Ratio \
+| MiB | Peer's | Holds |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+"""
+OFFLINE_HEAD = """
+## From recorded data
+
+Agents that see an environment only when they have learned, beside d3rlpy on
+the same arrays, with as many updates, the same widths, rates and minibatches:
+
+    python benchmarks/offline.py --peer VENV/bin/python
+
+- **Data**: mean return of its episodes; of Pendulum of the last quarter, and
+  both sides then play from where these began.
+- **Return**: mean of greedy episodes, a number for each seed.
+- **Q above**: mean Q of ours on the data minus what was got from there on,
+  which a cautious agent keeps small.
+- **Updates/s**: of one thread each, median; the ratio is the median over seeds.
+  On 16 cores up to 16 runs went at a time, on 2 cores one after the other.
+
+| Case | Updates | Data | Return | d3rlpy's | Q above | Updates/s | d3rlpy's \
+| Ratio |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+"""
+
+
+def write(folder, path):
+    """Writes the table of all presets that both sides have run."""
+    kept = [json.loads(f.read_text()) for f in sorted(folder.glob("*.json"))]
+    rows = [row(each) for each in kept if seeds_of(each)]
+    if not rows:
+        return
+    lines = HEAD + "\n".join(rows) + "\n" + returns_of(kept)
+    path.write_text(lines + offline_table(folder / "offline") + made_on(kept))
+
+
+def offline_table(folder):
+    """Returns the part on agents that learn from recorded data."""
+    kept = [json.loads(f.read_text()) for f in sorted(folder.glob("*.json"))]
+    rows = [offline_row(each) for each in kept if OURS in each["runs"]]
+    if not rows:
+        return ""
+    return OFFLINE_HEAD + "\n".join(rows) + "\n" + offline_made_on(kept)
+
+
+def offline_made_on(kept):
+    """Returns which cases were run on which machine."""
+    cases = {}
+    for each in kept:
+        for run in each["runs"].get(OURS, {}).values():
+            cases.setdefault(run["machine"], set()).add(f"`{each['name']}`")
+    lines = [
+        f"- {machine}: {', '.join(sorted(names))}"
+        for machine, names in sorted(cases.items())
+    ]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def offline_row(kept):
+    """Returns a line of a case of `offline.py`."""
+    ours, peer = (
+        list(kept["runs"].get(side, {}).values())
+        for side in (OURS, OFFLINE_PEER)
+    )
+    speeds = [
+        [run["updates_per_second"] for run in side] for side in (ours, peer)
+    ]
+    cells = [
+        f"`{kept['name']}`",
+        f"{kept['preset']['updates']:,}".replace(",", " "),
+        f"{ours[0]['behavior']:.1f}",
+        *(
+            ", ".join(f"{run['return']:.1f}" for run in side) or "-"
+            for side in (ours, peer)
+        ),
+        ", ".join(
+            f"{run['q_overestimation']:.0f}"
+            for run in ours
+            if run["q_overestimation"] is not None
+        ),
+        *(f"{statistics.median(each):.0f}" if each else "-" for each in speeds),
+        # The peer's last seeds may be missing.
+        f"{statistics.median(map(truediv, *speeds)):.2f}" if peer else "-",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def seeds_of(kept):
+    """Returns the seeds that both sides have run."""
+    ours, peer = (set(kept["runs"].get(side, {})) for side in (OURS, PEER))
+    return sorted(ours & peer, key=int)
+
+
+def column(kept, side, key):
+    """Returns one number of each seed."""
+    runs = kept["runs"][side]
+    return np.array([runs[seed][key] for seed in seeds_of(kept)])
+
+
+def row(kept):
+    """Returns a line of the table."""
+    returns, speeds, memory = (
+        [column(kept, side, key) for side in (OURS, PEER)]
+        for key in ("return", "steps_per_second", "peak_rss_mib")
+    )
+    ratio = statistics.median(speeds[0] / speeds[1])
+    means = [float(interquartile_mean(each)) for each in returns]
+    good = means[0] >= means[1] - TOLERANCE * abs(means[1])
+    cells = [
+        f"`{kept['name']}`",
+        f"{kept['preset']['total_steps']:,}".replace(",", " "),
+        str(len(seeds_of(kept))),
+        *(with_interval(each) for each in returns),
+        *(f"{statistics.median(each):.0f}" for each in speeds),
+        f"{ratio:.2f}",
+        *(f"{statistics.median(each):.0f}" for each in memory),
+        verdict(good, ratio > 1, len(seeds_of(kept))),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def verdict(good, fast, seeds):
+    """Says whether a row holds."""
+    if seeds < FEWEST_SEEDS:
+        return "open"
+    if good:
+        return "yes" if fast else "speed no"
+    return "return no" if fast else "no"
+
+
+def with_interval(values):
+    """Returns the interquartile mean and its interval."""
+    low, high = bootstrap_interval(values[:, None])
+    mean = float(interquartile_mean(values))
+    return f"{mean:.1f} ({float(low[0]):.1f} to {float(high[0]):.1f})"
+
+
+def returns_of(kept):
+    """Returns the returns of each seed, by preset."""
+    lines = ["", "## Every seed", ""]
+    for each in kept:
+        if not seeds_of(each):
+            continue
+        ours, peer = (
+            ", ".join(f"{value:.1f}" for value in column(each, side, "return"))
+            for side in (OURS, PEER)
+        )
+        lines += [f"- `{each['name']}`: {ours}; peer {peer}"]
+    return "\n".join(lines) + "\n"
+
+
+def made_on(kept):
+    """Returns the machines and versions of all runs."""
+    found = {"machine": set(), "ours": set(), "peer": set()}
+    for each in kept:
+        for side, runs in each["runs"].items():
+            for run in runs.values():
+                found["machine"].add(run["machine"])
+                found["ours" if side == OURS else "peer"].add(run["version"])
+    return (
+        "\n## Made on\n\n"
+        f"- {'; '.join(sorted(found['machine']))}\n"
+        f"- keras_rl2 with {'; '.join(sorted(found['ours']))}\n"
+        f"- Stable-Baselines3 {', '.join(sorted(found['peer']))}\n"
+    )
