@@ -4,6 +4,7 @@ import abc
 import contextlib
 import functools
 import operator
+import warnings
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,7 @@ from keras_rl2.envs.vector_env import VectorEnvAdapter
 from keras_rl2.envs.vector_env import seed_layers
 from keras_rl2.spaces import supported as spaces
 from keras_rl2.spaces.trees import Tree
+from keras_rl2.spaces.trees import leaves
 from keras_rl2.spaces.trees import map_leaves
 
 # Raised by Gymnasium where an environment returns a value other than it
@@ -35,6 +37,10 @@ _GYMNASIUMS_OWN = (
     IndexError,
     AttributeError,
 )
+
+
+# Ends of episodes until it is decided whether arrays are reused.
+_COMPARED_ENDS = 4
 
 
 class GymnasiumVectorEnv(VectorEnvAdapter):
@@ -356,9 +362,16 @@ class SameStepEnv(GymnasiumVectorEnv):
     (2, 4)
     """
 
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self._previous: Any = None
+        # How many ends of episodes are compared, and how many looked reused.
+        self._compared = self._reused = 0
+
     def _end_episodes(self, step: Step, info: dict[str, Any]) -> Step:
         """Takes final observations from the information of the step."""
         observation, reward, terminated, truncated, _ = step
+        previous, self._previous = self._previous, observation
         ended = terminated | truncated
         if not np.count_nonzero(ended):
             return step
@@ -379,7 +392,36 @@ class SameStepEnv(GymnasiumVectorEnv):
                 else map_leaves(operator.itemgetter(i), given)
             )
             map_leaves(functools.partial(_put, i), final_observation, last)
+            if self._compared < _COMPARED_ENDS and previous is not None:
+                self._compare(i, previous, final_observation, observation)
         return observation, reward, terminated, truncated, final_observation
+
+    def _compare(
+        self, index: int, previous: Any, last: Any, first: Any
+    ) -> None:
+        """Warns if resets seem to overwrite the last observations.
+
+        Each of the first episodes then ends with the observation that the next
+        one begins with, and that was not there a step before.
+        """
+
+        def equal(one: Any, other: Any) -> bool:
+            return all(
+                np.array_equal(a[index], b[index])
+                for a, b in zip(leaves(one), leaves(other), strict=True)
+            )
+
+        self._compared += 1
+        self._reused += equal(last, first) and not equal(last, previous)
+        if self._reused == _COMPARED_ENDS:
+            warnings.warn(
+                "Expected info['final_obs'] to hold the last observation of "
+                f"an episode. Received: {self.name}, of which it is the first "
+                "one of the next episode. An environment that returns the same "
+                "array each time has to return copies: "
+                "`return self.state.copy(), ...`",
+                stacklevel=2,
+            )
 
 
 class ManualResetEnv(GymnasiumVectorEnv):

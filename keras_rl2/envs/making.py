@@ -7,6 +7,7 @@ Example:
 <FlattenObservation<...CartPole-v1>...>
 """
 
+import copy
 import functools
 import importlib
 import importlib.util
@@ -150,6 +151,27 @@ def refuse_arguments_of_function(
         )
 
 
+class _CopyingVectorEnv(SyncVectorEnv):
+    """Copies the last observation of an episode before the next one begins.
+
+    An environment may return the same array from `step` and `reset`, so that
+    the reset overwrites what Gymnasium keeps as `final_obs`.
+    """
+
+    def _add_info(
+        self, vector_infos: dict[str, Any], env_info: Any, env_num: int
+    ) -> dict[str, Any]:
+        """Adds the information of one environment.
+
+        Gymnasium's documented hook for vector environments, and the only one
+        between the end of an episode and the reset.
+        """
+        if "final_obs" in env_info:
+            last = copy.deepcopy(env_info["final_obs"])
+            env_info = {**env_info, "final_obs": last}
+        return super()._add_info(vector_infos, env_info, env_num)
+
+
 def _together(
     make: Callable[[], gymnasium.Env[Any, Any]], num_envs: int
 ) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
@@ -157,7 +179,7 @@ def _together(
     if num_envs == 1:
         return make()
     # A class has attributes that Gymnasium would take for the environment's.
-    return SyncVectorEnv(
+    return _CopyingVectorEnv(
         [functools.partial(make)] * num_envs,
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
