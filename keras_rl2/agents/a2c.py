@@ -137,6 +137,7 @@ class A2C(OnPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         gae_lambda: float = 0.95,
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,
@@ -174,6 +175,9 @@ class A2C(OnPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             gae_lambda: float. Decay of the advantage estimate; 1 is the n-step
                 advantage. Defaults to `0.95`.
             gamma: float. Discount factor. Defaults to `0.99`.

@@ -26,6 +26,7 @@ from keras import ops
 from keras_rl2.agents.acting_model import ActingModel
 from keras_rl2.basics import arguments
 from keras_rl2.basics.arguments import check_choice
+from keras_rl2.basics.arguments import check_flag
 from keras_rl2.basics.arguments import check_has
 from keras_rl2.basics.arguments import check_seed
 from keras_rl2.basics.arguments import present
@@ -86,6 +87,7 @@ def make_for_env(
     env: GivenEnv,
     *,
     memory: keras.layers.Layer | None = None,
+    shared: bool | None = None,
     seed: int | None = None,
     **given: Any,
 ) -> "MadeAgent":
@@ -96,6 +98,8 @@ def make_for_env(
         env: An environment, vector environment or id string.
         memory: RNN cell of Keras or None. Cell of recurrent networks. Defaults
             to `None`.
+        shared: bool or None. Whether policy and value share all layers but
+            their outputs. Defaults to `None`.
         seed: int or None. Seeds weights, updates and `act`. Defaults to
             `None`.
         **given: Properties of networks, and further arguments of the
@@ -112,7 +116,7 @@ def make_for_env(
     settings = given
     _refuse_unknown(kind, settings, options)
     asked = present(**options)
-    _check({**options, **_own_options(kind), **asked}, memory, seed)
+    _check({**options, **_own_options(kind), **asked}, memory, shared, seed)
     # Whoever gives networks and spaces needs no environment.
     from keras_rl2.envs.adapt import as_vector_env
 
@@ -124,6 +128,11 @@ def make_for_env(
             f"Expected `memory=None` for {kind.__name__}, which cannot be "
             f"trained with memory. Received: memory={memory}"
         )
+    if shared is not None and not kind.takes_shared:
+        raise ValueError(
+            f"Expected `shared=None` for {kind.__name__}, which does not have "
+            f"a policy beside a value. Received: shared={shared}"
+        )
     build = NetworkBuilder(
         adapter.observation_space,
         kind.make_policy_head(adapter.action_space),
@@ -132,6 +141,7 @@ def make_for_env(
         memory,
         seed,
         settings.get("dtype"),
+        shared,
     )
     # A subclass takes networks, the base none.
     construct = cast("Callable[..., MadeAgent]", kind)
@@ -199,6 +209,8 @@ class Agent(ActingModel):
     has_critic_optimizer = False
     #: Whether it supports recurrent networks.
     takes_memory = False
+    #: Whether the networks of `for_env` can have common layers.
+    takes_shared = False
     #: Attributes of arguments that are kept under another name, by argument,
     #: for `get_config`.
     argument_attributes: Mapping[str, str] = {}
@@ -258,6 +270,7 @@ class Agent(ActingModel):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         seed: int | None = None,
         name: str | None = None,
         dtype: str | None = None,
@@ -288,6 +301,9 @@ class Agent(ActingModel):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers
+                but their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             seed: int or None. Seeds weights, updates and `act`. Defaults to
                 `None`.
             name: str or None. Name of the model. Defaults to `None`.
@@ -1214,9 +1230,11 @@ def _refuse_unknown(
 def _check(
     options: Mapping[str, Any],
     memory: keras.layers.Layer | None,
+    shared: bool | None,
     seed: int | None,
 ) -> None:
     """Raises an error for invalid properties before a network is made."""
+    check_flag(**present(shared=shared))
     check_arguments(
         activation=options["activation"],
         normalize_observations=options["normalize_observations"],

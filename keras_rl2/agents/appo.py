@@ -166,6 +166,7 @@ class APPO(PPO):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         max_lag: int | None = None,
         clip_rho: float = 1.0,
         clip_c: float = 1.0,
@@ -210,6 +211,9 @@ class APPO(PPO):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             max_lag: int or None. Maximum number of updates between acting and
                 learning. As many whole rounds are collected ahead as it
                 allows, none with 0. None for the updates of one round.

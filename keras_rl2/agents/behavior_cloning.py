@@ -118,6 +118,7 @@ class BehaviorCloning(StochasticActor):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         gamma: float = 0.99,
         initial_log_std: float = 0.0,
         max_gradient_norm: float | None = None,
@@ -151,6 +152,9 @@ class BehaviorCloning(StochasticActor):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             gamma: float. Discount factor of the dataset's rewards; the loss
                 does not use it. Defaults to `0.99`.
             initial_log_std: float. Initial log standard deviation of a Box

@@ -174,6 +174,7 @@ class BoxCQL(CQL, SAC):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         alpha: float = 2.5,
         num_samples: int = 10,
         threshold: float | None = None,
@@ -216,6 +217,9 @@ class BoxCQL(CQL, SAC):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             alpha: float. Weight of the penalty. It has the unit of Q-values:
                 among actions that differ by less, the policy imitates the data
                 instead of finding better actions. Defaults to `2.5`.

@@ -202,6 +202,7 @@ class CQL(OffPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
         num_samples: int = 10,
@@ -254,6 +255,9 @@ class CQL(OffPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             alpha: float. α, weight of the penalty; with a `threshold` its
                 initial value, above 0. The default for Box actions is 2.5.
                 Defaults to `1.0`.

@@ -182,6 +182,7 @@ class CrossQ(SAC):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         policy_delay: int = 3,
         temperature: float = 1.0,
         learn_temperature: bool = True,
@@ -220,6 +221,9 @@ class CrossQ(SAC):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             policy_delay: int. Number of updates of the critics per update of
                 policy and temperature. Defaults to `3`.
             temperature: float above 0. Initial α. Defaults to `1.0`.

@@ -128,6 +128,7 @@ class DDPG(TD3):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         target_every: int = 1,
         exploration: GivenNoise | None = 0.1,
         gamma: float = 0.99,
@@ -163,6 +164,9 @@ class DDPG(TD3):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             target_every: int. Number of updates per move of the target
                 networks. Defaults to `1`.
             exploration: float, str, dict, `ExplorationNoise` or None. Noise

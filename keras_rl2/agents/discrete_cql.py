@@ -162,6 +162,7 @@ class DiscreteCQL(CQL, DQN):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         alpha: float = 1.0,
         threshold: float | None = None,
         double: bool = True,
@@ -208,6 +209,9 @@ class DiscreteCQL(CQL, DQN):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             alpha: float. Weight of the penalty. Defaults to `1.0`.
             threshold: float or None. Target of the penalty, where α is
                 learned: α grows while the penalty is larger, and falls while

@@ -225,6 +225,7 @@ class DQN(OffPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         double: bool = True,
         dueling: bool = False,
         distributional: Literal["categorical", "quantile"] | None = None,
@@ -269,6 +270,9 @@ class DQN(OffPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             double: bool. Whether the online network, rather than its target,
                 chooses the next action. Defaults to `True`.
             dueling: bool. Whether the network outputs V and advantages.

@@ -193,6 +193,7 @@ class IQL(StochasticActor):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         expectile: float = 0.7,
         inverse_temperature: float = 3.0,
         max_weight: float = 100.0,
@@ -231,6 +232,9 @@ class IQL(StochasticActor):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             expectile: float between 0 and 1. τ; 0.5 is the mean. Defaults to
                 `0.7`.
             inverse_temperature: float. β; 0 is behavior cloning. Defaults to

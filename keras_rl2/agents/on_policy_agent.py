@@ -94,6 +94,7 @@ class OnPolicyAgent(StochasticPolicy):
     """
 
     takes_memory = True
+    takes_shared = True
     shared_numbers: tuple[str, ...] = (
         *("gamma", "gae_lambda"),
         *("entropy_coefficient", "value_coefficient"),
@@ -362,10 +363,12 @@ class OnPolicyAgent(StochasticPolicy):
     def default_networks(
         cls, build: NetworkBuilder, **settings: Any
     ) -> tuple[keras.Model, ...]:
-        """Makes a policy and a value network, or one recurrent network."""
+        """Makes a policy and a value network, or one with both outputs."""
+        units = (build.head.parameter_sizes[0], 1)
         if build.memory is not None:
-            units = (build.head.parameter_sizes[0], 1)
             return (build.recurrent("actor_critic", units, build.seed),)
+        if build.shared:
+            return (build.actor_critic(),)
         actor_seed, critic_seed = build.seeds(2)
         return (
             build.actor(build.head.parameter_sizes[0], actor_seed),

@@ -174,6 +174,7 @@ class PPO(OnPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         clip_ratio: float
         | keras.optimizers.schedules.LearningRateSchedule = 0.2,
         value_clip_range: float | None = None,
@@ -215,6 +216,9 @@ class PPO(OnPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             clip_ratio: float or
                 `keras.optimizers.schedules.LearningRateSchedule` over updates.
                 Distance of a probability ratio from 1 beyond which the loss

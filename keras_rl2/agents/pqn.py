@@ -147,6 +147,7 @@ class PQN(Agent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         q_lambda: float = 0.65,
         epsilon: float
         | keras.optimizers.schedules.LearningRateSchedule
@@ -183,6 +184,9 @@ class PQN(Agent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             q_lambda: float. Decay λ of the mixture of n-step returns. Defaults
                 to `0.65`.
             epsilon: float or `keras.optimizers.schedules.LearningRateSchedule`

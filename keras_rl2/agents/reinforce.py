@@ -128,6 +128,7 @@ class REINFORCE(OnPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         gamma: float = 0.99,
         entropy_coefficient: float = 0.0,
         value_coefficient: float = 0.5,
@@ -164,6 +165,9 @@ class REINFORCE(OnPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             gamma: float. Discount factor. Defaults to `0.99`.
             entropy_coefficient: float. Weight of the entropy bonus. Defaults
                 to `0.0`.

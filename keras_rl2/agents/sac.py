@@ -213,6 +213,7 @@ class SAC(StochasticPolicy, OffPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         temperature: float = 1.0,
         learn_temperature: bool = True,
         target_entropy: float | None = None,
@@ -252,6 +253,9 @@ class SAC(StochasticPolicy, OffPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             temperature: float above 0. Initial α. Defaults to `1.0`.
             learn_temperature: bool. Whether α is learned from the target
                 entropy; otherwise it is constant. Defaults to `True`.

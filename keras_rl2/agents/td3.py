@@ -206,6 +206,7 @@ class TD3(OffPolicyAgent):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         policy_delay: int = 2,
         target_noise: float = 0.2,
         target_noise_clip: float = 0.5,
@@ -244,6 +245,9 @@ class TD3(OffPolicyAgent):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             policy_delay: int. Number of updates of the critics per update of
                 the actor. Defaults to `2`.
             target_noise: float. σ, standard deviation of the noise added to

@@ -143,6 +143,7 @@ class TD3BC(TD3):
         | None = None,
         initialization: Literal["orthogonal", "fan_in"] | None = None,
         memory: keras.layers.Layer | None = None,
+        shared: bool | None = None,
         alpha: float = 2.5,
         policy_delay: int = 2,
         target_noise: float = 0.2,
@@ -182,6 +183,9 @@ class TD3BC(TD3):
                 outputs share the cell, and each has its own hidden layers
                 after it. See `keras_rl2.networks.MemoryNetwork`. Defaults to
                 `None`.
+            shared: bool or None. Whether policy and value share all layers but
+                their outputs, as published for images; None where the
+                observation contains an image. Defaults to `None`.
             alpha: float. α, weight of the Q-values relative to cloning; 0 is
                 cloning alone. Defaults to `2.5`.
             policy_delay: int. Number of updates of the critics per update of

@@ -11,6 +11,7 @@ import numpy as np
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
 from keras_rl2.migrate.torch_layers import TorchLayers
+from keras_rl2.networks.building import DATA_FORMAT
 from keras_rl2.spaces.supported import ACTION
 from keras_rl2.spaces.supported import network_shape
 
@@ -192,7 +193,7 @@ def _features(
     if seen.channels_last:
         x = keras.layers.Permute((3, 1, 2), name="channels_first")(x)
     if len(x.shape) != 2:
-        x = keras.layers.Flatten(name="flatten")(x)
+        x = keras.layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
     return x
 
 
@@ -207,7 +208,7 @@ def _nature(
     for name, strides in _NATURE:
         x = layers.convolution(x, f"{prefix}.{name}", strides)
     _, height, width, channels = x.shape
-    x = keras.layers.Flatten(name="flatten")(x)
+    x = keras.layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
     return layers.linear(
         x,
         f"{prefix}.linear.0",

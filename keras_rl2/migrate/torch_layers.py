@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.building import DATA_FORMAT
 
 Array = npt.NDArray[Any]
 
@@ -210,6 +211,7 @@ class TorchLayers:
             kernel.shape[2:],
             strides,
             activation="relu",
+            data_format=DATA_FORMAT,
             name=prefix.replace(".", "_"),
         )
         output: Tensor = layer(x)

@@ -15,10 +15,14 @@ from keras_rl2.networks import MemoryNetwork
 from keras_rl2.networks import critic_for
 from keras_rl2.networks import encoder_for
 from keras_rl2.networks import network_for
+from keras_rl2.networks.building import dense
+from keras_rl2.networks.initialization import Initialization
 from keras_rl2.networks.memory import outputs_of
 from keras_rl2.networks.memory import seeded_cell
 from keras_rl2.policy_heads import PolicyHead
 from keras_rl2.spaces.supported import is_image
+from keras_rl2.spaces.supported import space_tree
+from keras_rl2.spaces.trees import leaves
 
 
 class NetworkBuilder:
@@ -35,10 +39,14 @@ class NetworkBuilder:
         seed: int or None. Seeds all weights.
         dtype: str or None. Dtype policy of all layers; None for the global
             one. Defaults to `None`.
+        shared: bool or None. Whether policy and value share all layers but
+            their outputs; None where the observation contains an image.
+            Defaults to `None`.
 
     Attributes:
         head: `PolicyHead`.
         seed: int or None.
+        shared: bool.
     """
 
     def __init__(
@@ -50,6 +58,7 @@ class NetworkBuilder:
         memory: keras.layers.Layer | None,
         seed: int | None,
         dtype: str | None = None,
+        shared: bool | None = None,
     ) -> None:
         self.memory = memory
         self._default_hidden = tuple(default_hidden)
@@ -58,6 +67,8 @@ class NetworkBuilder:
         self._options = dict(options)
         self.seed = seed
         self._dtype = dtype
+        seen = leaves(space_tree(observation_space))
+        self.shared = any(map(is_image, seen)) if shared is None else shared
 
     def seeds(self, count: int) -> list[int]:
         """Returns one seed for each of `count` networks.
@@ -108,6 +119,22 @@ class NetworkBuilder:
         """Makes a policy network; an orthogonal one starts nearly uniform."""
         orthogonal = self._options["initialization"] == "orthogonal"
         return self.network("actor", units, seed, 0.01 if orthogonal else 1.0)
+
+    def actor_critic(self) -> keras.Model:
+        """Makes a policy and a value on a shared trunk.
+
+        Returns:
+            `keras.Model` with two outputs, parameters and value.
+        """
+        trunk_seed, value_seed = self.seeds(2)
+        policy = self.actor(self.head.parameter_sizes[0], trunk_seed)
+        start = Initialization(self._options["initialization"], value_seed)
+        with keras.name_scope("critic"), _dtype_policy(self._dtype):
+            features = policy.get_layer("output").input
+            value = dense(features, 1, start, "value", gain=1.0)
+        return keras.Model(
+            policy.input, [policy.output, value], name="actor_critic"
+        )
 
     def recurrent(
         self, name: str, units: Sequence[int], seed: int | None

@@ -15,6 +15,9 @@ from keras_rl2.basics.arguments import check_text
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.networks.initialization import Initialization
 
+#: Of each layer that has one, whatever `keras.config.image_data_format()` says.
+DATA_FORMAT = "channels_last"
+
 NORMALIZATIONS = ("none", "layer", "batch", "spectral")
 """Normalizations of hidden layers; see `keras_rl2.networks.mlp`."""
 

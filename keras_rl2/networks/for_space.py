@@ -12,6 +12,7 @@ from gymnasium.spaces import Tuple
 from keras_rl2.basics.arguments import present
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import DATA_FORMAT
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import hidden_layer
@@ -269,5 +270,5 @@ def _side_by_side(
     elif observation_space.dtype == np.uint8:
         x = keras.layers.Rescaling(1 / 255, name="rescaling")(x)
     if len(shape) != 1:
-        x = keras.layers.Flatten(name="flatten")(x)
+        x = keras.layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
     return [observation], x

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import DATA_FORMAT
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import dense
 from keras_rl2.networks.building import fully_connected
@@ -142,7 +143,9 @@ def joined_features(
         elif leaf.dtype == np.uint8:
             x = keras.layers.Rescaling(1 / 255, name=f"{name}_rescaling")(x)
         if len(x.shape) != 2:
-            x = keras.layers.Flatten(name=f"{name}_flatten")(x)
+            x = keras.layers.Flatten(
+                data_format=DATA_FORMAT, name=f"{name}_flatten"
+            )(x)
         features.append(x)
     if len(features) == 1:
         return inputs, features[0]

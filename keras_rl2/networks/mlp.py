@@ -6,6 +6,7 @@ import keras
 
 from keras_rl2.basics.shapes import Tensor
 from keras_rl2.layers import ObservationNormalization
+from keras_rl2.networks.building import DATA_FORMAT
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.initialization import Initialization
@@ -95,7 +96,7 @@ def mlp(
     if scale != 1.0:
         x = keras.layers.Rescaling(scale, name="rescaling")(x)
     if len(input_shape) != 1:
-        x = keras.layers.Flatten(name="flatten")(x)
+        x = keras.layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
     layers = [
         (width, activation, f"hidden_{index}")
         for index, width in enumerate(hidden)

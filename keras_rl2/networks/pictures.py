@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_rl2.basics.shapes import Tensor
+from keras_rl2.networks.building import DATA_FORMAT
 from keras_rl2.networks.building import check_arguments
 from keras_rl2.networks.building import fully_connected
 from keras_rl2.networks.initialization import Initialization
@@ -223,8 +224,8 @@ def picture_features(
             size,
             strides,
             activation=None if normalized else "relu",
-            # 36 pixels leave less than 3 x 3 before the third convolution.
-            padding="same" if index == 2 or not large else "valid",
+            padding="valid" if large else "same",
+            data_format=DATA_FORMAT,
             kernel_initializer=start.kernel(),
             bias_initializer=start.bias(size * size * x.shape[-1]),
             name=f"{prefix}convolution_{index}",
@@ -232,7 +233,9 @@ def picture_features(
         if normalized:
             x = keras.layers.LayerNormalization(name=f"{prefix}scale")(x)
             x = keras.layers.ReLU(name=f"{prefix}relu")(x)
-    features: Tensor = keras.layers.Flatten(name=f"{prefix}flatten")(x)
+    features: Tensor = keras.layers.Flatten(
+        data_format=DATA_FORMAT, name=f"{prefix}flatten"
+    )(x)
     return features
 
 
@@ -318,6 +321,7 @@ def impala_cnn(
             width,
             3,
             padding="same",
+            data_format=DATA_FORMAT,
             kernel_initializer=start.kernel(),
             bias_initializer=start.bias(9 * x.shape[-1]),
             name=name,
@@ -328,7 +332,9 @@ def impala_cnn(
     x = layers.Rescaling(scale, name="rescaling")(x)
     for part, width in enumerate(filters):
         x = convolution(x, width, f"convolution_{part}")
-        x = layers.MaxPooling2D(3, 2, "same", name=f"pooling_{part}")(x)
+        x = layers.MaxPooling2D(
+            3, 2, "same", data_format=DATA_FORMAT, name=f"pooling_{part}"
+        )(x)
         for block in range(2):
             shortcut = x
             for index in range(2):
@@ -336,7 +342,7 @@ def impala_cnn(
                 x = convolution(x, width, f"residual_{part}_{block}_{index}")
             x = layers.Add(name=f"add_{part}_{block}")([x, shortcut])
     x = layers.ReLU(name="relu")(x)
-    x = layers.Flatten(name="flatten")(x)
+    x = layers.Flatten(data_format=DATA_FORMAT, name="flatten")(x)
     ends = [(w, "relu", f"hidden_{k}") for k, w in enumerate(hidden)]
     outputs = fully_connected(x, ends, units, output_gain, start, normalization)
     return keras.Model(inputs, outputs, name=name)
