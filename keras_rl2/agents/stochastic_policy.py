@@ -105,7 +105,7 @@ class StochasticPolicy(Agent):
         """Returns the log standard deviation `[A]` apart from the network."""
         if self.log_std is None:
             return None
-        return ops.convert_to_tensor(self.log_std)
+        return ops.cast(self.log_std, "float32")
 
     # Acting.
 

@@ -119,7 +119,7 @@ def _epsilon_greedy(
     seeds = ops.unstack(random_numbers.split(seed, 2))
     if part.get("spread") and len(shape) > 1:
         # [B], in a rollout [T, B]
-        rank = ops.linspace(0.0, 1.0, shape[1])
+        rank = ops.linspace(0.0, 1.0, shape[1], dtype="float32")
         epsilon = epsilon ** (1.0 + part["spread"] * rank)
     explores = random_numbers.uniform(seeds[0], shape) < epsilon
     explores = ops.cast(explores, "float32")[..., None]
@@ -132,7 +132,7 @@ def _epsilon_greedy(
 def _zeros(
     part: Mapping[str, Any], _: Tensor, __: Tensor, shape: Any
 ) -> Tensor:
-    return ops.zeros((*shape, part["size"]))
+    return ops.zeros((*shape, part["size"]), "float32")
 
 
 _DRAWS: dict[str, Callable[..., Tensor]] = {

@@ -70,12 +70,12 @@ def run_network(
         action: `[B, A]` or None. Actions for a critic. Defaults to `None`.
 
     Returns:
-        Output of the network.
+        Output of the network, in float32 whatever it computes in.
     """
 
     def run(encoded: Tree[Tensor], action: Tensor | None) -> Any:
         inputs = inputs_for(network, encoded, action=action)
-        return network(inputs, training=training)
+        return _in_float32(network(inputs, training=training))
 
     return replicas.by_rows(run, encoded, action)
 
@@ -89,9 +89,14 @@ def one_value_each(value: Tensor) -> Tensor:
     Returns:
         `[B]` float32.
     """
-    if len(value.shape) == 2:
-        value = value[:, 0]
-    return ops.cast(value, "float32")
+    return value[:, 0] if len(value.shape) == 2 else value
+
+
+def _in_float32(outputs: Any) -> Any:
+    """Casts the outputs of a network, which meet float32 numbers only."""
+    return keras.tree.map_structure(
+        lambda output: ops.cast(output, "float32"), outputs
+    )
 
 
 def run_memory(
@@ -117,7 +122,10 @@ def run_memory(
     def run(
         encoded: Tree[Tensor], begins: Tensor, state: Sequence[Tensor]
     ) -> Any:
-        return network(encoded, begins, tuple(state), training=training)
+        outputs, after = network(
+            encoded, begins, tuple(state), training=training
+        )
+        return _in_float32(outputs), after
 
     found: tuple[Any, Sequence[Any]]
     found = replicas.by_rows(run, encoded, begins, tuple(state))

@@ -391,7 +391,7 @@ def _following(known: Tensor, arrays: dict[str, Any]) -> Tensor:
         return following
     # One more slot, for the padding rows of a fixed shape.
     following = tf.tensor_scatter_nd_update(
-        ops.concatenate([following, ops.zeros((1,))], axis=0),
+        ops.pad(following, ((0, 1),)),
         arrays["final_index"][:, None],
         known[steps + num_envs :],
     )

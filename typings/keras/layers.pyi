@@ -17,6 +17,8 @@ class Layer:
     supports_jit: bool
     supports_masking: bool
     input_spec: Any
+    input: Any
+    output: Any
     dtype_policy: DTypePolicy
     def __init__(
         self,

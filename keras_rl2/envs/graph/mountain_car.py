@@ -49,7 +49,13 @@ class MountainCar(GraphEnv):
         push = (ops.cast(action, "float32") - 1.0) * _FORCE
         state = driven(state, push, _GRAVITY)
         terminated = (state[0] >= _GOAL) & (state[1] >= 0.0)
-        return state, state, -ops.ones(()), terminated, ops.zeros((), "bool")
+        return (
+            state,
+            state,
+            -ops.ones((), "float32"),
+            terminated,
+            ops.zeros((), "bool"),
+        )
 
 
 def at_rest(seed: Tensor) -> Tensor:
@@ -62,7 +68,7 @@ def at_rest(seed: Tensor) -> Tensor:
         `[2]` float32. Position and speed.
     """
     position = random_numbers.uniform(seed, (), -0.6, -0.4)
-    state: Tensor = ops.stack([position, ops.zeros(())])
+    state: Tensor = ops.stack([position, ops.zeros((), "float32")])
     return state
 
 
